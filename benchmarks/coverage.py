@@ -80,8 +80,8 @@ def data_cells(names: tuple[str, ...], group: str) -> Iterator[Cell]:
             codes = plan.strata.codes
             stratum = z * 0 if codes is None or len(plan.strata.sizes) == 1 else codes
             yield _cell(f"{group}, default plan", name, z, proxy, stratum, plan.allocation.n_h, "auto")
-            strata = stratal.stratify(population, method="k-means", n_strata=10)
-            n_h = stratal.allocate(strata, budget=budget).n_h
+            strata = stratal.strata.stratify(population, method="k-means", n_strata=10)
+            n_h = stratal.strata.allocate(strata, budget=budget).n_h
             assert strata.codes is not None
             if len(plan.strata.sizes) == 1:
                 yield _cell(f"{group}, k-means strata", name, z, proxy, strata.codes, n_h, "horvitz-thompson")

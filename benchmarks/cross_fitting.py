@@ -45,7 +45,7 @@ def measured(job: tuple[Path, str, int, int]) -> FloatArray:
     population, truth = stratal.Population.from_arrays(proxy=proxy), float(z.mean())
     rows = np.empty((replicates, len(METHODS), 5))
     for number in range(replicates):
-        sample = stratal.SimpleRandom(budget=size).draw(population, seed=FIRST_SEED + number)
+        sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=FIRST_SEED + number)
         labels = z[sample.ids]
         for m, options in enumerate(METHODS.values()):
             found = stratal.estimate(sample, labels, **options)

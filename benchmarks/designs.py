@@ -40,18 +40,18 @@ def load(directory: Path, name: str) -> tuple[stratal.Population, FloatArray]:
 
 def designs(population: stratal.Population) -> Iterator[tuple[str, Design]]:
     """Yield the designs that are compared."""
-    strata = stratal.stratify(population, n_strata=10)
-    allocation = stratal.allocate(strata, BUDGET)
-    yield "simple random", stratal.SimpleRandom(budget=BUDGET)
-    yield "stratified (default)", stratal.Stratified(strata=strata, allocation=allocation)
-    yield "proportional to size", stratal.ProportionalToSize(budget=BUDGET)
-    yield "Poisson", stratal.Poisson(budget=BUDGET, size="sqrt-variance")
-    yield "systematic", stratal.Systematic(budget=BUDGET)
+    strata = stratal.strata.stratify(population, n_strata=10)
+    allocation = stratal.strata.allocate(strata, BUDGET)
+    yield "simple random", stratal.designs.SimpleRandom(budget=BUDGET)
+    yield "stratified (default)", stratal.designs.Stratified(strata=strata, allocation=allocation)
+    yield "proportional to size", stratal.designs.ProportionalToSize(budget=BUDGET)
+    yield "Poisson", stratal.designs.Poisson(budget=BUDGET, size="sqrt-variance")
+    yield "systematic", stratal.designs.Systematic(budget=BUDGET)
     for clusters in (10, 20, 50):
         if population.group_names:
             yield (
                 f"{clusters} clusters",
-                stratal.ClusterSample(cluster=population.group_names[0], n_clusters=clusters),
+                stratal.designs.ClusterSample(cluster=population.group_names[0], n_clusters=clusters),
             )
 
 

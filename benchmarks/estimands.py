@@ -231,7 +231,7 @@ def models(args: argparse.Namespace) -> Iterator[str]:
     for budget in (25, 50, 100):
         plans: dict[str, Callable[..., Any]] = {
             "plan for the difference": stratal.plan(population, budget, estimand=estimand).draw,
-            "simple random sample": stratal.SimpleRandom(budget=budget).draw,
+            "simple random sample": stratal.designs.SimpleRandom(budget=budget).draw,
         }
         for way, draw in plans.items():
             rows = []

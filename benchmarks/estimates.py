@@ -26,9 +26,9 @@ def drawn(units: int, labels: int, n_strata: int) -> tuple[stratal.Sample, np.nd
     proxy = rng.beta(5.0, 2.0, units)
     kind = np.char.add("kind ", rng.integers(0, n_strata, units).astype(str))
     population = stratal.Population.from_arrays(proxy=proxy, groups={"kind": kind})
-    strata = stratal.stratify(population, "category", by="kind")
-    allocation = stratal.allocate(strata, labels)
-    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=SEED)
+    strata = stratal.strata.stratify(population, "category", by="kind")
+    allocation = stratal.strata.allocate(strata, labels)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=SEED)
     return sample, (rng.random(sample.size) < sample.proxies[:, 0]).astype(np.float64)
 
 

@@ -96,7 +96,7 @@ def simulated(job: tuple[Cell, int]) -> str:
     score, answer, true = population(cell)
     sample = drawn(cell, score, answer)
     design = sample.design
-    assert isinstance(design, stratal.Stratified)
+    assert isinstance(design, stratal.designs.Stratified)
     words = np.array(["other", "match"])[answer]
     right = np.where(answer == 1, score, 1.0 - score)
     stratum = design.strata.rule.assign({"right": right, "score": score, "answer": words})

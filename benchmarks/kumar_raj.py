@@ -37,7 +37,7 @@ def variance_ratio(strata: Strata, z: np.ndarray, allocation: str, budget: int) 
     if allocation == "optimal":
         n_h = stratal.strata.neyman(strata.sizes, np.sqrt(spread), budget, minimum=1)
     else:
-        n_h = stratal.allocate(strata, budget, allocation, minimum=1).n_h
+        n_h = stratal.strata.allocate(strata, budget, allocation, minimum=1).n_h
     within = float(np.sum(strata.weights**2 * (1 - n_h / strata.sizes) * spread / n_h))
     return within / float((1 - budget / len(z)) * z.var(ddof=1) / budget)
 
@@ -48,7 +48,7 @@ def ratios(proxy: np.ndarray, z: np.ndarray, budget: int) -> dict[tuple[str, str
     found: dict[tuple[str, str], list[float]] = {}
     for name, method in METHODS.items():
         for k in range(2, 11):
-            strata = stratal.stratify(population, method, k)
+            strata = stratal.strata.stratify(population, method, k)
             for allocation in ALLOCATIONS:
                 value = variance_ratio(strata, z, allocation, budget)
                 found.setdefault((name, allocation), []).append(value)

@@ -204,7 +204,7 @@ def designs(case: Case, budget: int) -> Iterator[tuple[str, IntArray, IntArray, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         design = stratal.plan(population, budget=budget).draw(seed=1).design
-    if isinstance(design, stratal.Stratified):
+    if isinstance(design, stratal.designs.Stratified):
         assigned = design.strata.rule.assign({"proxy": case.proxy})
         yield "default plan", assigned, design.strata.sizes, design.allocation.n_h
 

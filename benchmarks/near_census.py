@@ -103,7 +103,7 @@ def ratings(draws: int) -> list[tuple[str, float]]:
         z[: len(low_ones)] = low_ones
         population = stratal.Population.from_arrays(ids=np.arange(size))
         drawn = [
-            stratal.SimpleRandom(budget=round(fraction * size)).draw(population, seed=seed)
+            stratal.designs.SimpleRandom(budget=round(fraction * size)).draw(population, seed=seed)
             for seed in range(draws)
         ]
         limits: dict[bytes, bool] = {}

@@ -108,7 +108,7 @@ def measured(pair: Pair, asked: type[Any], n: int, replicates: int) -> tuple[flo
     value = np.log(a.mean() / b.mean()) if log else np.mean(0.5 + 0.5 * np.sign(a - b))
     rows = []
     for seed in range(replicates):
-        sample = stratal.SimpleRandom(budget=n).draw(population, seed)
+        sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed)
         labels = {"a": a[sample.ids], "b": b[sample.ids]}
         row: list[float] = []
         for found in (stratal.estimate(sample, labels, estimand=way) for way in ways):

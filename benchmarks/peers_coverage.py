@@ -56,7 +56,7 @@ def own(outcome: np.ndarray, judge: np.ndarray, n: int) -> tuple[np.ndarray, dic
     found: dict[str, list[tuple[float, float]]] = {"horvitz-thompson": [], "ppi++": []}
     for number, (z, proxy) in enumerate(zip(outcome, judge, strict=True)):
         population = stratal.Population.from_arrays(proxy=proxy)
-        sample = stratal.SimpleRandom(budget=n).draw(population, seed=number)
+        sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=number)
         rows[number] = sample.ids
         for estimator, intervals in found.items():
             interval = stratal.estimate(sample, z[sample.ids], estimator=estimator).confidence_interval()

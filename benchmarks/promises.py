@@ -156,7 +156,7 @@ def generated() -> Iterator[Case]:
 def known(plan: Plan, z: FloatArray, asked: float) -> int:
     """Return the labels of a planner that knows the true rates of ten strata."""
     assert plan.population is not None
-    strata = stratal.stratify(plan.population, n_strata=10)
+    strata = stratal.strata.stratify(plan.population, n_strata=10)
     codes = np.asarray(strata.codes)
     rates = np.bincount(codes, z, minlength=strata.n_strata) / strata.sizes
     spread = rates * (1 - rates)

@@ -56,7 +56,7 @@ def rows(name: str, draws: int) -> Iterator[str]:
         found = []
         for seed in range(draws):
             plan = stratal.plan(population, m)
-            design = plan.design if seed % 2 == 0 else stratal.SimpleRandom(budget=m)
+            design = plan.design if seed % 2 == 0 else stratal.designs.SimpleRandom(budget=m)
             ids = design.draw(population, seed=seed).ids.tolist()
             labels = {unit: z[unit] for unit in ids}
             found.append(errors(stratal.plan(population, BUDGET, n_strata=10, labels=labels)))

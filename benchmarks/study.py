@@ -45,7 +45,7 @@ def make(folder: Path, items: int, lines: int) -> Study:
     generator = np.random.default_rng(1)
     ids = [f"unit-{number}" for number in range(items)]
     population = stratal.Population.from_arrays(proxy=generator.random(items), ids=ids)
-    sample = stratal.SimpleRandom(budget=items).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=items).draw(population, seed=1)
     question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
     study = create_study(folder, sample, question, annotators=PEOPLE, overlap=0.2)
     done = int(items * 0.8)

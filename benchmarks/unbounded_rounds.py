@@ -19,10 +19,10 @@ import numpy as np
 from benchmarks.heavy_tails import SEED, SIZE, populations, with_noise
 from benchmarks.rounds import Pool, rounds
 
-from stratal import Population, stratify
+from stratal import Population
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.draws import OrderedUnits, Truth
-from stratal.strata import proportional
+from stratal.strata import proportional, stratify
 from stratal.strata.integers import Bounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"

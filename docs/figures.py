@@ -156,7 +156,7 @@ def same_labels(path: Path) -> None:
         axis.set_xticks(places, ["below .5", ".5–.7", ".7–.9", ".9–.97", "above"], fontsize=8)
         axis.set_xlabel("the model's confidence")
     draws = {
-        "100 at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+        "100 at random": lambda seed: stratal.designs.SimpleRandom(budget=100).draw(population, seed),
         "100 by stratal": plan.draw,
     }
     for number, (name, draw) in enumerate(draws.items()):
@@ -206,7 +206,7 @@ def forty_intervals(path: Path) -> None:
     """Intervals of forty studies of each kind."""
     population, right = digits()
     kinds = {
-        "at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+        "at random": lambda seed: stratal.designs.SimpleRandom(budget=100).draw(population, seed),
         "in strata": stratal.plan(population, 100).draw,
     }
     drawn = Figure(figsize=(7.2, 2.9), layout="constrained")
@@ -636,7 +636,7 @@ def comparisons(path: Path) -> None:
         right = {"a": (first < 0.85).astype(float), "b": (second < 0.8).astype(float)}
         errors, alone = [], []
         for seed in range(20):
-            sample = stratal.SimpleRandom(budget=300).draw(population, seed=seed)
+            sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=seed)
             drawn = {name: values[sample.ids] for name, values in right.items()}
             errors.append(stratal.compare(sample, drawn)[0].standard_error)
             alone.append(
@@ -701,7 +701,7 @@ def estimands(path: Path) -> None:
     goal = 2 * hits / (np.sum(truth == "match") + np.sum(answers == "match"))
     plans = {
         "simple random": None,
-        "strata made for F1, robust allocation": stratal.stratify(
+        "strata made for F1, robust allocation": stratal.strata.stratify(
             population, "neyman", 10, influence=f1.influence(population)
         ),
     }
@@ -709,10 +709,10 @@ def estimands(path: Path) -> None:
     for name, strata in plans.items():
         errors = []
         for budget in budgets:
-            design: Any = stratal.SimpleRandom(budget=budget)
+            design: Any = stratal.designs.SimpleRandom(budget=budget)
             if strata is not None:
-                design = stratal.Stratified(
-                    strata=strata, allocation=stratal.allocate(strata, budget, "robust")
+                design = stratal.designs.Stratified(
+                    strata=strata, allocation=stratal.strata.allocate(strata, budget, "robust")
                 )
             found = []
             for seed in range(60):
@@ -773,7 +773,7 @@ def annotators(path: Path) -> None:
         for slip in slips:
             values = []
             for seed in range(20):
-                sample = stratal.SimpleRandom(budget=400).draw(population, seed=seed)
+                sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=seed)
                 says = truth[sample.ids] ^ (rng.random((people, 400)) < slip)
                 labels = stratal.Labels(
                     ids=tuple(np.tile(sample.ids, people).tolist()),

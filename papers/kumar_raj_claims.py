@@ -7,7 +7,8 @@ import numpy as np
 from papers.claims import Number, joint
 from papers.kumar_raj_runs import METHODS, NUMBERS, Run, ratio, saving
 from papers.page import Page
-from stratal.simulation import SimulationTable, formulas
+from stratal.estimation import formulas
+from stratal.simulation import SimulationTable
 
 Pair = tuple[float, float]
 """A value and its Monte Carlo standard error."""

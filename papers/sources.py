@@ -11,9 +11,10 @@ import numpy as np
 from papers.classifiers import FAMILIES, Task
 from papers.loaders import ClassProbabilities, Predictions
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.estimation import formulas
 from stratal.population.population import Population
 from stratal.proxy import Proxy, accuracy, calibrate, cross_entropy, squared_error
-from stratal.simulation import SimulatedDesign, formulas, simulate
+from stratal.simulation import SimulatedDesign, simulate
 from stratal.simulation.draws import Truth
 from stratal.strata import neyman, proportional, stratify
 

@@ -10,28 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stratal import designs as designs
+    from stratal import errors as errors
     from stratal import estimands as estimands
-    from stratal import planning as adaptive  # noqa: F401
+    from stratal import planning as planning
     from stratal import proxy as proxy
+    from stratal import simulation as simulation
     from stratal import strata as strata
     from stratal import study as study
-    from stratal.designs import ClusterSample as ClusterSample
-    from stratal.designs import Design as Design
-    from stratal.designs import Poisson as Poisson
-    from stratal.designs import ProportionalToSize as ProportionalToSize
     from stratal.designs import Sample as Sample
-    from stratal.designs import SimpleRandom as SimpleRandom
-    from stratal.designs import Stratified as Stratified
-    from stratal.designs import Systematic as Systematic
-    from stratal.designs.margins import fit_margins as fit_margins
-    from stratal.designs.margins import post_stratify as post_stratify
-    from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
-    from stratal.errors import MissingExtraError as MissingExtraError
-    from stratal.errors import RequirementError as RequirementError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
+    from stratal.estimation import formulas as formulas
     from stratal.estimation import regression as regression
     from stratal.estimation.comparison import Comparisons as Comparisons
     from stratal.estimation.comparison import compare as compare
@@ -48,35 +39,21 @@ if TYPE_CHECKING:
     from stratal.labels import read_labels as read_labels
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
-    from stratal.planning import opt_a1 as opt_a1
-    from stratal.planning import opt_a2 as opt_a2
-    from stratal.planning.findings import Findings as Findings
     from stratal.planning.findings import findings as findings
     from stratal.planning.plan import Plan as Plan
     from stratal.planning.plan import plan as plan
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
-    from stratal.simulation import SimulatedDesign as SimulatedDesign
-    from stratal.simulation import SimulationTable as SimulationTable
     from stratal.simulation import simulate as simulate
-    from stratal.strata import Allocation as Allocation
-    from stratal.strata import SharedAllocation as SharedAllocation
-    from stratal.strata import Strata as Strata
-    from stratal.strata import allocate as allocate
-    from stratal.strata import allocate_several as allocate_several
-    from stratal.strata import stratify as stratify
-    from stratal.study.web.notebook import annotate as annotate
 
 
 __version__ = "0.1.0"
 
 
 _NAMES = {
-    "designs": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
-    "designs.margins": "fit_margins post_stratify",
-    "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
-    "StratalWarning",
+    "designs": "Sample",
+    "errors": "InputError LabelError StratalError StratalWarning",
     "estimation.comparison": "Comparisons compare",
     "estimation.estimate": "Estimate Estimates",
     "estimation.evaluation": "estimate estimate_from",
@@ -84,26 +61,26 @@ _NAMES = {
     "estimation.regression": "regress",
     "estimation.requirement": "log_to_mlflow require",
     "labels": "Labels annotator_agreement read_labels",
-    "planning": "labels_needed next_round opt_a1 opt_a2",
-    "planning.findings": "Findings findings",
+    "planning": "labels_needed next_round",
+    "planning.findings": "findings",
     "planning.plan": "Plan plan",
     "population": "Population",
     "population.distribution": "Distribution",
     "proxy": "Proxy",
-    "simulation": "SimulatedDesign SimulationTable simulate",
-    "strata": "Allocation SharedAllocation Strata allocate allocate_several stratify",
-    "study.web.notebook": "annotate",
+    "simulation": "simulate",
 }
 """Module → the public names that live in it; a test holds it against the imports above."""
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 _ROOMS = {
-    "adaptive": "planning",
-    "regression": "estimation.regression",
-    **{name: name for name in ("designs", "estimands", "proxy", "strata", "study")},
+    **{
+        name: name
+        for name in ("designs", "errors", "estimands", "planning", "proxy", "simulation", "strata", "study")
+    },
+    **{name: f"estimation.{name}" for name in ("formulas", "regression")},
 }
-"""Modules that are public as such; `adaptive` is the former name of the attribute `planning`."""
+"""Modules that are public as such."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_ROOMS])]
 

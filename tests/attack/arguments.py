@@ -29,15 +29,15 @@ def _calls() -> tuple[list[Call], list[Any]]:
         proxy={"p": rng.random(200)}, groups=groups, features={"f": rng.random(200)}, predicted="answer"
     )
     plan = stratal.plan(units, budget=60)
-    sample, simple = plan.draw(seed=1), stratal.SimpleRandom(budget=60).draw(units, seed=1)
-    strata = stratal.stratify(units, "k-means", n_strata=3)
+    sample, simple = plan.draw(seed=1), stratal.designs.SimpleRandom(budget=60).draw(units, seed=1)
+    strata = stratal.strata.stratify(units, "k-means", n_strata=3)
     z = np.resize([1.0, 1.0, 0.0], 60)
     classes, found = np.where(z > 0, "x", "y"), stratal.estimate(sample, z)
     calls: list[Call] = [
         (stratal.estimate, {"sample": sample, "labels": z}),
         (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "f1:x"}),
-        (stratal.post_stratify, {"sample": simple, "by": "g"}),
-        (stratal.fit_margins, {"sample": sample, "margins": ["g"]}),
+        (stratal.designs.post_stratify, {"sample": simple, "by": "g"}),
+        (stratal.designs.fit_margins, {"sample": sample, "margins": ["g"]}),
         (stratal.estimate, {"sample": sample, "labels": z, "by": "g"}),
         (stratal.estimate(sample, z, by="g").differences, {}),
         (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "metrics"}),
@@ -51,8 +51,8 @@ def _calls() -> tuple[list[Call], list[Any]]:
         (stratal.plan, {"population": units, "budget": 50}),
         (stratal.next_round, {"sample": sample, "labels": z, "additional": 5}),
         (stratal.labels_needed, {"sample": sample, "labels": z, "half_width": 0.05}),
-        (stratal.stratify, {"population": units, "n_strata": 3}),
-        (stratal.allocate, {"strata": strata, "budget": 50}),
+        (stratal.strata.stratify, {"population": units, "n_strata": 3}),
+        (stratal.strata.allocate, {"strata": strata, "budget": 50}),
         (stratal.estimate_from, {"labels": z, "proxy_labelled": z / 2, "proxy_population": z}),
         (stratal.Population.from_arrays, {"proxy": [0.5, 0.6]}),
         (found.confidence_interval, {}),

@@ -119,8 +119,8 @@ def sample_files(folder: Path) -> list[Path]:
     units = population()
     designs = {
         "stratified": stratal.plan(units, budget=20).draw(seed=7),
-        "random": stratal.SimpleRandom(budget=12).draw(units, seed=3),
-        "poisson": stratal.Poisson(probability=0.3).draw(units, seed=5),
+        "random": stratal.designs.SimpleRandom(budget=12).draw(units, seed=3),
+        "poisson": stratal.designs.Poisson(probability=0.3).draw(units, seed=5),
     }
     written = []
     for name, sample in designs.items():
@@ -146,7 +146,7 @@ def studied(folder: Path) -> Path:
     from stratal.study.rounds import grow
 
     units = population()
-    sample = stratal.SimpleRandom(budget=24).draw(units, seed=3)
+    sample = stratal.designs.SimpleRandom(budget=24).draw(units, seed=3)
     question = Question.of_choices("Right?", ["Pass", "Fail"], rubric="Be strict.")
     place = folder / "study"
     with create_study(
@@ -249,7 +249,7 @@ def damaged_packed(tries: int, seed: int) -> Findings:
 
 def _read_population(path: Path) -> Any:
     units = stratal.Population.read(path, proxy="proxy")
-    drawn = stratal.SimpleRandom(budget=units.size).draw(units, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=units.size).draw(units, seed=1)
     return [drawn.ids.tolist(), drawn.proxies.tolist()]
 
 

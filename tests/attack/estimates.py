@@ -82,18 +82,18 @@ def drawn(caller: Caller) -> Any:
     kind = int(rng.integers(7))
     if kind == 0:
         rate = float(rng.uniform(0.05, 1))
-        return call("poisson", lambda: stratal.Poisson(probability=rate).draw(units, seed))
+        return call("poisson", lambda: stratal.designs.Poisson(probability=rate).draw(units, seed))
     if kind == 1:
-        return call("simple random", lambda: stratal.SimpleRandom(budget=budget).draw(units, seed))
+        return call("simple random", lambda: stratal.designs.SimpleRandom(budget=budget).draw(units, seed))
     if kind == 2:
         sizes = rng.random(units.size) + 0.01
-        design = stratal.ProportionalToSize(budget=budget, size=sizes)
+        design = stratal.designs.ProportionalToSize(budget=budget, size=sizes)
         return call("proportional to size", lambda: design.draw(units, seed))
     if kind == 3:
         made = call("plan", lambda: stratal.plan(units, budget=budget, proxy="p"))
         return made and call("plan.draw", lambda: made.draw(seed=seed))
     if kind == 4:
-        return call("systematic", lambda: stratal.Systematic(budget=budget).draw(units, seed))
+        return call("systematic", lambda: stratal.designs.Systematic(budget=budget).draw(units, seed))
     return _stratified(caller, units, budget, seed)
 
 
@@ -101,13 +101,15 @@ def _stratified(caller: Caller, units: Any, budget: int, seed: int) -> Any:
     method, rule = caller.one(STRATIFIERS), caller.one(RULES)
     wanted, least = int(caller.rng.integers(1, 5)), int(caller.rng.integers(0, 3))
     by = {"by": "g"} if method == "category" else {"proxy": "p", "n_strata": wanted}
-    strata = caller.call("stratify", lambda: stratal.stratify(units, method, **by))
+    strata = caller.call("stratify", lambda: stratal.strata.stratify(units, method, **by))
     if strata is None:
         return None
-    allocation = caller.call("allocate", lambda: stratal.allocate(strata, budget, rule, minimum=least))
+    allocation = caller.call("allocate", lambda: stratal.strata.allocate(strata, budget, rule, minimum=least))
     if allocation is None:
         return None
-    design = caller.call("Stratified", lambda: stratal.Stratified(strata=strata, allocation=allocation))
+    design = caller.call(
+        "Stratified", lambda: stratal.designs.Stratified(strata=strata, allocation=allocation)
+    )
     return design and caller.call("draw", lambda: design.draw(units, seed))
 
 
@@ -160,7 +162,7 @@ OTHERS: dict[str, Callable[[Any, Any, Any, np.random.Generator], Any]] = {
     "needed": lambda sample, z, said, rng: stratal.labels_needed(sample, z, float(rng.random()), **said),
     "next round": lambda sample, z, said, rng: stratal.next_round(sample, z, additional=3, **said),
     "post-stratified": lambda sample, z, said, rng: stratal.estimate(
-        stratal.post_stratify(sample, "g"), z, **said
+        stratal.designs.post_stratify(sample, "g"), z, **said
     ),
     "calibrated": lambda sample, z, said, rng: stratal.estimate(sample, z, calibration="isotonic", **said),
     "superpopulation": lambda sample, z, said, rng: stratal.estimate(

@@ -120,7 +120,7 @@ def _handover(words: list[str]) -> None:
     units = stratal.Population.from_arrays(
         proxy=[k / 300 for k in range(300)], ids=[f"u{k}" for k in range(300)]
     )
-    sample = stratal.SimpleRandom(budget=100).draw(units, seed=int(words[2]))
+    sample = stratal.designs.SimpleRandom(budget=100).draw(units, seed=int(words[2]))
     try:
         write_handover(sample, Path(words[1]))
     except StratalError as error:

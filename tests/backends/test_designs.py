@@ -38,16 +38,16 @@ def both(size=SIZE, seed=0):
 
 
 DESIGNS = [
-    stratal.Poisson(probability=0.02),
-    stratal.Poisson(probability="chance"),
-    stratal.Poisson(budget=80, size="length"),
-    stratal.ProportionalToSize(budget=150),
-    stratal.ProportionalToSize(budget=150, size="length"),
-    stratal.ProportionalToSize(budget=SIZE - 1, size="length"),
-    stratal.ProportionalToSize(budget=1, size="length"),
-    stratal.Systematic(budget=70),
-    stratal.ClusterSample(cluster="topic", n_clusters=9),
-    stratal.ClusterSample(cluster="topic", budget=250),
+    stratal.designs.Poisson(probability=0.02),
+    stratal.designs.Poisson(probability="chance"),
+    stratal.designs.Poisson(budget=80, size="length"),
+    stratal.designs.ProportionalToSize(budget=150),
+    stratal.designs.ProportionalToSize(budget=150, size="length"),
+    stratal.designs.ProportionalToSize(budget=SIZE - 1, size="length"),
+    stratal.designs.ProportionalToSize(budget=1, size="length"),
+    stratal.designs.Systematic(budget=70),
+    stratal.designs.ClusterSample(cluster="topic", n_clusters=9),
+    stratal.designs.ClusterSample(cluster="topic", budget=250),
 ]
 
 
@@ -72,11 +72,11 @@ def test_arrays_and_tables_give_the_same_sample(populations, design):
 def test_tables_refuse_what_arrays_refuse(populations):
     for units in populations:
         with pytest.raises(InputError, match="holds a probability above 1"):
-            stratal.Poisson(probability="length").draw(units, 1)
+            stratal.designs.Poisson(probability="length").draw(units, 1)
         with pytest.raises(InputError, match="holds categories"):
-            stratal.Poisson(budget=5, size="topic").draw(units, 1)
+            stratal.designs.Poisson(budget=5, size="topic").draw(units, 1)
         with pytest.raises(InputError, match="no such column"):
-            stratal.Poisson(budget=5, size="lengths").draw(units, 1)
+            stratal.designs.Poisson(budget=5, size="lengths").draw(units, 1)
 
 
 def test_a_next_round_of_a_table_is_that_of_arrays(populations):

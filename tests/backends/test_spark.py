@@ -103,7 +103,7 @@ def test_clusters_do_not_depend_on_how_many_rows_spark_hands_on(spark: Any, tmp_
         ids=columns["id"], proxy=columns["proxy"], features={"length": columns["length"]}
     )
 
-    found, expected = (stratal.stratify(each, "features", 4) for each in (table, arrays))
+    found, expected = (stratal.strata.stratify(each, "features", 4) for each in (table, arrays))
 
     assert found.sizes.tolist() == expected.sizes.tolist()
     assert found.rule == expected.rule

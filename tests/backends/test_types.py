@@ -120,14 +120,14 @@ def test_categories_are_their_texts(name):
 
 @pytest.mark.parametrize("name", PROXIES)
 def test_numbers_are_numbers(name):
-    drawn = stratal.SimpleRandom(budget=4).draw(read(PROXIES[name]), seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(read(PROXIES[name]), seed=1)
 
     assert sorted(drawn.proxies[:, 0]) == pytest.approx(NUMBERS, abs=3e-4)
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_ids_stay_what_they_are(name):
-    drawn = stratal.SimpleRandom(budget=4).draw(read(IDS[name]), seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(read(IDS[name]), seed=1)
 
     assert sorted(map(str, drawn.ids.tolist())) == sorted(map(str, pl.DataFrame(IDS[name])["id"].to_list()))
 
@@ -168,7 +168,7 @@ def test_what_is_shown_is_shown_as_it_is_or_refused_in_one_message(name):
 
     def draw():
         table = pa.table({"id": range(4), "p": NUMBERS, "s": column})
-        return stratal.SimpleRandom(budget=4).draw(
+        return stratal.designs.SimpleRandom(budget=4).draw(
             stratal.Population.from_table(table, proxy="p", show="s"), seed=1
         )
 
@@ -186,7 +186,7 @@ def test_what_is_shown_is_shown_as_it_is_or_refused_in_one_message(name):
 )
 def test_arrays_that_are_shown_hold_plain_values(of):
     population = stratal.Population.from_arrays(proxy=NUMBERS, show={"s": of(["a", None, "c", "d"])})
-    drawn = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
     assert [drawn.shown["s"].tolist()[drawn.ids.tolist().index(row)] for row in range(4)] == [
         "a",
@@ -203,7 +203,7 @@ def test_what_is_missing_in_a_column_that_is_shown_is_written_as_nothing(tmp_pat
         "texts": pd.Series(["a", None, "c", "d"], dtype="string"),
     }
     population = stratal.Population.from_arrays(proxy=NUMBERS, show=shown)
-    drawn = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
     written = stratal.Sample.read(drawn.write(tmp_path / "sample.parquet"))
 
     row = written.ids.tolist().index(1)
@@ -231,7 +231,7 @@ HALF = "a\ud83d"
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_text_that_no_file_can_hold_is_refused_where_it_is_written(tmp_path, given, suffix):
     population = stratal.Population.from_arrays(proxy=NUMBERS, **given)
-    drawn = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
     with pytest.raises(InputError, match=r"the sample holds half a character, .*\\ud83d"):
         drawn.write(tmp_path / f"sample{suffix}")

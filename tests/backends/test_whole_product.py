@@ -91,7 +91,7 @@ def _everything(population: Population) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for estimand in ("f1:match", "mean@language"):
         found[estimand] = _ids(stratal.plan(population, 60, estimand=estimand).draw(seed=1))
-    clusters = stratal.stratify(population, "features", 3)
+    clusters = stratal.strata.stratify(population, "features", 3)
     found["features"] = clusters.sizes
     sample = stratal.plan(population, 80).draw(seed=1)
     labels = Z[np.asarray(sample.ids, np.int64)]

@@ -61,7 +61,7 @@ BOMBS = {
 def sample(tmp_path_factory):
     path = tmp_path_factory.mktemp("bombs") / "sample.parquet"
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    return stratal.SimpleRandom(budget=2).draw(population, seed=1).write(path)
+    return stratal.designs.SimpleRandom(budget=2).draw(population, seed=1).write(path)
 
 
 MEASURED = """

@@ -92,18 +92,18 @@ def test_trouble_is_shown(tmp_path, browser):
 def test_a_sample_gets_its_folder_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    first = stratal.annotate(sample)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    first = stratal.study.annotate(sample)
     item = first.study.next_item("me")
     first.study.submit("me", item.id, "Pass")
     first.study.close()
-    again = stratal.annotate(sample, annotator="eve")
+    again = stratal.study.annotate(sample, annotator="eve")
 
     assert again.study.annotators == ("eve", "me")
     assert stratal.estimate(sample, again.labels()).n == 1
-    other = stratal.SimpleRandom(budget=3).draw(population, seed=8)
+    other = stratal.designs.SimpleRandom(budget=3).draw(population, seed=8)
     with pytest.raises(InputError, match="another sample"):
-        stratal.annotate(other)
+        stratal.study.annotate(other)
     with pytest.raises(InputError, match="annotate takes a Sample"):
-        stratal.annotate(population, study="new")
-    assert stratal.annotate("study", annotator="me").study.progress("me").submitted == 1
+        stratal.study.annotate(population, study="new")
+    assert stratal.study.annotate("study", annotator="me").study.progress("me").submitted == 1

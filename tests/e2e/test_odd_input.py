@@ -296,7 +296,7 @@ def test_shown_columns_that_mean_something_in_a_label_file_are_refused(tmp_path,
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5], show={name: ["x", "y"]})
 
     with pytest.raises(InputError, match=f"called '{name}'"):
-        write_handover(stratal.SimpleRandom(budget=1).draw(population, seed=7), tmp_path / "audit")
+        write_handover(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), tmp_path / "audit")
 
     assert list(tmp_path.iterdir()) == []
 
@@ -319,7 +319,7 @@ def test_a_sample_with_any_payload_is_read_back_equal(tmp_path, kind):
     population = stratal.Population.from_arrays(
         proxy={"a, proxy": [0.1, 0.5, 0.9]}, groups={"g, h": ["x", "", "z"]}, show=objects
     )
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
 
     assert stratal.Sample.read(sample.write(tmp_path / f"sample.{kind}")) == sample
 

@@ -121,8 +121,10 @@ def test_script_in_every_field_stays_text(browser, tmp_path):
         groups={EVIL + "group": [f"{EVIL}{k % 2}" for k in range(size)]},
         show={EVIL: texts},
     )
-    strata = stratal.stratify(population, method="category", by=EVIL + "group")
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 30, method="equal"))
+    strata = stratal.strata.stratify(population, method="category", by=EVIL + "group")
+    design = stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, 30, method="equal")
+    )
     sample = design.draw(population, seed=7)
     labels = {unit: float(k % 3 > 0) for k, unit in enumerate(sample.ids.tolist())}
     found = stratal.findings(

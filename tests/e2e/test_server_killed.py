@@ -76,7 +76,7 @@ def lost_nothing(tmp_path, kills, wanted):
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0.1, 0.9, size), ids=[f"u{number}" for number in range(size)]
     )
-    sample = stratal.SimpleRandom(budget=size).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=7)
     folder = tmp_path / "study"
     create_study(folder, sample, Question.of_choices("?", ["Pass", "Fail"]), annotators=PEOPLE).close()
     server, links = start(folder, 0)

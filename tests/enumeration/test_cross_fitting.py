@@ -83,7 +83,7 @@ def test_a_lam_fitted_on_the_same_labels_is_not():
 @pytest.mark.parametrize("method", ["isotonic", "logistic"])
 def test_a_cross_fitted_calibration_is_unbiased(method):
     population = stratal.Population.from_arrays(proxy=PROXY)
-    drawn = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
     everyone = np.ones(4, dtype=bool)
     values = []
     for units in samples(ONE, [4]):
@@ -106,11 +106,11 @@ def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
     population = stratal.Population.from_arrays(
         proxy={"a": PROXY, "b": second}, groups={"half": stratum.astype(str)}
     )
-    made = stratal.stratify(population, "category", by="half")
+    made = stratal.strata.stratify(population, "category", by="half")
     budget, folds_of = (4, [(2, 1, 1)]) if stratum is ONE else (4, [(1, 1, 0), (1, 0, 1)])
     n_h = np.array([sum(row) for row in folds_of])
-    allocation = stratal.Allocation(n_h=n_h, method="given", budget=budget, minimum=n_h, maximum=n_h)
-    drawn = stratal.Stratified(strata=made, allocation=allocation).draw(population, seed=1)
+    allocation = stratal.strata.Allocation(n_h=n_h, method="given", budget=budget, minimum=n_h, maximum=n_h)
+    drawn = stratal.designs.Stratified(strata=made, allocation=allocation).draw(population, seed=1)
     everyone, values, kinds = np.ones(4, dtype=bool), [], set()
     for units in samples(stratum, n_h):
         proxies = np.column_stack([PROXY, second])[units]

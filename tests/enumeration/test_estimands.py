@@ -21,15 +21,15 @@ POPULATION = stratal.Population.from_arrays(
 
 
 def strata_of(text, n_strata=2):
-    return stratal.stratify(
+    return stratal.strata.stratify(
         POPULATION, "neyman", n_strata, influence=Estimand.parse_text(text).influence(POPULATION)
     )
 
 
 def samples(strata, n_h):
     """All samples of the design, made from one that the design drew."""
-    drawn = stratal.Stratified(
-        strata=strata, allocation=stratal.allocate(strata, int(n_h.sum()), minimum=n_h)
+    drawn = stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, int(n_h.sum()), minimum=n_h)
     )
     members = [np.flatnonzero(strata.codes == h) for h in range(strata.n_strata)]
     ways = [itertools.combinations(rows, int(n)) for rows, n in zip(members, n_h, strict=True)]
@@ -102,6 +102,6 @@ def test_no_other_allocation_has_a_smaller_variance(text, budget):
 
     best = min(variance(n_h) for n_h in itertools.product(*ranges) if sum(n_h) == budget)
 
-    found = stratal.allocate(strata, budget, "neyman", minimum=1).n_h
+    found = stratal.strata.allocate(strata, budget, "neyman", minimum=1).n_h
 
     assert variance(found) == pytest.approx(best, rel=1e-12)

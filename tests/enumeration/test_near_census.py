@@ -54,7 +54,7 @@ def test_two_strata_of_up_to_12_units(first, second):
 
 def test_the_estimate_has_the_exact_limits_and_no_others():
     population = stratal.Population.from_arrays(ids=np.arange(20))
-    sample = stratal.SimpleRandom(budget=16).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=16).draw(population, seed=1)
     for wrong in range(4):
         z = np.r_[np.zeros(wrong), np.ones(16 - wrong)]
         found = stratal.estimate(sample, z).confidence_interval()
@@ -79,7 +79,7 @@ def test_a_constant_proxy_under_the_default_plan():
 def test_ratings_with_one_that_is_not_like_the_others(size):
     """All are 5 but one, which is drawn with probability .8: neither interval may miss the mean."""
     population = stratal.Population.from_arrays(ids=np.arange(size))
-    sample = stratal.SimpleRandom(budget=size * 4 // 5).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=size * 4 // 5).draw(population, seed=1)
     n = sample.size
     for worst in (1.0, 3.0):
         truth = 5 - (5 - worst) / size

@@ -34,9 +34,9 @@ def samples() -> dict[str, stratal.Sample]:
     integers = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40), ids=np.arange(40) * 3)
     return {
         "stratified": stratal.plan(units, budget=20).draw(seed=7),
-        "simple-random": stratal.SimpleRandom(budget=10).draw(integers, seed=3),
-        "poisson": stratal.Poisson(probability=0.3).draw(units, seed=5),
-        "proportional-to-size": stratal.ProportionalToSize(budget=12).draw(units, seed=5),
+        "simple-random": stratal.designs.SimpleRandom(budget=10).draw(integers, seed=3),
+        "poisson": stratal.designs.Poisson(probability=0.3).draw(units, seed=5),
+        "proportional-to-size": stratal.designs.ProportionalToSize(budget=12).draw(units, seed=5),
     }
 
 

@@ -35,13 +35,13 @@ def reordered(columns, order):
 def designs(size):
     n = max(2, size // 3)
     return [
-        stratal.SimpleRandom(budget=n),
-        stratal.Poisson(probability=0.3),
-        stratal.Poisson(budget=n, size="sqrt-variance"),
-        stratal.ProportionalToSize(budget=n),
-        stratal.ProportionalToSize(budget=n, size="size"),
-        stratal.Systematic(budget=n),
-        stratal.ClusterSample(cluster="group", n_clusters=2),
+        stratal.designs.SimpleRandom(budget=n),
+        stratal.designs.Poisson(probability=0.3),
+        stratal.designs.Poisson(budget=n, size="sqrt-variance"),
+        stratal.designs.ProportionalToSize(budget=n),
+        stratal.designs.ProportionalToSize(budget=n, size="size"),
+        stratal.designs.Systematic(budget=n),
+        stratal.designs.ClusterSample(cluster="group", n_clusters=2),
     ]
 
 
@@ -64,15 +64,15 @@ def test_fixed_sizes_are_kept_and_certain_units_drawn(columns, seed, data):
     units = stratal.Population.from_arrays(**columns)
     n = data.draw(st.integers(1, units.size))
     for design in (
-        stratal.ProportionalToSize(budget=n, size="size"),
-        stratal.ProportionalToSize(budget=n),
-        stratal.Systematic(budget=n),
+        stratal.designs.ProportionalToSize(budget=n, size="size"),
+        stratal.designs.ProportionalToSize(budget=n),
+        stratal.designs.Systematic(budget=n),
     ):
         sample = design.draw(units, seed)
         assert sample.size == n == len(set(sample.ids.tolist()))
         assert np.all((sample.inclusion_probability > 0) & (sample.inclusion_probability <= 1))
     chance = inclusion_probabilities(columns["features"]["size"], n)
-    sample = stratal.ProportionalToSize(budget=n, size="size").draw(units, seed)
+    sample = stratal.designs.ProportionalToSize(budget=n, size="size").draw(units, seed)
     assert set(columns["ids"][chance >= 1].tolist()) <= set(sample.ids.tolist())
 
 
@@ -96,20 +96,24 @@ def test_larger_budgets_keep_the_units_of_smaller_ones(columns, seed):
     units = stratal.Population.from_arrays(**columns)
     n = units.size // 3
     pairs = [
-        (stratal.Poisson(budget=a, size="size"), stratal.Poisson(budget=b, size="size"))
+        (stratal.designs.Poisson(budget=a, size="size"), stratal.designs.Poisson(budget=b, size="size"))
         for a, b in [(n, n + 1), (n, 2 * n)]
     ]
-    pairs.append((stratal.SimpleRandom(budget=n), stratal.SimpleRandom(budget=2 * n)))
+    pairs.append((stratal.designs.SimpleRandom(budget=n), stratal.designs.SimpleRandom(budget=2 * n)))
     if len(np.unique(columns["proxy"])) == 1:
-        pairs.append((stratal.ProportionalToSize(budget=n), stratal.ProportionalToSize(budget=2 * n)))
+        pairs.append(
+            (stratal.designs.ProportionalToSize(budget=n), stratal.designs.ProportionalToSize(budget=2 * n))
+        )
     for smaller, larger in pairs:
         inside, outside = smaller.draw(units, seed), larger.draw(units, seed)
         assert set(inside.ids.tolist()) <= set(outside.ids.tolist())
 
 
 def stratified(units, budget, method="robust"):
-    strata = stratal.stratify(units, n_strata=3)
-    return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, method, minimum=1))
+    strata = stratal.strata.stratify(units, n_strata=3)
+    return stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, budget, method, minimum=1)
+    )
 
 
 @settings(max_examples=sized(12, 200), deadline=None)
@@ -159,11 +163,11 @@ def small():
 @pytest.mark.parametrize(
     ("design", "expected"),
     [
-        (stratal.SimpleRandom(budget=5), np.full(12, 5 / 12)),
-        (stratal.Systematic(budget=5), np.full(12, 5 / 12)),
-        (stratal.Poisson(probability=0.3), np.full(12, 0.3)),
-        (stratal.ClusterSample(cluster="group", n_clusters=2), np.full(12, 0.5)),
-        (stratal.Poisson(budget=4, size="size"), None),
+        (stratal.designs.SimpleRandom(budget=5), np.full(12, 5 / 12)),
+        (stratal.designs.Systematic(budget=5), np.full(12, 5 / 12)),
+        (stratal.designs.Poisson(probability=0.3), np.full(12, 0.3)),
+        (stratal.designs.ClusterSample(cluster="group", n_clusters=2), np.full(12, 0.5)),
+        (stratal.designs.Poisson(budget=4, size="size"), None),
     ],
     ids=repr,
 )
@@ -192,7 +196,7 @@ def test_sequential_poisson_keeps_to_its_known_error(size, n, known):
     units = stratal.Population.from_arrays(proxy=np.full(size, 0.5), features={"size": sizes})
     expected = inclusion_probabilities(sizes, n)
 
-    found = frequencies(stratal.ProportionalToSize(budget=n, size="size"), units)
+    found = frequencies(stratal.designs.ProportionalToSize(budget=n, size="size"), units)
 
     assert within_chance(found, expected, known)
     assert found.sum() == pytest.approx(n)

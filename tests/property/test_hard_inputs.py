@@ -31,8 +31,8 @@ METHODS = (
 
 
 def whole_trip(population, strata, budget, method):
-    allocation = stratal.allocate(strata, budget, method)
-    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
+    allocation = stratal.strata.allocate(strata, budget, method)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
     labels = (GENERATOR.random(sample.size) < 0.8).astype(float)
     return sample, stratal.estimate(sample, labels)
 
@@ -41,7 +41,7 @@ def whole_trip(population, strata, budget, method):
 @pytest.mark.parametrize("name", HARD)
 def test_hard_populations_go_the_whole_way(name, method):
     population = stratal.Population.from_arrays(proxy=HARD[name])
-    strata = stratal.stratify(population, method, 5)
+    strata = stratal.strata.stratify(population, method, 5)
 
     assert strata.sizes.sum() == 60
     assert np.bincount(strata.codes, minlength=strata.n_strata).tolist() == strata.sizes.tolist()
@@ -58,22 +58,22 @@ def test_neyman_cuts_of_hard_populations(name):
     population = stratal.Population.from_arrays(proxy=HARD[name])
     if not population.proxies[0].scaled:
         with pytest.raises(InputError, match="only orders"):
-            stratal.stratify(population, "neyman", 5)
+            stratal.strata.stratify(population, "neyman", 5)
         return
-    strata = stratal.stratify(population, "neyman", 5)
+    strata = stratal.strata.stratify(population, "neyman", 5)
     assert whole_trip(population, strata, 30, "robust")[0].size == 30
 
 
 def test_a_budget_of_one_per_stratum_needs_a_minimum_of_one():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 60))
-    strata = stratal.stratify(population, n_strata=6)
+    strata = stratal.strata.stratify(population, n_strata=6)
 
     with pytest.raises(BudgetError, match="minimum=1"):
-        stratal.allocate(strata, 6)
-    assert stratal.allocate(strata, 6, minimum=1).n_h.tolist() == [1] * 6
-    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 6, minimum=1)).draw(
-        population, seed=1
-    )
+        stratal.strata.allocate(strata, 6)
+    assert stratal.strata.allocate(strata, 6, minimum=1).n_h.tolist() == [1] * 6
+    sample = stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, 6, minimum=1)
+    ).draw(population, seed=1)
     low, high = stratal.estimate(sample, [1, 0, 1, 1, 0, 1]).confidence_interval()
     assert 0 <= low < high <= 1
 
@@ -85,7 +85,7 @@ def test_proxies_too_large_to_be_squared_are_refused_before_any_label_is_bought(
 
 def test_a_census_is_certain():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 60))
-    strata = stratal.stratify(population, n_strata=6)
+    strata = stratal.strata.stratify(population, n_strata=6)
     sample, estimate = whole_trip(population, strata, 60, "robust")
 
     assert sorted(sample.ids.tolist()) == list(range(60))
@@ -97,8 +97,8 @@ def test_strata_of_one_unit():
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0, 1, 30), groups={"g": ["a", *["b"] * 28, "c"]}
     )
-    strata = stratal.stratify(population, "category", by="g")
-    allocation = stratal.allocate(strata, 10)
+    strata = stratal.strata.stratify(population, "category", by="g")
+    allocation = stratal.strata.allocate(strata, 10)
 
     assert dict(zip(strata.names, allocation.n_h.tolist(), strict=True)) == {
         "g = a": 1, "g = b": 8, "g = c": 1,
@@ -107,10 +107,10 @@ def test_strata_of_one_unit():
 
 def test_zero_variance_strata_share_what_is_left():
     population = stratal.Population.from_arrays(proxy=np.repeat([0.0, 1.0], 50))
-    strata = stratal.stratify(population, n_strata=2)
+    strata = stratal.strata.stratify(population, n_strata=2)
 
     for rule in ("neyman", "robust", "proportional"):
-        assert stratal.allocate(strata, 30, rule).n_h.sum() == 30
+        assert stratal.strata.allocate(strata, 30, rule).n_h.sum() == 30
 
 
 @settings(max_examples=sized(16, 200), deadline=None)

@@ -128,7 +128,7 @@ def test_any_labels_give_a_table_or_one_clear_error(values):
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0.1, 0.9, 30), groups={"answer": ["0", "1", "cat"] * 10}, predicted="answer"
     )
-    sample = stratal.SimpleRandom(budget=8).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=8).draw(population, seed=1)
     labels = dict(zip(sample.ids.tolist(), values, strict=True))
 
     for call in (

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.formulas import neyman as neyman
-from stratal.simulation.formulas import proportional as proportional
-from stratal.simulation.formulas import simple_random as simple_random
-from stratal.simulation.formulas import stratified as stratified
+from stratal.estimation.formulas import neyman as neyman
+from stratal.estimation.formulas import proportional as proportional
+from stratal.estimation.formulas import simple_random as simple_random
+from stratal.estimation.formulas import stratified as stratified
 
 
 def proportional_from_proxy(z: FloatArray, proxy: FloatArray, codes: IntArray, n: int) -> float:

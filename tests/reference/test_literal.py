@@ -11,12 +11,12 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 from tests.unit.estimation.test_separate import separate
 
 import stratal
+from stratal import formulas
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
 from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression
-from stratal.simulation import formulas
 from stratal.simulation.draws import Truth
 
 HERE = Path(__file__).parent
@@ -95,7 +95,7 @@ def test_fogliato_estimates_and_their_variance(world, lam):
 def test_fogliato_simple_random_sample_through_the_public_door(world):
     Z, proxy, _, _ = world
     population = stratal.Population.from_arrays(proxy=proxy)
-    sample = stratal.SimpleRandom(budget=25).draw(population, seed=3)
+    sample = stratal.designs.SimpleRandom(budget=25).draw(population, seed=3)
     found = stratal.estimate(sample, Z[sample.ids], estimator="horvitz-thompson")
 
     assert found.value == close(F.theta_ht(Z[sample.ids], np.full(25, 25 / 120), 120))
@@ -107,7 +107,7 @@ def test_fogliato_neyman_before_it_is_rounded(world):
     truth = Truth.of(Z, None, h, 3)
     whole = stratal.strata.neyman(truth.sizes, np.sqrt(truth.variances), 30, minimum=1)
     population = stratal.Population.from_arrays(proxy=proxy, groups={"h": h.astype(str)})
-    strata = stratal.stratify(population, "category", by="h")
+    strata = stratal.strata.stratify(population, "category", by="h")
     order = np.argsort([int(name.rsplit("=")[-1]) for name in strata.names])
 
     assert np.abs(whole - F.neyman(Z, h, 30)).max() < 1
@@ -117,7 +117,7 @@ def test_fogliato_neyman_before_it_is_rounded(world):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fogliato_proposition_2_strata(seed):
     proxy = np.random.default_rng(seed).random(14)
-    strata = stratal.stratify(stratal.Population.from_arrays(proxy=proxy), "k-means", 4)
+    strata = stratal.strata.stratify(stratal.Population.from_arrays(proxy=proxy), "k-means", 4)
 
     assert F.kmeans_cost(proxy, strata.codes) == close(F.best_kmeans(proxy, 4))
 
@@ -166,7 +166,7 @@ def test_kumar_raj_estimates(world):
 )
 def test_kumar_raj_strata(seed, method, literal):
     z = np.random.default_rng(seed).beta(4, 2, 60)
-    strata = stratal.stratify(stratal.Population.from_arrays(proxy=z), method, 5)
+    strata = stratal.strata.stratify(stratal.Population.from_arrays(proxy=z), method, 5)
 
     assert np.array_equal(strata.codes, literal(z, 5))
 
@@ -210,8 +210,8 @@ def test_stratppi_allocation(apart):
     f = f_tilde - k_tilde
     sigma = np.array([S.sigma_hat(f[k_tilde == j], 0.4) for j in (0, 1)])
     population = stratal.Population.from_arrays(proxy=f, groups={"k": k_tilde.astype(str)})
-    strata = stratal.stratify(population, "category", by="k")
-    ours = stratal.allocate(strata, 60, "stratppi", lam=0.4)
+    strata = stratal.strata.stratify(population, "category", by="k")
+    ours = stratal.strata.allocate(strata, 60, "stratppi", lam=0.4)
     rho = S.rho(np.bincount(k_tilde) / 240, sigma)
     order = np.argsort([int(name.rsplit("=")[-1]) for name in strata.names])
 

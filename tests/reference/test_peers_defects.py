@@ -27,15 +27,15 @@ def strata_of(z, proxy, sizes):
     """Return a population that is stratified by category, and its strata."""
     kind = np.repeat([f"kind {h}" for h in range(len(sizes))], sizes)
     population = stratal.Population.from_arrays(proxy=proxy, groups={"kind": kind})
-    return population, stratal.stratify(population, "category", by="kind")
+    return population, stratal.strata.stratify(population, "category", by="kind")
 
 
 def drawn(population, strata, n_h, seed=1):
-    allotted = stratal.Allocation(
+    allotted = stratal.strata.Allocation(
         n_h=np.array(n_h), method="given", budget=int(np.sum(n_h)), minimum=np.zeros(len(n_h), np.int64),
         maximum=strata.sizes,
     )  # fmt: skip
-    return stratal.Stratified(strata=strata, allocation=allotted).draw(population, seed=seed)
+    return stratal.designs.Stratified(strata=strata, allocation=allotted).draw(population, seed=seed)
 
 
 def outcome_of(sample, z):
@@ -53,7 +53,7 @@ class TestSsepy:
         """A simple random sample was given the stratified variance, 11 times too small."""
         z = np.repeat([0.0, 1.0], 500)
         population, strata = strata_of(z, np.where(z == 1, 0.9, 0.1), [500, 500])
-        random = stratal.SimpleRandom(budget=50)
+        random = stratal.designs.SimpleRandom(budget=50)
         errors, claimed = [], []
         for seed in range(200):
             sample = random.draw(population, seed=seed)
@@ -98,7 +98,7 @@ class TestSsepy:
         for estimator in ("horvitz-thompson", "difference"):
             errors, claimed = [], []
             for seed in range(400):
-                sample = stratal.Poisson(budget=60).draw(population, seed=seed)
+                sample = stratal.designs.Poisson(budget=60).draw(population, seed=seed)
                 estimate = stratal.estimate(sample, outcome_of(sample, z), estimator=estimator)
                 errors.append(estimate.value - z.mean())
                 claimed.append(estimate.standard_error**2)
@@ -107,7 +107,7 @@ class TestSsepy:
     def test_probabilities_above_one_are_made_certain(self):
         """They crashed."""
         population = stratal.Population.from_arrays(proxy=[0.5] * 5 + [0.999] * 95)
-        sample = stratal.ProportionalToSize(budget=60).draw(population, seed=1)
+        sample = stratal.designs.ProportionalToSize(budget=60).draw(population, seed=1)
         assert sample.size == 60
         assert sample.inclusion_probability.max() <= 1
         assert inclusion_probabilities(np.array([100.0, 1, 1, 1]), 3).tolist()[0] == 1
@@ -116,7 +116,7 @@ class TestSsepy:
         """Half of them missing gave .275 for .507."""
         z = np.tile([0.0, 1.0], 1000)
         population = stratal.Population.from_arrays(proxy=np.full(2000, 0.5))
-        sample = stratal.SimpleRandom(budget=400).draw(population, seed=2)
+        sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=2)
         labels = outcome_of(sample, z)
         labels[::2] = np.nan
         with pytest.warns(stratal.StratalWarning, match="no label"):
@@ -136,7 +136,7 @@ class TestSsepy:
         """p(1 − p) of the proxy stood in for every outcome's variance."""
         probabilities = np.random.default_rng(1).dirichlet([5.0, 1, 1], 3000)
         proxy = stratal.proxy.squared_error(probabilities)
-        strata = stratal.stratify(stratal.Population.from_arrays(proxy=proxy), n_strata=5)
+        strata = stratal.strata.stratify(stratal.Population.from_arrays(proxy=proxy), n_strata=5)
         binary = np.sqrt(strata.proxy_means * (1 - strata.proxy_means))
         assert not np.allclose(strata.standard_deviations, binary, rtol=0.05)
 
@@ -159,7 +159,9 @@ class TestSsepy:
 class TestPpiPython:
     def test_a_one_sided_request_gets_a_one_sided_interval_with_a_fitted_lam(self):
         z, judge = judged()
-        sample = stratal.SimpleRandom(budget=100).draw(stratal.Population.from_arrays(proxy=judge), seed=1)
+        sample = stratal.designs.SimpleRandom(budget=100).draw(
+            stratal.Population.from_arrays(proxy=judge), seed=1
+        )
         estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++")
         low, high = estimate.confidence_interval(0.95)
         above, below = (
@@ -178,7 +180,7 @@ class TestPpiPython:
         population = stratal.Population.from_arrays(proxy=judge)
         held = []
         for seed in range(draws):
-            sample = stratal.SimpleRandom(budget=n).draw(population, seed=seed)
+            sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=seed)
             estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++")
             held.append(z.mean() in estimate.confidence_interval())
         assert np.mean(held) >= 0.94 - 3 * np.sqrt(0.94 * 0.06 / draws)
@@ -186,7 +188,7 @@ class TestPpiPython:
     def test_all_right_is_not_certain(self):
         """It gave [1, 1]."""
         population = stratal.Population.from_arrays(proxy=np.linspace(0.5, 1, 1000))
-        sample = stratal.SimpleRandom(budget=30).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=1)
         low, high = stratal.estimate(sample, np.ones(30), estimator="ppi++").confidence_interval()
         assert 0.8 < low < 0.95
         assert high == pytest.approx(1, abs=1e-3)
@@ -194,7 +196,7 @@ class TestPpiPython:
     def test_interval_and_p_value_agree_under_negative_correlation(self):
         z, judge = judged(p=0.7)
         population = stratal.Population.from_arrays(proxy=1 - judge)
-        sample = stratal.SimpleRandom(budget=120).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=120).draw(population, seed=1)
         for clip in (False, True):
             estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++", clip=clip)
             low, high = estimate.confidence_interval(0.95)
@@ -219,7 +221,7 @@ class TestPpiPython:
         import tracemalloc
 
         population = stratal.Population.from_arrays(proxy=np.random.default_rng(1).random(200_000))
-        sample = stratal.SimpleRandom(budget=500).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=500).draw(population, seed=1)
         tracemalloc.start()
         stratal.estimate(sample, np.random.default_rng(2).normal(size=500), estimand="quantile:0.5")
         peak = tracemalloc.get_traced_memory()[1]
@@ -232,14 +234,14 @@ class TestGlide:
         """It raised, so that nobody could stratify by a judge's verdict."""
         z, judge = judged()
         population = stratal.Population.from_arrays(proxy=judge)
-        strata = stratal.stratify(population, n_strata=2)
+        strata = stratal.strata.stratify(population, n_strata=2)
         sample = drawn(population, strata, [30, 30])
         estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="stratppi")
         assert all(stratum["lam"] == [0.0] for stratum in estimate.to_dict()["strata"])
 
     def test_equal_labels_are_no_exception(self):
         population = stratal.Population.from_arrays(proxy=np.linspace(0.9, 1, 1000))
-        sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
         for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
             low, high = stratal.estimate(sample, np.ones(20), estimator=estimator).confidence_interval()
             assert 0 <= low < high <= 1
@@ -271,7 +273,9 @@ class TestGlide:
 
     def test_the_finite_population_is_corrected_for(self):
         z, judge = judged()
-        sample = stratal.SimpleRandom(budget=1000).draw(stratal.Population.from_arrays(proxy=judge), seed=1)
+        sample = stratal.designs.SimpleRandom(budget=1000).draw(
+            stratal.Population.from_arrays(proxy=judge), seed=1
+        )
         estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++")
         assert estimate.standard_error == 0
         assert estimate.value == pytest.approx(z.mean())
@@ -282,7 +286,7 @@ class TestTruescore:
     def test_intervals_stay_inside_the_bounds(self, right):
         """All right gave [.919, 1.081]."""
         population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 1, 1000))
-        sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
         estimate = stratal.estimate(sample, np.full(40, right), estimator="difference")
         for method in ("auto", "t", "normal", "wilson", "clopper-pearson", "bootstrap", "betting"):
             low, high = estimate.confidence_interval(method=method)
@@ -348,7 +352,7 @@ class TestKmeans1d:
         sums = []
         for offset in (0.0, 1e8):
             population = stratal.Population.from_arrays(proxy=values + offset, scaled=False)
-            strata = stratal.stratify(population, n_strata=10)
+            strata = stratal.strata.stratify(population, n_strata=10)
             sums.append(float(np.sum(strata.sizes * strata.proxy_variances)))
         assert sums[1] == pytest.approx(sums[0], rel=1e-4)
 
@@ -360,4 +364,4 @@ class TestKmeans1d:
     def test_repeated_values_count_as_often_as_they_occur(self):
         values, counts = np.array([0.1, 0.15, 0.8, 0.9]), np.array([1, 50, 3, 7])
         population = stratal.Population.from_arrays(proxy=np.repeat(values, counts))
-        assert stratal.stratify(population, n_strata=2).sizes.tolist() == [51, 10]
+        assert stratal.strata.stratify(population, n_strata=2).sizes.tolist() == [51, 10]

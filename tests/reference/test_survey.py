@@ -79,7 +79,7 @@ def test_calibrated_weights(name, value):
     if "number" in name:
         totals["x"] = 900
     method = "raking" if "raking" in name else "regression"
-    fitted = stratal.fit_margins(sample, tuple(totals), totals=totals, method=method)
+    fitted = stratal.designs.fit_margins(sample, tuple(totals), totals=totals, method=method)
     found = stratal.estimate(fitted, labels)
 
     mean, error = EXPECTED[name][value]

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
 
 SEEDS = st.integers(0, 10**6)
 GROWING = {
-    "simple random": lambda units, n: stratal.SimpleRandom(budget=n),
+    "simple random": lambda units, n: stratal.designs.SimpleRandom(budget=n),
     "strata": lambda units, n: by_language(units, n),
-    "poisson": lambda units, n: stratal.Poisson(probability=n / 240),
-    "proportional to size": lambda units, n: stratal.ProportionalToSize(budget=n, size="size"),
-    "clusters": lambda units, n: stratal.ClusterSample(budget=n, cluster="cluster"),
+    "poisson": lambda units, n: stratal.designs.Poisson(probability=n / 240),
+    "proportional to size": lambda units, n: stratal.designs.ProportionalToSize(budget=n, size="size"),
+    "clusters": lambda units, n: stratal.designs.ClusterSample(budget=n, cluster="cluster"),
 }
 
 

@@ -101,7 +101,7 @@ def test_one_stratum_is_a_simple_random_sample(seed, estimator, column):
     units = world.population()
     options: dict[str, Any] = {"outcome": "unbounded"} if column == "rating" else {}
     found = []
-    for design in (stratal.SimpleRandom(budget=90), by_language(units)):
+    for design in (stratal.designs.SimpleRandom(budget=90), by_language(units)):
         sample = design.draw(units, seed)
         labels = world.labels(sample, getattr(world, column))
         found.append(stratal.estimate(sample, labels, estimator=estimator, **options))
@@ -134,4 +134,4 @@ def test_a_census_is_exact(estimand, stratified):
     assert [error, low, high] == pytest.approx([0, value, value], abs=1e-12)
 
 
-DESIGN_OF_ALL = stratal.SimpleRandom(budget=240)
+DESIGN_OF_ALL = stratal.designs.SimpleRandom(budget=240)

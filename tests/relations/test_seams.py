@@ -40,7 +40,7 @@ def two_rounds(world: World, estimand: str, seed: int, answered: float, place=No
     labels = labelled(world, sample, estimand, answered)
     try:
         return stratal.next_round(sample, labels, additional=30, population=units)
-    except stratal.BudgetError:  # all units on which two models differ have been drawn
+    except stratal.errors.BudgetError:  # all units on which two models differ have been drawn
         return sample
 
 

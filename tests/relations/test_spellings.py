@@ -138,7 +138,7 @@ def test_classes_that_are_numbers_are_one_however_they_are_written(answers, labe
     population = stratal.Population.from_arrays(
         proxy=[0.5] * 40, groups={"digit": [answers, "2"] * 20}, predicted="digit"
     )
-    drawn = stratal.SimpleRandom(budget=20).draw(population, seed=2)
+    drawn = stratal.designs.SimpleRandom(budget=20).draw(population, seed=2)
 
     found = stratal.estimate(drawn, dict.fromkeys(drawn.ids.tolist(), labels), predicted=True)
 

@@ -89,22 +89,26 @@ class World:
         }
 
 
-def by_language(population: stratal.Population, budget: int = 90) -> stratal.Stratified:
-    strata = stratal.stratify(population, "category", by="language")
-    return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, "proportional"))
+def by_language(population: stratal.Population, budget: int = 90) -> stratal.designs.Stratified:
+    strata = stratal.strata.stratify(population, "category", by="language")
+    return stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, budget, "proportional")
+    )
 
 
 Draw = Callable[[stratal.Population, int], stratal.Sample]
 
 DESIGNS: Mapping[str, Draw] = {
-    "simple random": lambda units, seed: stratal.SimpleRandom(budget=90).draw(units, seed),
+    "simple random": lambda units, seed: stratal.designs.SimpleRandom(budget=90).draw(units, seed),
     "strata": lambda units, seed: by_language(units).draw(units, seed),
     "planned": lambda units, seed: stratal.plan(units, budget=90, proxy="proxy").draw(seed=seed),
-    "poisson": lambda units, seed: stratal.Poisson(probability=0.35).draw(units, seed),
-    "proportional to size": lambda units, seed: stratal.ProportionalToSize(budget=90, size="size").draw(
+    "poisson": lambda units, seed: stratal.designs.Poisson(probability=0.35).draw(units, seed),
+    "proportional to size": lambda units, seed: stratal.designs.ProportionalToSize(
+        budget=90, size="size"
+    ).draw(units, seed),
+    "clusters": lambda units, seed: stratal.designs.ClusterSample(budget=90, cluster="cluster").draw(
         units, seed
     ),
-    "clusters": lambda units, seed: stratal.ClusterSample(budget=90, cluster="cluster").draw(units, seed),
 }
 """Every design that does not need an order of the rows."""
 

@@ -52,7 +52,7 @@ def check(errors, variances, hits, nominal=0.94):
 @pytest.mark.parametrize("name", cells(CASES, fast=("λ", "isotonic")))
 def test_simple_random(name):
     population, z = world()
-    check(*repeat(population, z, stratal.SimpleRandom(budget=80), DRAWS, **CASES[name]))
+    check(*repeat(population, z, stratal.designs.SimpleRandom(budget=80), DRAWS, **CASES[name]))
 
 
 @pytest.mark.parametrize(
@@ -62,22 +62,22 @@ def test_simple_random(name):
 )
 def test_stratified(options):
     population, z = world()
-    strata = stratal.stratify(population, "k-means", 4)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 80))
+    strata = stratal.strata.stratify(population, "k-means", 4)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 80))
     check(*repeat(population, z, design, DRAWS, **options))
 
 
 def test_poisson():
     population, z = world()
     errors, variances, hits = repeat(
-        population, z, stratal.Poisson(budget=100), DRAWS, estimator="ppi++", cross_fit=5
+        population, z, stratal.designs.Poisson(budget=100), DRAWS, estimator="ppi++", cross_fit=5
     )
     check(errors, variances, hits)
 
 
 def test_calibration_is_worth_labels_where_the_proxy_is_off():
     population, z = world()
-    design = stratal.SimpleRandom(budget=80)
+    design = stratal.designs.SimpleRandom(budget=80)
     plain = repeat(population, z, design, DRAWS, estimator="difference")[0]
     calibrated = repeat(population, z, design, DRAWS, calibration="logistic")[0]
 
@@ -92,4 +92,4 @@ def test_real_predictions(shared, data, size, name):
     table = pq.read_table(shared / "data" / f"{data}.parquet", columns=["proxy", "z"])
     population = stratal.Population.from_arrays(proxy=np.asarray(table["proxy"], float))
     z = np.asarray(table["z"], float)
-    check(*repeat(population, z, stratal.SimpleRandom(budget=size), 1000, **CASES[name]))
+    check(*repeat(population, z, stratal.designs.SimpleRandom(budget=size), 1000, **CASES[name]))

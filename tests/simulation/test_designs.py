@@ -36,13 +36,13 @@ def repeat(design, replicates, **options):
 
 
 DESIGNS = [
-    stratal.Poisson(budget=100, size="size"),
-    stratal.Poisson(budget=100, size="sqrt-variance"),
-    stratal.ProportionalToSize(budget=100),
-    stratal.ProportionalToSize(budget=40, size="size"),
-    stratal.Systematic(budget=100),
-    stratal.ClusterSample(cluster="document", n_clusters=8),
-    stratal.ClusterSample(cluster="document", n_clusters=40),
+    stratal.designs.Poisson(budget=100, size="size"),
+    stratal.designs.Poisson(budget=100, size="sqrt-variance"),
+    stratal.designs.ProportionalToSize(budget=100),
+    stratal.designs.ProportionalToSize(budget=40, size="size"),
+    stratal.designs.Systematic(budget=100),
+    stratal.designs.ClusterSample(cluster="document", n_clusters=8),
+    stratal.designs.ClusterSample(cluster="document", n_clusters=40),
 ]
 
 
@@ -62,7 +62,7 @@ def test_intervals_cover(design):
 @pytest.mark.parametrize("estimator", ["horvitz-thompson", "difference"])
 def test_plain_estimators_are_unbiased_with_unbiased_variances(estimator):
     replicates = sized(200, 400)
-    design = stratal.Poisson(budget=60, size="size")
+    design = stratal.designs.Poisson(budget=60, size="size")
     errors, variances, _ = repeat(design, replicates, estimator=estimator, outcome="unbounded")
 
     assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(replicates)
@@ -79,7 +79,7 @@ def test_an_intercept_keeps_a_shifted_proxy_useful():
     )
     errors = {"ppi++": [], "difference": []}
     for seed in range(200):
-        sample = stratal.Poisson(budget=100, size="size").draw(low, seed)
+        sample = stratal.designs.Poisson(budget=100, size="size").draw(low, seed)
         for name, found in errors.items():
             value = stratal.estimate(sample, z[sample.ids], estimator=name, bounds=(0, 1)).value
             found.append(value - z.mean())
@@ -89,7 +89,10 @@ def test_an_intercept_keeps_a_shifted_proxy_useful():
 
 @pytest.mark.parametrize(
     "design",
-    [stratal.Poisson(budget=60, size="size"), stratal.ClusterSample(cluster="document", n_clusters=35)],
+    [
+        stratal.designs.Poisson(budget=60, size="size"),
+        stratal.designs.ClusterSample(cluster="document", n_clusters=35),
+    ],
 )
 def test_a_fitted_lam_does_not_care_where_zero_lies(design):
     units, z = population()

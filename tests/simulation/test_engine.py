@@ -5,7 +5,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.simulation import formulas
+from stratal import formulas
 from stratal.simulation.draws import Truth
 
 REPLICATES = sized(4000, 8000)
@@ -51,7 +51,7 @@ def test_estimated_variances_are_unbiased(case):
 
 def test_fogliato_equations_beside_the_simulated(case):
     population, z = case
-    strata = stratal.stratify(population, "equal-size", 4)
+    strata = stratal.strata.stratify(population, "equal-size", 4)
     truth = Truth.of(z, None, strata.codes, 4)
     table = stratal.simulate(
         population, z, designs=["simple-random", "equal-size:4:proportional", "equal-size:4:oracle"],

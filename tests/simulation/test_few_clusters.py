@@ -32,7 +32,7 @@ def test_intervals_hold(kind, n_clusters):
         bounds=(0, 1) if binary else None,
         scaled=binary,
     )
-    design = stratal.ClusterSample(cluster="document", n_clusters=n_clusters)
+    design = stratal.designs.ClusterSample(cluster="document", n_clusters=n_clusters)
     held = 0
     for seed in range(DRAWS):
         sample = design.draw(units, seed=seed)
@@ -65,8 +65,8 @@ def test_intervals_of_coefficients_hold(family):
         bounds=(0, 1) if family == "logistic" else None,
         scaled=family == "logistic",
     )
-    design = stratal.ClusterSample(cluster="document", n_clusters=8)
-    whole = stratal.ClusterSample(cluster="document", n_clusters=300).draw(units, seed=1)
+    design = stratal.designs.ClusterSample(cluster="document", n_clusters=8)
+    whole = stratal.designs.ClusterSample(cluster="document", n_clusters=300).draw(units, seed=1)
 
     def fitted(sample):
         rows = sample.ids

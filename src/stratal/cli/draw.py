@@ -419,7 +419,8 @@ def as_drawn(reading: Reading, earlier: Sample) -> Reading:
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5]), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> as_drawn(Reading(file=Path("p.csv")), sample).proxy
     'proxy'
     """
@@ -442,7 +443,8 @@ def population_again(reading: Reading, earlier: Sample) -> Population:
     >>> import stratal, tempfile
     >>> file = Path(tempfile.mkdtemp(), "p.csv")
     >>> _ = file.write_text("id,text\\na,x\\nb,y\\n")
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.7])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> population_again(Reading(file=file), sample)
     Traceback (most recent call last):
     stratal.errors.InputError: ...p.csv: the sample was not drawn from this file, which lacks 'proxy' ...

@@ -34,7 +34,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     --------
     >>> import stratal
     >>> rows = {"ids": ["a", "b", "c"], "proxy": [0.1, 0.5, 0.9]}
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(**rows), seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(**rows), seed=7)
     >>> exchanged = stratal.Population.from_arrays(ids=["a", "b", "c"], proxy=[0.5, 0.1, 0.9])
     >>> require_same_population(sample, exchanged)
     Traceback (most recent call last):
@@ -80,7 +80,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     Examples
     --------
     >>> import stratal
-    >>> draw = stratal.SimpleRandom(budget=2).draw
+    >>> draw = stratal.designs.SimpleRandom(budget=2).draw
     >>> first = draw(stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9]), seed=7)
     >>> require_same_draw(first, first)
     """
@@ -164,7 +164,7 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> list(unit_columns(stratal.SimpleRandom(budget=1).draw(population, seed=7)))
+    >>> list(unit_columns(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)))
     ["proxy 'proxy'"]
     """
     names = units.proxy_names if proxy_names is None else proxy_names
@@ -283,7 +283,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> population_of(stratal.SimpleRandom(budget=1).draw(population, seed=7), None) is population
+    >>> population_of(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), None) is population
     True
     """
     where = sample.population if population is None else population
@@ -302,7 +302,7 @@ def refuse_other_designs(sample: Sample) -> None:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> refuse_other_designs(stratal.SimpleRandom(budget=1).draw(population, seed=7))
+    >>> refuse_other_designs(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
     """
     if not sample.design.rounds_by_labels:
         raise InputError(
@@ -320,7 +320,7 @@ def last_round(sample: Sample) -> int:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> last_round(stratal.SimpleRandom(budget=1).draw(population, seed=7))
+    >>> last_round(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
     1
     """
     return 1 if sample.round is None or sample.size == 0 else int(sample.round.max())

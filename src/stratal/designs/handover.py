@@ -92,7 +92,7 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
     --------
     >>> import stratal, tempfile
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
-    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     written = write_handover(sample, Path(place) / "audit")
     ...     written.to_label.read_text().splitlines()[0]
@@ -199,7 +199,7 @@ def write_to_label(sample: Sample, path: Path) -> int:
     --------
     >>> import stratal, tempfile
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> write_to_label(sample, Path(tempfile.mkdtemp()) / "to_label.csv")
     2
     """

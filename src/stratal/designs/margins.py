@@ -292,8 +292,8 @@ def fit_margins(
     >>> import stratal
     >>> kinds, tongues = ["chat", "code"] * 50, ["de"] * 70 + ["en"] * 30
     >>> population = stratal.Population.from_arrays(ids=range(100), groups={"kind": kinds, "tongue": tongues})
-    >>> sample = stratal.fit_margins(
-    ...     stratal.SimpleRandom(budget=30).draw(population, seed=7), ["kind", "tongue"])
+    >>> sample = stratal.designs.fit_margins(
+    ...     stratal.designs.SimpleRandom(budget=30).draw(population, seed=7), ["kind", "tongue"])
     >>> weights = sample.weighting().weights
     >>> float(weights[sample.groups["tongue"] == "de"].sum().round(9))
     0.7
@@ -500,8 +500,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     >>> import stratal
     >>> population = stratal.Population.from_arrays(
     ...     ids=range(100), groups={"language": ["de"] * 80 + ["en"] * 20})
-    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
-    >>> again = stratal.post_stratify(sample, "language")
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> again = stratal.designs.post_stratify(sample, "language")
     >>> again.summary.sizes, again.n_h
     (array([80, 20]), array([19,  1]))
     """

@@ -188,7 +188,7 @@ class Sample(Record, Tabular):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> sample.size, sample.population_size, sample.design.kind
     (2, 3, 'simple-random')
     """
@@ -280,7 +280,7 @@ class Sample(Record, Tabular):
         --------
         >>> import stratal
         >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-        >>> stratal.SimpleRandom(budget=2).draw(population, seed=7).population_digest().size
+        >>> stratal.designs.SimpleRandom(budget=2).draw(population, seed=7).population_digest().size
         3
         """
         if callable(self.digest):
@@ -300,7 +300,7 @@ class Sample(Record, Tabular):
         --------
         >>> import stratal
         >>> population = stratal.Population.from_arrays(ids=range(10))
-        >>> stratal.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
+        >>> stratal.designs.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
         'unbounded'
         """
         if outcome not in OUTCOMES:
@@ -331,7 +331,7 @@ class Sample(Record, Tabular):
         --------
         >>> import stratal, tempfile
         >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-        >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+        >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     stratal.Sample.read(sample.write(folder + "/sample.parquet")) == sample
         True
@@ -529,7 +529,7 @@ def sample_of(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
-    >>> stratal.Poisson(probability=0.5).draw(population, seed=7).stratum
+    >>> stratal.designs.Poisson(probability=0.5).draw(population, seed=7).stratum
     array([0, 0, 0])
     """
     return Sample(

@@ -79,7 +79,7 @@ def sample_digest(sample: Any) -> str:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> draw = stratal.SimpleRandom(budget=2).draw
+    >>> draw = stratal.designs.SimpleRandom(budget=2).draw
     >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
     True
     """

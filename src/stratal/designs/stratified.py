@@ -83,9 +83,9 @@ class Stratified(Design):
     Parameters
     ----------
     strata : Strata
-        From `stratal.stratify`.
+        From `stratal.strata.stratify`.
     allocation : Allocation
-        From `stratal.allocate`.
+        From `stratal.strata.allocate`.
 
     Raises
     ------
@@ -96,8 +96,8 @@ class Stratified(Design):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9])
-    >>> strata = stratal.stratify(population, n_strata=2)
-    >>> design = Stratified(strata=strata, allocation=stratal.allocate(strata, budget=2, minimum=1))
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
+    >>> design = Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget=2, minimum=1))
     >>> sorted(design.draw(population, seed=7).stratum.tolist())
     [0, 1]
     """
@@ -117,14 +117,15 @@ class Stratified(Design):
             raise InputError(
                 "Stratified takes strata and an allocation",
                 given=f"{type(self.strata).__name__} and {type(self.allocation).__name__}",
-                action="Make them by stratal.stratify(population) and stratal.allocate(strata, budget).",
+                action="Make them by stratal.strata.stratify(population) and "
+                "stratal.strata.allocate(strata, budget).",
             )
         n_h = self.allocation.n_h
         if n_h.shape != self.strata.sizes.shape:
             raise InputError(
                 "the allocation is not for these strata",
                 given=f"{len(n_h)} and {self.strata.n_strata} strata",
-                action="Make it by stratal.allocate(strata, budget).",
+                action="Make it by stratal.strata.allocate(strata, budget).",
             )
         if np.any(n_h > self.strata.sizes):
             h = int(np.argmax(n_h > self.strata.sizes))
@@ -337,7 +338,7 @@ class StratifiedWeighting(Weighting):
         if len(sizes) == 1:
             raise InputError(
                 "post-stratification needs groups of known sizes",
-                action="Give the sample its groups: stratal.post_stratify(sample, by=…), "
+                action="Give the sample its groups: stratal.designs.post_stratify(sample, by=…), "
                 "--post-stratify GROUP.",
             )
         return replace(self, stratum=stratum, sizes=sizes)

@@ -43,7 +43,7 @@ class Division:
     Parameters
     ----------
     method, n_strata, by, proxy
-        As in `stratal.stratify`; strata in each cell or category.
+        As in `stratal.strata.stratify`; strata in each cell or category.
     allocation : str, optional
     minimum : int
         Labels that every stratum gets at least.

@@ -225,7 +225,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], features={"f1": [3.0, 4.0]})
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> sorted(features_of(sample, population, ("proxy", "f1")).tolist())
     [[0.1, 3.0], [0.5, 4.0]]
     """
@@ -318,7 +318,7 @@ def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_fold
     >>> import stratal
     >>> from stratal.estimation.respondents import Respondents
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
-    >>> sample = stratal.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     >>> everyone = np.ones(4, dtype=bool)
     >>> np.bincount(sample_folds(sample, everyone, Respondents.of(sample, everyone), 2))
     array([2, 2])
@@ -342,7 +342,7 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     >>> file = Path(tempfile.mkdtemp()) / "units.csv"
     >>> _ = file.write_text("id,proxy\\na,0.1\\nb,0.9\\n")
     >>> population = stratal.Population.read(file, id="id", proxy="proxy")
-    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> population_of(sample, file).size
     2
     """
@@ -415,7 +415,7 @@ def calibrated_proxy(
     >>> import stratal
     >>> from stratal.estimation.respondents import Respondents
     >>> population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
-    >>> sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
     >>> everyone = np.ones(10, dtype=bool)
     >>> z = (sample.proxies[:, 0] > 0.7) * 1.0
     >>> frame = Respondents.of(sample, everyone)

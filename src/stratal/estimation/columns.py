@@ -64,7 +64,7 @@ def outcomes(
     >>> import stratal
     >>> population = stratal.Population.from_arrays(
     ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
     1.0
     """
@@ -145,7 +145,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1], groups={"answer": ["cat"]})
-    >>> answers_of(stratal.SimpleRandom(budget=1).draw(population, seed=7), "answer").tolist()
+    >>> answers_of(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "answer").tolist()
     ['cat']
     """
     name = predicted if isinstance(predicted, str) else sample.predicted
@@ -178,7 +178,7 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]})
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> sorted(class_column(sample, "answer", "y_pred").tolist())
     ['cat', 'dog']
     >>> class_column(sample, {0: 1.0, 1: None}, "y_true")[sample.ids == 0].tolist()
@@ -205,7 +205,7 @@ def group_column(sample: Sample, name: str) -> AnyArray:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1], groups={"language": ["de"]})
-    >>> group_column(stratal.SimpleRandom(budget=1).draw(population, seed=7), "language").tolist()
+    >>> group_column(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "language").tolist()
     ['de']
     """
     if name not in sample.groups:
@@ -231,7 +231,7 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> sorted(with_group(sample, "answer", {0: "cat", 1: "dog"}).groups["answer"].tolist())
     ['cat', 'dog']
     """
@@ -265,7 +265,8 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.25]), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.25])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> number_column(sample, "proxy", "score").tolist(), number_column(sample, [True], "z").tolist()
     ([0.25], [1.0])
     """
@@ -337,7 +338,8 @@ def number_columns(
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.25]), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.25])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> number_columns(sample, {"score": "proxy", "z": [1]})[0].tolist()
     [[0.25, 1.0]]
     """

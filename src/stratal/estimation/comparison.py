@@ -99,7 +99,7 @@ class ModelOutcomes(Record):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
-    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
     >>> everyone, z = np.ones(5, dtype=bool), np.array([[1.0, 1], [1, 1], [1, 1], [1, 0], [0, 0]])
     >>> pair = ModelOutcomes(sample=sample, frame=Respondents.of(sample, everyone), labelled=everyone,
     ...                      z=z, models=("new", "old"), bounds=(0, 1))
@@ -657,7 +657,7 @@ def compare(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
-    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
     >>> found = stratal.compare(sample, {"new": [1, 1, 0, 1, 1], "old": [1, 0, 0, 1, 0]})
     >>> found[0].value, found.ranks()
     (0.4, {'new': (1, 2), 'old': (1, 2)})

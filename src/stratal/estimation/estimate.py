@@ -284,7 +284,7 @@ def random_labels_of_equal_width(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(ids=range(5000))
-    >>> sample = stratal.SimpleRandom(budget=50).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=7)
     >>> found = stratal.estimate(sample, [1.0] * 50)
     >>> ends = tuple(found.confidence_interval())
     >>> round(random_labels_of_equal_width(None, found.evidence, ends, 0.95, None))
@@ -862,7 +862,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=20).draw(
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(
     ...     stratal.Population.from_arrays(groups={"language": ["de", "en"] * 50}), seed=1)
     >>> found = stratal.estimate(sample, [1, 0] * 10, by="language")
     >>> [row.label["domain"] for row in found], found.of(domain="de") is found[0]

@@ -125,7 +125,7 @@ def estimate(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    >>> sample = stratal.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     >>> result = stratal.estimate(sample, [1, 1, 0, 1], estimator="horvitz-thompson")
     >>> result.value, result.n
     (0.75, 4)

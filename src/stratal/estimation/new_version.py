@@ -52,7 +52,7 @@ class NewVersion(Printed):
     >>> import stratal
     >>> population = stratal.Population.from_arrays(
     ...     proxy=[0.6] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer")
-    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     >>> new = new_version(sample, ["cat"] * 20, {unit: "cat" for unit in range(40)}, predicted=True)
     >>> new.found["new"]["estimate"], new.found["needs_labels"]
     (1.0, [])
@@ -118,7 +118,7 @@ def new_version(
     >>> import stratal
     >>> population = stratal.Population.from_arrays(
     ...     proxy=[0.6] * 40, groups={"answer": ["a", "b"] * 20}, predicted="answer")
-    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     >>> judged = {unit: 1.0 for unit in sample.ids.tolist()}
     >>> new = {unit: "a" for unit in range(40)}
     >>> found = new_version(sample, judged, new).to_dict()

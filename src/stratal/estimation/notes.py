@@ -228,7 +228,7 @@ def planned_strata(sample: Sample) -> Strata | None:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.9])
-    >>> planned_strata(stratal.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
+    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
     array([0.7])
     """
     if not as_estimand(sample.estimand).of_one_outcome:

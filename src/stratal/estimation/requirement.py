@@ -134,7 +134,7 @@ def require(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     >>> found = stratal.estimate(sample, [1.0] * 95 + [0.0] * 5)
     >>> stratal.require(found, lower=0.85).value
     0.95
@@ -207,7 +207,7 @@ def log_to_mlflow(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> estimate = stratal.estimate(sample, [1, 0])
     >>> log_to_mlflow(estimate, "a/b c!")
     Traceback (most recent call last):

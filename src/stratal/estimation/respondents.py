@@ -62,7 +62,7 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
     >>> sample = stratal.plan(population, budget=2, by=None).draw(seed=7)
-    >>> left_out(sample, stratal.stratify(population, "none"), None)
+    >>> left_out(sample, stratal.strata.stratify(population, "none"), None)
     array([False])
     """
     without: BoolArray = strata.is_known & (sample.n_h == 0)
@@ -114,7 +114,8 @@ def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=9).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
+    >>> sample = stratal.designs.SimpleRandom(budget=9).draw(population, seed=7)
     >>> warn_of_nonresponse(sample, np.ones(9, dtype=bool))
     ()
     """
@@ -148,7 +149,8 @@ def worst_bounds(
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     >>> worst_bounds(sample, np.array([True, True, True, False]), np.array([1.0, 1.0, 0.0]), (0.0, 1.0))
     (0.5, 0.75)
     """
@@ -169,7 +171,7 @@ def stopping_notes(sample: Sample) -> tuple[str, ...]:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> stopping_notes(stratal.SimpleRandom(budget=4).draw(population, seed=7))
+    >>> stopping_notes(stratal.designs.SimpleRandom(budget=4).draw(population, seed=7))
     ()
     """
     if sample.half_width is None:
@@ -250,7 +252,7 @@ class Respondents(Record):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> Respondents.of(sample, np.array([True, False])).notes
     ()
     """
@@ -368,7 +370,7 @@ def known_outcome(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 3.5], scaled=True)
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> known_outcome(sample, np.array([1.0, 0.0]))
     ('unbounded', None, ())
     """
@@ -467,7 +469,7 @@ def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> proxy_columns(stratal.SimpleRandom(budget=2).draw(population, seed=7), None)
+    >>> proxy_columns(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7), None)
     [0]
     """
     if proxy is None:

@@ -47,7 +47,7 @@ def proxy_check(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.25] * 50 + [0.75] * 50)
-    >>> sample = stratal.SimpleRandom(budget=40).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
     >>> found = stratal.estimate(sample, [0.0, 1.0] * 20)
     >>> check = proxy_check(sample, np.ones(40, dtype=bool), found)
     >>> [round(row["proxy_mean"], 9) for row in check["bins"]]
@@ -169,7 +169,7 @@ def proxy_mean(sample: Sample) -> float | None:
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.2, 0.6])
-    >>> proxy_mean(stratal.SimpleRandom(budget=1).draw(population, seed=7))
+    >>> proxy_mean(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
     0.4
     """
     if not sample.proxy_info or not sample.proxy_info[0].scaled:

@@ -229,7 +229,7 @@ class Joined(Record):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> int(join(sample, {0: 1, 1: None}).labelled.sum())
     1
     """
@@ -344,7 +344,7 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> as_labels({1: 0.0, 0: 1.0}, sample).ids
     ('1', '0')
     """
@@ -399,7 +399,7 @@ def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels")
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["007", "x"])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> with_ids_of(sample, {"7": 1.0}).ids
     ('007',)
     """
@@ -431,7 +431,7 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> join(sample, {5: 1.0})
     Traceback (most recent call last):
     stratal.errors.LabelError: labels: 1 id is not in this sample (first: '5')...

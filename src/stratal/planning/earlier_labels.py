@@ -73,7 +73,7 @@ class EarlierLabels(Record):
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
     >>> labels = {str(row): float(row % 2) for row in range(0, 1000, 9)}
     >>> found = EarlierLabels.of(population, labels)
-    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> found.scenario(strata, np.array([50, 50])).means[0].round(1)
     array([0.4, 0.6])
     """

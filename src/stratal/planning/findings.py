@@ -157,7 +157,7 @@ def findings(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
-    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     >>> found = stratal.findings(sample, [1.0, 0.0] * 10).to_dict()
     >>> found["estimate"]["estimate"], [row["name"] for row in found["side_by_side"]]
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])

@@ -111,7 +111,7 @@ def expectations(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> whole = stratal.stratify(population, "none")
+    >>> whole = stratal.strata.stratify(population, "none")
     >>> expectations("simple-random", whole, np.array([10]), whole)[0].relative_efficiency
     1.0
     """
@@ -155,7 +155,8 @@ def simple_allocation(whole: Strata, budget: int) -> Allocation:
     Examples
     --------
     >>> import stratal
-    >>> simple_allocation(stratal.stratify(stratal.Population.from_arrays(proxy=[0.5] * 9), "none"), 4).n_h
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
+    >>> simple_allocation(stratal.strata.stratify(population, "none"), 4).n_h
     array([4])
     """
     one = np.array([1])
@@ -184,7 +185,7 @@ def worst_bounds(strata: Strata) -> tuple[float, float]:
     Examples
     --------
     >>> import stratal
-    >>> worst_bounds(stratal.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
+    >>> worst_bounds(stratal.strata.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
     (0.0, 1.0)
     """
     low, high = strata.bounds
@@ -575,10 +576,10 @@ def plan(
         reach it is found. Which budget that is depends on how good the proxy is, so that a pilot first is
         cheaper.
     method, n_strata, by, proxy
-        See `stratal.stratify`. For the mean k-means, and ten strata by default (of each category, with `by`),
-        fewer for small budgets: on average at least five draws each.
+        See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
+        `by`), fewer for small budgets: on average at least five draws each.
     allocation : str, optional
-        See `stratal.allocate`; for the mean `"robust"` unless given.
+        See `stratal.strata.allocate`; for the mean `"robust"` unless given.
     minimum : int
         Draws that every stratum gets at least; 2, so that its variance can be estimated.
     confidence_level : float

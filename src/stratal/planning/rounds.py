@@ -113,7 +113,7 @@ def estimated_deviations(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50)
-    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> z, h = np.array([0.0, 0, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
     >>> estimated_deviations(strata, z, h).round(2)
     array([0.31, 0.41])
@@ -232,7 +232,7 @@ def half_width_of(found: Estimate, confidence_level: float, method: str = "auto"
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     >>> round(half_width_of(stratal.estimate(sample, [0.0, 1.0] * 50), 0.95), 2)
     0.09
     """
@@ -261,7 +261,7 @@ class CountsSoFar(Record):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.2] * 500 + [0.9] * 500)
-    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> seen = CountsSoFar.of(strata, np.array([[50, 50]]), np.array([[10, 45]]))
     >>> seen.half_width(seen.allocation(np.array([400])), 0.95).round(3)
     array([0.027])
@@ -497,7 +497,7 @@ def labels_so_far(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     >>> seen = labels_so_far(sample, [0.0, 1.0] * 50)
     >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
     (array([0.09]), array([0.05]))
@@ -896,7 +896,7 @@ def more_labels(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 4000)
-    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     >>> labels = np.array([0.0, 1.0] * 50)
     >>> found = stratal.estimate(sample, labels)
     >>> rows = more_labels(as_estimand(None), sample, labels, np.full(100, True), found)
@@ -1183,7 +1183,7 @@ def opt_a2(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.6] * 20)
-    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> sample, labels = opt_a2(population, strata, 40, lambda ids: ids % 2, seed=7, step=10)
     >>> int(sample.round.max()), len(labels)
     (4, 40)
@@ -1257,7 +1257,7 @@ def opt_a1(
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.6] * 20)
-    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> sample, labels = opt_a1(population, strata, 20, lambda ids: ids % 2, seed=7)
     >>> sample.size, len(labels)
     (20, 20)

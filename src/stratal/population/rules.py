@@ -154,7 +154,7 @@ class Categories(Rule):
     def __post_init__(self) -> None:
         self._freeze()
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
-            action = "Make such strata by stratal.stratify(population, 'category', by=…)."
+            action = "Make such strata by stratal.strata.stratify(population, 'category', by=…)."
             raise InputError("levels must be sorted and distinct, with one code each", action=action)
 
     @property
@@ -211,7 +211,9 @@ class NearestCentre(Rule):
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
             what = "centres need one coordinate per column, and scales must be positive"
-            raise InputError(what, action="Make such strata by stratal.stratify(population, 'features').")
+            raise InputError(
+                what, action="Make such strata by stratal.strata.stratify(population, 'features')."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
+from stratal.estimation import formulas
 from stratal.estimation.estimand import Asked, Several, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.outcome_means import default_estimator
@@ -33,7 +34,6 @@ from stratal.planning.plan import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
-from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.draws import Draws, OrderedUnits, Truth, Urns
 from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
@@ -575,7 +575,7 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     Examples
     --------
     >>> import stratal
-    >>> strata = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
+    >>> strata = stratal.strata.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
     >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
     50
     """

@@ -34,7 +34,7 @@ class SimulatedDesign:
     Parameters
     ----------
     stratification : str, optional
-        A method of `stratal.stratify`; simple random sampling if left out.
+        A method of `stratal.strata.stratify`; simple random sampling if left out.
     n_strata : int
         H.
     allocation : str
@@ -47,13 +47,13 @@ class SimulatedDesign:
     minimum : int
         Labels that every stratum gets at least.
     by, proxy : str, optional
-        As in `stratal.stratify`.
+        As in `stratal.strata.stratify`.
     label : str, optional
         A name of its own.
     mechanism : str, optional
         One of `MECHANISMS` or `PLANS`, drawn one replicate at a time, instead of strata.
     size : str
-        `poisson`, `proportional-to-size`: the size measure, as in `stratal.ProportionalToSize`.
+        `poisson`, `proportional-to-size`: the size measure, as in `stratal.designs.ProportionalToSize`.
 
     Examples
     --------

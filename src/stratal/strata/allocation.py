@@ -63,13 +63,13 @@ class Allocation(Record, Tabular):
             raise InputError(
                 "n_h, minimum and maximum must have one entry per stratum",
                 allowed="whole numbers (H,)",
-                action="Make allocations by stratal.allocate(strata, budget).",
+                action="Make allocations by stratal.strata.allocate(strata, budget).",
             )
         if self.n_h.sum() != self.budget:
             raise InputError(
                 "n_h must sum to the budget",
                 given=f"{self.n_h.sum()} for {self.budget}",
-                action="Set budget to the sum of n_h, or make the allocation by stratal.allocate.",
+                action="Set budget to the sum of n_h, or make the allocation by stratal.strata.allocate.",
             )
         if np.any(self.n_h < self.minimum) or np.any(self.n_h > self.maximum):
             raise InputError(
@@ -233,7 +233,8 @@ def allocate(
     Examples
     --------
     >>> import stratal
-    >>> strata = stratal.stratify(stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.5] * 20), n_strata=2)
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.5] * 20)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> allocate(strata, 50).n_h, allocate(strata, 50, method="proportional").n_h
     (array([37, 13]), array([40, 10]))
     """
@@ -241,7 +242,7 @@ def allocate(
         raise InputError(
             "allocate takes Strata",
             given=kind_of(strata),
-            action="Divide the population first: stratal.stratify(population).",
+            action="Divide the population first: stratal.strata.stratify(population).",
         )
     if method not in METHODS:
         raise InputError(

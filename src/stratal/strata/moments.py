@@ -301,7 +301,7 @@ class Scenario(Record):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> found = scenarios(stratal.stratify(population, "none"))
+    >>> found = scenarios(stratal.strata.stratify(population, "none"))
     >>> found.means.shape, float(found.variances.max())
     ((13, 1), 0.25)
     """
@@ -345,7 +345,7 @@ def scenarios(strata: Moments) -> Scenario:
     --------
     >>> import stratal
     >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
-    >>> found = scenarios(stratal.stratify(judge, n_strata=2))
+    >>> found = scenarios(stratal.strata.stratify(judge, n_strata=2))
     >>> found.means[0], float(found.variances.max().round(3))
     (array([0.1, 0.9]), 0.25)
     """

@@ -61,7 +61,7 @@ class Strata(Moments, Tabular, Plotted):
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             raise InputError(
                 "strata must have one name, size and moment each, and no stratum may be empty",
-                action="Make strata by stratal.stratify(population).",
+                action="Make strata by stratal.strata.stratify(population).",
             )
 
     @classmethod

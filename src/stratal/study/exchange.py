@@ -226,7 +226,8 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5]), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> [task.id for task in sample_tasks(sample, None)]
     ['0']
     """

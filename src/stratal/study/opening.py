@@ -83,7 +83,7 @@ def create_study(
     --------
     >>> import stratal, tempfile
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
     >>> with create_study(tempfile.mkdtemp() + "/audit", sample, question, annotators=["ann"]) as study:
     ...     item = study.next_item("ann")

@@ -35,7 +35,7 @@ def run(*words):
 @pytest.fixture
 def sample():
     population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.5, 0.8, 0.9], ids=IDS)
-    return stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    return stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
 
 
 def test_a_header_alone_gets_no_command_that_cannot_run(tmp_path):
@@ -220,7 +220,7 @@ def test_labels_are_found_by_the_values_of_a_column_of_any_name(sample, tmp_path
 def test_judged_models_are_compared(tmp_path, monkeypatch, rows, options):
     monkeypatch.chdir(tmp_path)
     population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.5, 0.8, 0.9], ids=list("abcde"))
-    drawn = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    drawn = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
     (tmp_path / "audit").mkdir()
     drawn.write(tmp_path / "audit" / "sample.parquet")
     (tmp_path / "board.csv").write_text("\n".join(rows) + "\n")

@@ -16,7 +16,7 @@ from stratal.proxy.calibration import NAMES
 def audit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
-    sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     sample.write("sample.parquet")
     write("labels.csv", ["id", "label"], [[unit, int(k >= 5)] for k, unit in enumerate(sample.ids.tolist())])
     return "estimate sample.parquet labels.csv"
@@ -77,7 +77,9 @@ def test_the_report_comes_next_with_the_same_options(audit, tmp_path):
 @pytest.fixture
 def seconds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sample = stratal.SimpleRandom(budget=40).draw(stratal.Population.from_arrays(ids=range(900)), seed=7)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(
+        stratal.Population.from_arrays(ids=range(900)), seed=7
+    )
     sample.write("sample.parquet")
     taken = [2.0, 90.0, *[1.0, 3.0] * 19]
     write("labels.csv", ["id", "label"], list(zip(sample.ids.tolist(), taken, strict=True)))

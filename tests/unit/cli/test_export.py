@@ -17,7 +17,7 @@ pytest.importorskip("starlette")
 @pytest.fixture
 def study(tmp_path):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
     question = Question.of_choices("Is it correct?", ["Pass", "Fail"])
     create_study(tmp_path / "study", sample, question, annotators=["ann"]).close()
     return tmp_path / "study"
@@ -29,7 +29,7 @@ def run(*words):
 
 def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_path, study):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
     two, question = tmp_path / "two", Question.of_choices("Is it correct?", ["Pass", "Fail"])
     create_study(two, sample, question, annotators=["ann", "bob"]).close()
     file = tmp_path / "items.csv"
@@ -156,7 +156,7 @@ def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypa
     population = stratal.Population.from_arrays(
         proxy=[n / 40 for n in range(40)], ids=[f"0{n}" for n in range(40)], show={"q": ["?"] * 40}
     )
-    stratal.SimpleRandom(budget=20).draw(population, seed=7).write("sample.parquet")
+    stratal.designs.SimpleRandom(budget=20).draw(population, seed=7).write("sample.parquet")
 
     out = run("study", "export", "sample.parquet", "--to", "csv", "--output", "items.csv")
     assert "Next: stratal estimate sample.parquet items.csv" in out.output

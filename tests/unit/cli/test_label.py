@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "study"
 @pytest.fixture
 def study(tmp_path):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
     question = Question.of_choices("Is it correct?", ["Pass", "Fail"])
     folder = tmp_path / "study"
     create_study(folder, sample, question, annotators=["ann", "bob"]).close()

@@ -32,20 +32,22 @@ MISTAKES = {
     "plan(mapping)": (lambda w: stratal.plan({"a": 0.5}, 20), "from_arrays"),
     "plan(sample)": (lambda w: stratal.plan(w["s"], 20), "population itself"),
     "plan(nothing)": (lambda w: stratal.plan(None, 20), "Population.read"),
-    "stratify(dataframe)": (lambda w: stratal.stratify(FRAME), "from_table"),
+    "stratify(dataframe)": (lambda w: stratal.strata.stratify(FRAME), "from_table"),
     "simulate(dataframe)": (
         lambda w: stratal.simulate(FRAME, w["z"], designs=["simple-random"], budgets=[5]),
         "from_table",
     ),
-    "allocate(population)": (lambda w: stratal.allocate(w["p"], 20), "stratal.stratify"),
-    "draw(dataframe)": (lambda w: stratal.SimpleRandom(budget=5).draw(FRAME, 7), "from_table"),
-    "draw(path)": (lambda w: stratal.Systematic(budget=5).draw("p.csv", 7), "Population.read"),
+    "allocate(population)": (lambda w: stratal.strata.allocate(w["p"], 20), "stratal.strata.stratify"),
+    "draw(dataframe)": (lambda w: stratal.designs.SimpleRandom(budget=5).draw(FRAME, 7), "from_table"),
+    "draw(path)": (lambda w: stratal.designs.Systematic(budget=5).draw("p.csv", 7), "Population.read"),
     "opt_a1(dataframe)": (
-        lambda w: stratal.opt_a1(FRAME, stratal.stratify(w["p"]), 30, lambda ids: ids, seed=1),
+        lambda w: stratal.planning.opt_a1(
+            FRAME, stratal.strata.stratify(w["p"]), 30, lambda ids: ids, seed=1
+        ),
         "from_table",
     ),
     "Stratified(dataframe)": (
-        lambda w: stratal.Stratified(strata=FRAME, allocation=FRAME),
+        lambda w: stratal.designs.Stratified(strata=FRAME, allocation=FRAME),
         r"stratal\.allocate\(strata, budget\)",
     ),
     "estimate(population)": (
@@ -84,14 +86,14 @@ MISTAKES = {
         "next_round takes a Sample",
     ),
     "next_round(number)": (lambda w: stratal.next_round(w["s"], design=30), "allowed: Design"),
-    "Poisson(array)": (lambda w: stratal.Poisson(probability=np.full(60, 0.1)), "probability='x'"),
-    "Poisson(list)": (lambda w: stratal.Poisson(probability=[0.1] * 60), "probability='x'"),
+    "Poisson(array)": (lambda w: stratal.designs.Poisson(probability=np.full(60, 0.1)), "probability='x'"),
+    "Poisson(list)": (lambda w: stratal.designs.Poisson(probability=[0.1] * 60), "probability='x'"),
     "Poisson(size=array)": (
-        lambda w: stratal.Poisson(budget=9, size=np.ones(60)).draw(w["p"], 7),
+        lambda w: stratal.designs.Poisson(budget=9, size=np.ones(60)).draw(w["p"], 7),
         "size='x'",
     ),
     "ProportionalToSize(size=array)": (
-        lambda w: stratal.ProportionalToSize(budget=9, size=np.ones(60)).draw(w["p"], 7),
+        lambda w: stratal.designs.ProportionalToSize(budget=9, size=np.ones(60)).draw(w["p"], 7),
         "size='x'",
     ),
     "Population.read(dataframe)": (lambda w: stratal.Population.read(FRAME), "from_table"),
@@ -113,7 +115,7 @@ def test_the_wrong_thing_gets_one_sentence_that_helps(world, name):
 def test_the_remedy_for_an_array_of_probabilities_works():
     probabilities = np.linspace(0.1, 0.9, 60)
     population = stratal.Population.from_arrays(proxy=FRAME["confidence"], features={"x": probabilities})
-    sample = stratal.Poisson(probability="x").draw(population, seed=7)
+    sample = stratal.designs.Poisson(probability="x").draw(population, seed=7)
 
     assert np.array_equal(sample.inclusion_probability, probabilities[sample.ids])
 

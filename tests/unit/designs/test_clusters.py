@@ -22,7 +22,7 @@ def population(clusters=30, seed=0):
 
 def test_every_unit_of_a_drawn_cluster_is_in_the_sample():
     units = population()
-    sample = stratal.ClusterSample(cluster="document", n_clusters=7).draw(units, seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=7).draw(units, seed=1)
 
     drawn, counts = np.unique(sample.groups["document"], return_counts=True)
     assert len(drawn) == 7
@@ -34,7 +34,8 @@ def test_every_unit_of_a_drawn_cluster_is_in_the_sample():
 def test_more_clusters_keep_those_that_were_drawn():
     units = population()
     samples = [
-        stratal.ClusterSample(cluster="document", n_clusters=m).draw(units, seed=1) for m in (3, 9, 30)
+        stratal.designs.ClusterSample(cluster="document", n_clusters=m).draw(units, seed=1)
+        for m in (3, 9, 30)
     ]
     ids = [set(sample.ids.tolist()) for sample in samples]
 
@@ -44,7 +45,7 @@ def test_more_clusters_keep_those_that_were_drawn():
 
 def test_a_budget_of_labels_is_kept_on_average():
     units = population(300)
-    design = stratal.ClusterSample(cluster="document", budget=200)
+    design = stratal.designs.ClusterSample(cluster="document", budget=200)
     sizes = np.array([design.draw(units, seed=seed).size for seed in range(400)])
 
     expected = int(200 * 300 / units.size) * units.size / 300
@@ -55,23 +56,23 @@ def test_a_budget_of_labels_is_kept_on_average():
 @pytest.mark.parametrize("options", [{"n_clusters": 1}, {"n_clusters": 31}, {"budget": 5}])
 def test_fewer_than_two_clusters_or_more_than_there_are_is_refused(options):
     with pytest.raises(BudgetError, match="cannot be drawn"):
-        stratal.ClusterSample(cluster="document", **options).draw(population(), seed=1)
+        stratal.designs.ClusterSample(cluster="document", **options).draw(population(), seed=1)
 
 
 @pytest.mark.parametrize("options", [{}, {"n_clusters": 3, "budget": 9}])
 def test_either_clusters_or_labels_are_given(options):
     with pytest.raises(InputError, match="either n_clusters or a budget"):
-        stratal.ClusterSample(cluster="document", **options)
+        stratal.designs.ClusterSample(cluster="document", **options)
 
 
 def test_an_unknown_group_is_named():
     with pytest.raises(InputError, match="no such group column: 'doc'"):
-        stratal.ClusterSample(cluster="doc", n_clusters=3).draw(population(), seed=1)
+        stratal.designs.ClusterSample(cluster="doc", n_clusters=3).draw(population(), seed=1)
 
 
 def test_a_census_has_no_error():
     units = population()
-    sample = stratal.ClusterSample(cluster="document", n_clusters=30).draw(units, seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=30).draw(units, seed=1)
     result = stratal.estimate(sample, sample.ids % 2)
 
     assert result.standard_error == 0
@@ -80,7 +81,7 @@ def test_a_census_has_no_error():
 
 def test_units_alike_within_clusters_are_worth_one_each():
     units = population(200)
-    sample = stratal.ClusterSample(cluster="document", n_clusters=50).draw(units, seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=50).draw(units, seed=1)
     alike = np.array([int(name[1:]) % 2 for name in sample.groups["document"]])
 
     result = stratal.estimate(sample, alike, estimator="hajek")
@@ -97,7 +98,7 @@ def test_a_proxy_is_trusted_once_there_are_clusters_enough():
     names = [
         stratal.estimate(sample, sample.ids % 2).estimator
         for sample in (
-            stratal.ClusterSample(cluster="document", n_clusters=m).draw(population(200), seed=1)
+            stratal.designs.ClusterSample(cluster="document", n_clusters=m).draw(population(200), seed=1)
             for m in (19, 20)
         )
     ]
@@ -106,7 +107,7 @@ def test_a_proxy_is_trusted_once_there_are_clusters_enough():
 
 
 def test_unanswered_units_and_clusters_are_taken_at_random():
-    sample = stratal.ClusterSample(cluster="document", n_clusters=10).draw(population(), seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=10).draw(population(), seed=1)
     documents = sample.groups["document"]
     answered = (documents != documents[0]) & (np.arange(sample.size) % 4 > 0)
 
@@ -118,7 +119,7 @@ def test_unanswered_units_and_clusters_are_taken_at_random():
 
 
 def test_the_population_is_not_needed_again(tmp_path):
-    sample = stratal.ClusterSample(cluster="document", n_clusters=10).draw(population(), seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=10).draw(population(), seed=1)
     again = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
 
     z = sample.ids % 2
@@ -127,7 +128,7 @@ def test_the_population_is_not_needed_again(tmp_path):
 
 def test_the_squared_sizes_of_all_clusters_travel_with_the_sample(tmp_path):
     units = population()
-    sample = stratal.ClusterSample(cluster="document", n_clusters=7).draw(units, seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=7).draw(units, seed=1)
     squared = sum(size**2 for size in units.levels("document").values())
 
     read = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
@@ -137,7 +138,7 @@ def test_the_squared_sizes_of_all_clusters_travel_with_the_sample(tmp_path):
 
 def test_a_sample_without_squared_sizes_is_read_and_says_so():
     """Samples drawn before the squared sizes were kept have the interval that they had."""
-    sample = stratal.ClusterSample(cluster="document", n_clusters=7).draw(population(), seed=1)
+    sample = stratal.designs.ClusterSample(cluster="document", n_clusters=7).draw(population(), seed=1)
     record = {name: value for name, value in sample.design.to_dict().items() if name != "squared_sizes"}
     older = replace(sample, design=Design.from_dict(record))
     labels = sample.ids % 2

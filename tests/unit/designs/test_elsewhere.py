@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimands import ClassReport
 import numpy as np
 import pytest
-import stratal
 
+import stratal
+from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimands import ClassReport
 
 TABLE = {
     "id": ["u1", "u2", "u3", "u4", "u5", "u6"],
@@ -35,8 +35,10 @@ class TestSources:
         group = np.repeat(["a", "b", "c"], [100, 200, 300])
         z = (rng.random(600) < 0.8).astype(float)
         population = stratal.Population.from_arrays(proxy=rng.uniform(size=600), groups={"g": group})
-        strata = stratal.stratify(population, by="g", method="category")
-        design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget=60))
+        strata = stratal.strata.stratify(population, by="g", method="category")
+        design = stratal.designs.Stratified(
+            strata=strata, allocation=stratal.strata.allocate(strata, budget=60)
+        )
         drawn = design.draw(population, seed=1)
         expected = stratal.estimate(drawn, z[drawn.ids], estimator="horvitz-thompson")
 
@@ -82,7 +84,7 @@ class TestSources:
         rng = np.random.default_rng(2)
         proxy, z = rng.uniform(size=300), rng.uniform(size=300)
         population = stratal.Population.from_arrays(proxy=proxy)
-        drawn = stratal.SimpleRandom(budget=80).draw(population, seed=1)
+        drawn = stratal.designs.SimpleRandom(budget=80).draw(population, seed=1)
         expected = stratal.estimate(drawn, z[drawn.ids], estimator="ppi++")
         rest = np.delete(proxy, drawn.ids)
         moments = {"mean": [rest.mean()], "variance": [rest.var(ddof=1)], "count": [len(rest)]}
@@ -222,9 +224,7 @@ def test_counts_of_unlabelled_units_are_whole():
 
 
 def test_a_column_of_labels_under_another_name_is_to_be_named():
-    with pytest.raises(
-        InputError, match=r"no column 'label' .*'human'.*Name the column of labels: value="
-    ):
+    with pytest.raises(InputError, match=r"no column 'label' .*'human'.*Name the column of labels: value="):
         stratal.Sample.from_labelled({"id": ["a", "b"], "human": [1, 0]}, value="label", population_size=10)
 
 

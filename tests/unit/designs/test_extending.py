@@ -97,7 +97,7 @@ def test_every_way_that_takes_a_population_refuses_another(sample, what):
     right = {unit: float(number % 3 > 0) for number, unit in enumerate(sample.ids.tolist())}
     ways = {
         "design": lambda: stratal.next_round(
-            sample, design=stratal.SimpleRandom(budget=90), population=other
+            sample, design=stratal.designs.SimpleRandom(budget=90), population=other
         ),
         "next_round": lambda: stratal.next_round(
             sample, labels, additional=10, population=other, predicted=True
@@ -125,10 +125,10 @@ def test_data_of_other_units_is_refused(sample):
 
 def test_sizes_that_the_draw_did_not_count_are_refused(sample):
     known = sample.totals["language"]
-    assert stratal.post_stratify(sample, "language", dict(known)).design.kind == "margins"
+    assert stratal.designs.post_stratify(sample, "language", dict(known)).design.kind == "margins"
     other = {"de": known["de"] - 5, "en": known["en"] + 5}
     with pytest.raises(InputError, match=r"sizes of 'language' are not those of the population.*'de'"):
-        stratal.post_stratify(sample, "language", other)
+        stratal.designs.post_stratify(sample, "language", other)
 
 
 def test_a_population_without_a_column_of_the_sample_extends_nothing(sample):
@@ -179,7 +179,7 @@ def test_strata_of_other_sizes_give_a_sample_of_before_away(sample):
 def test_a_later_round_of_another_population_is_no_later_round(sample):
     larger = stratal.next_round(
         sample,
-        design=stratal.Stratified(strata=sample.design.strata, allocation=sample.design.allocation),
+        design=stratal.designs.Stratified(strata=sample.design.strata, allocation=sample.design.allocation),
         population=population(),
     )
     require_same_draw(sample, larger)
@@ -192,7 +192,9 @@ def test_a_later_round_of_another_population_is_no_later_round(sample):
 
 def test_rows_that_changed_places_under_numbers_are_seen(tmp_path):
     proxies = ROWS["proxy"]["confidence"]
-    drawn = stratal.SimpleRandom(budget=20).draw(stratal.Population.from_arrays(proxy=proxies), seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=20).draw(
+        stratal.Population.from_arrays(proxy=proxies), seed=1
+    )
     read = stratal.Sample.read(drawn.write(tmp_path / "sample.csv"))
     assert require_same_population(read, stratal.Population.from_arrays(proxy=proxies.copy()))
     with pytest.raises(InputError, match="proxy 'proxy' of unit"):

@@ -20,7 +20,7 @@ from stratal.tables.small_table import SmallTable
 
 def drawn(**columns):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"], show=columns)
-    return stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    return stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
 
 
 def test_id_shown_columns_and_an_empty_label_last(tmp_path):
@@ -63,7 +63,7 @@ from stratal.designs.files import rename_new
 from stratal.designs.handover import write_handover
 units = range(200)
 population = stratal.Population.from_arrays(proxy=[k / 200 for k in units], ids=[f"u{k}" for k in units])
-sample = stratal.SimpleRandom(budget=50).draw(population, seed=int(sys.argv[2]))
+sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=int(sys.argv[2]))
 print("ready", flush=True)
 input()
 try:
@@ -159,7 +159,7 @@ def test_no_spreadsheet_runs_a_cell_and_every_cell_is_read_back(tmp_path):
     population = stratal.Population.from_arrays(
         proxy=[0.5] * len(FORMULAS), ids=[f"=id{k}" for k in numbers], show={"@text": FORMULAS}
     )
-    sample = stratal.SimpleRandom(budget=len(FORMULAS)).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=len(FORMULAS)).draw(population, seed=1)
     written = write_handover(sample, tmp_path / "audit")
     with written.to_label.open(newline="", encoding="utf-8") as stream:
         cells = [entry for row in csv.reader(stream) for entry in row]
@@ -179,7 +179,7 @@ def test_a_hand_over_is_brought_to_the_disk(population, tmp_path, monkeypatch):
         usual(handle)
 
     monkeypatch.setattr(os, "fsync", noted)
-    write_handover(stratal.SimpleRandom(budget=5).draw(population, seed=7), tmp_path / "audit")
+    write_handover(stratal.designs.SimpleRandom(budget=5).draw(population, seed=7), tmp_path / "audit")
     names = [path.name for path in brought]
 
     assert names[-1] == tmp_path.name  # the folder's own name, last

@@ -28,9 +28,9 @@ def population():
 @pytest.fixture(scope="module")
 def designs(population):
     return {
-        "simple random": stratal.SimpleRandom(budget=150).draw(population, seed=1),
+        "simple random": stratal.designs.SimpleRandom(budget=150).draw(population, seed=1),
         "planned": stratal.plan(population, budget=150).draw(seed=2),
-        "poisson": stratal.Poisson(budget=150, size="sqrt-variance").draw(population, seed=3),
+        "poisson": stratal.designs.Poisson(budget=150, size="sqrt-variance").draw(population, seed=3),
     }
 
 
@@ -38,7 +38,7 @@ def designs(population):
 @pytest.mark.parametrize("method", ["raking", "regression"])
 def test_what_is_known_comes_out_exactly_and_without_error(designs, design, method):
     sample = designs[design]
-    fitted = stratal.fit_margins(sample, ["tongue", "kind", "proxy"], method=method)
+    fitted = stratal.designs.fit_margins(sample, ["tongue", "kind", "proxy"], method=method)
     weighting = fitted.weighting()
     known = {
         "en": np.mean(TONGUE == "en"),
@@ -59,15 +59,15 @@ def test_what_is_known_comes_out_exactly_and_without_error(designs, design, meth
 def test_one_group_of_a_simple_random_sample_is_post_stratification(designs):
     sample = designs["simple random"]
     y = (np.arange(sample.size) % 3 > 0) * 1.0
-    fitted = stratal.estimate(stratal.fit_margins(sample, "tongue"), y, estimator="hajek")
-    usual = stratal.estimate(stratal.post_stratify(sample, "tongue"), y, estimator="horvitz-thompson")
+    fitted = stratal.estimate(stratal.designs.fit_margins(sample, "tongue"), y, estimator="hajek")
+    usual = stratal.estimate(stratal.designs.post_stratify(sample, "tongue"), y, estimator="horvitz-thompson")
     assert fitted.value == pytest.approx(usual.value)
     assert fitted.standard_error == pytest.approx(usual.standard_error, rel=0.03)
 
 
 def test_post_stratification_of_another_design_fits_its_weights(designs):
     planned = designs["planned"]
-    again = stratal.post_stratify(planned, "tongue")
+    again = stratal.designs.post_stratify(planned, "tongue")
     assert isinstance(again.design, Margins)
     share = float(again.weighting().weights[planned.groups["tongue"] == "fr"].sum())
     assert share == pytest.approx(np.mean(TONGUE == "fr"))
@@ -79,8 +79,8 @@ def test_margins_explain_what_follows_them(population, designs):
     z = (rng.random(N) < np.where(TONGUE == "de", 0.95, np.where(TONGUE == "en", 0.5, 0.1))) * 1.0
     inside, errors, plain = 0, [], []
     for seed in range(200):
-        sample = stratal.SimpleRandom(budget=100).draw(population, seed=seed)
-        fitted = stratal.fit_margins(sample, ["tongue", "kind"])
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed)
+        fitted = stratal.designs.fit_margins(sample, ["tongue", "kind"])
         found = stratal.estimate(fitted, z[sample.ids], estimator="hajek")
         low, high = found.confidence_interval()
         inside += low <= z.mean() <= high
@@ -91,7 +91,7 @@ def test_margins_explain_what_follows_them(population, designs):
 
 
 def test_the_file_keeps_the_margins(designs, tmp_path):
-    fitted = stratal.fit_margins(designs["planned"], ["tongue", "kind"])
+    fitted = stratal.designs.fit_margins(designs["planned"], ["tongue", "kind"])
     fitted.write(tmp_path / "sample.parquet")
     again = stratal.Sample.read(tmp_path / "sample.parquet")
     assert again.design == fitted.design
@@ -99,7 +99,7 @@ def test_the_file_keeps_the_margins(designs, tmp_path):
 
 
 def test_metrics_know_how_often_a_class_is_predicted(designs):
-    sample = stratal.fit_margins(designs["planned"], "kind")
+    sample = stratal.designs.fit_margins(designs["planned"], "kind")
     truth = {int(unit): "chat" if unit % 3 else "code" for unit in sample.ids}
     report = ClassReport(["predicted_prevalence", "precision"], predicted="kind")
     row = stratal.estimate(sample, truth, estimand=report).of(
@@ -111,7 +111,7 @@ def test_metrics_know_how_often_a_class_is_predicted(designs):
 
 def test_a_level_without_a_label_is_left_to_the_others(designs):
     sample = designs["simple random"]
-    fitted = stratal.fit_margins(sample, ["tongue", "kind"])
+    fitted = stratal.designs.fit_margins(sample, ["tongue", "kind"])
     labels = {
         int(u): 1 for u, tongue in zip(sample.ids, sample.groups["tongue"], strict=True) if tongue != "fr"
     }
@@ -135,9 +135,9 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
 )
 def test_mistakes(population, designs, change, message):
     with pytest.raises(InputError, match=message):
-        stratal.fit_margins(designs["planned"], **{"margins": "kind", **change})
+        stratal.designs.fit_margins(designs["planned"], **{"margins": "kind", **change})
     with pytest.raises(InputError, match="was drawn"):
-        stratal.fit_margins(designs["planned"], "kind").design.draw(population, 1)
+        stratal.designs.fit_margins(designs["planned"], "kind").design.draw(population, 1)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_mistakes(population, designs, change, message):
 def test_totals_that_the_draw_did_not_count_fit_the_sample(designs, totals, message):
     bare = replace(designs["planned"], totals={})
     with pytest.raises(InputError, match=message):
-        stratal.fit_margins(bare, "kind", totals={"kind": totals})
+        stratal.designs.fit_margins(bare, "kind", totals={"kind": totals})
     known = designs["planned"].totals["kind"]
-    own = stratal.fit_margins(designs["planned"], "kind", totals={"kind": dict(known)})
-    assert own.design.means == stratal.fit_margins(designs["planned"], "kind").design.means
+    own = stratal.designs.fit_margins(designs["planned"], "kind", totals={"kind": dict(known)})
+    assert own.design.means == stratal.designs.fit_margins(designs["planned"], "kind").design.means

@@ -29,8 +29,10 @@ def whole():
 def drawn(whole):
     """A stratified sample drawn here, to compare with."""
     population = stratal.Population.from_table(whole, proxy="score", groups="kind")
-    strata = stratal.stratify(population, "category", by="kind")
-    return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 80)).draw(population, seed=1)
+    strata = stratal.strata.stratify(population, "category", by="kind")
+    return stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 80)).draw(
+        population, seed=1
+    )
 
 
 def labelled_rows(whole, drawn):

@@ -67,7 +67,7 @@ def test_a_budget_above_the_population_is_refused():
 
 
 def test_a_census_takes_every_unit_for_certain():
-    sample = stratal.ProportionalToSize(budget=400, size="length").draw(population(), seed=1)
+    sample = stratal.designs.ProportionalToSize(budget=400, size="length").draw(population(), seed=1)
 
     assert sample.size == 400
     assert np.all(sample.inclusion_probability == 1)
@@ -79,7 +79,7 @@ def test_a_census_takes_every_unit_for_certain():
 def test_flat_verdicts_keep_a_chance():
     judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
 
-    sample = stratal.ProportionalToSize(budget=20).draw(judge, seed=3)
+    sample = stratal.designs.ProportionalToSize(budget=20).draw(judge, seed=3)
 
     assert sample.size == 20
     np.testing.assert_allclose(sample.inclusion_probability, 0.2)
@@ -88,7 +88,7 @@ def test_flat_verdicts_keep_a_chance():
 def test_a_constant_certain_proxy_gives_equal_sizes():
     sure = stratal.Population.from_arrays(proxy=np.ones(30))
 
-    sample = stratal.ProportionalToSize(budget=6).draw(sure, seed=3)
+    sample = stratal.designs.ProportionalToSize(budget=6).draw(sure, seed=3)
 
     np.testing.assert_allclose(sample.inclusion_probability, 0.2)
 
@@ -108,26 +108,26 @@ def test_a_margin_says_nothing_of_the_variance():
     margins = stratal.Population.from_arrays(proxy=[-2.0, 3.0, 1.0])
 
     with pytest.raises(InputError, match="says nothing of the outcome's variance"):
-        stratal.ProportionalToSize(budget=2).draw(margins, seed=1)
+        stratal.designs.ProportionalToSize(budget=2).draw(margins, seed=1)
     with pytest.raises(InputError, match="not positive"):
-        stratal.ProportionalToSize(budget=2, size="proxy").draw(margins, seed=1)
+        stratal.designs.ProportionalToSize(budget=2, size="proxy").draw(margins, seed=1)
 
 
 def test_a_category_is_no_size():
     with pytest.raises(InputError, match="holds categories"):
-        stratal.Poisson(budget=5, size="topic").draw(population(), seed=1)
+        stratal.designs.Poisson(budget=5, size="topic").draw(population(), seed=1)
 
 
 def test_an_unknown_column_is_named():
     with pytest.raises(InputError, match="lenght"):
-        stratal.Poisson(budget=5, size="lenght").draw(population(), seed=1)
+        stratal.designs.Poisson(budget=5, size="lenght").draw(population(), seed=1)
 
 
 class TestPoisson:
     def test_draws_a_unit_when_its_number_is_below_its_probability(self):
         units = population(chance=np.linspace(0.01, 1.0, 400))
 
-        sample = stratal.Poisson(probability="chance").draw(units, seed=5)
+        sample = stratal.designs.Poisson(probability="chance").draw(units, seed=5)
 
         chance = np.linspace(0.01, 1.0, 400)[[int(text[1:]) for text in sample.ids]]
         np.testing.assert_array_equal(sample.inclusion_probability, chance)
@@ -135,32 +135,32 @@ class TestPoisson:
         assert abs(sample.size - 202) < 4 * np.sqrt(67)
 
     def test_one_probability_for_all(self):
-        sample = stratal.Poisson(probability=0.25).draw(population(), seed=5)
+        sample = stratal.designs.Poisson(probability=0.25).draw(population(), seed=5)
 
         assert set(sample.inclusion_probability) == {0.25}
 
     def test_is_nested_in_the_probability(self):
         units = population()
-        smaller = stratal.Poisson(budget=20, size="length").draw(units, seed=5)
-        larger = stratal.Poisson(budget=60, size="length").draw(units, seed=5)
+        smaller = stratal.designs.Poisson(budget=20, size="length").draw(units, seed=5)
+        larger = stratal.designs.Poisson(budget=60, size="length").draw(units, seed=5)
 
         assert set(smaller.ids) <= set(larger.ids)
 
     def test_probabilities_above_one_are_refused_by_name(self):
         """There ssepy 0.1.1 crashes inside NumPy."""
         with pytest.raises(InputError, match="column 'length' holds a probability above 1"):
-            stratal.Poisson(probability="length").draw(population(), seed=5)
+            stratal.designs.Poisson(probability="length").draw(population(), seed=5)
 
     def test_sizes_above_one_become_certain_units(self):
         units = population(weight=np.r_[np.full(5, 1e6), np.ones(395)])
-        sample = stratal.Poisson(budget=10, size="weight").draw(units, seed=5)
+        sample = stratal.designs.Poisson(budget=10, size="weight").draw(units, seed=5)
 
         assert {f"u{i}" for i in range(5)} <= set(sample.ids)
         assert sorted(set(sample.inclusion_probability)) == pytest.approx([5 / 395, 1.0])
 
     def test_horvitz_thompson_variance_is_one_number(self):
         """In ssepy 0.1.1 it is broadcast against probabilities; the difference estimator's is missing."""
-        sample = stratal.Poisson(budget=50, size="length").draw(population(), seed=5)
+        sample = stratal.designs.Poisson(budget=50, size="length").draw(population(), seed=5)
         z = np.arange(sample.size) % 3 / 2
 
         plain = stratal.estimate(sample, z, estimator="horvitz-thompson")
@@ -175,15 +175,15 @@ class TestPoisson:
     @pytest.mark.parametrize("options", [{}, {"probability": 0.1, "budget": 5}])
     def test_needs_either_probabilities_or_a_budget(self, options):
         with pytest.raises(InputError, match="either probabilities or a budget"):
-            stratal.Poisson(**options)
+            stratal.designs.Poisson(**options)
 
     @pytest.mark.parametrize("bad", [0, -0.1, 1.5])
     def test_probability_out_of_range(self, bad):
         with pytest.raises(InputError, match="out of range"):
-            stratal.Poisson(probability=bad)
+            stratal.designs.Poisson(probability=bad)
 
     def test_an_empty_draw_is_a_sample_of_nothing(self):
-        sample = stratal.Poisson(probability=1e-9).draw(population(), seed=5)
+        sample = stratal.designs.Poisson(probability=1e-9).draw(population(), seed=5)
 
         assert sample.size == 0
         with pytest.raises(InputError, match="no unit is labelled"):
@@ -193,24 +193,27 @@ class TestPoisson:
 class TestProportionalToSize:
     def test_draws_exactly_the_budget(self):
         for n in (1, 7, 100, 399):
-            assert stratal.ProportionalToSize(budget=n, size="length").draw(population(), seed=2).size == n
+            assert (
+                stratal.designs.ProportionalToSize(budget=n, size="length").draw(population(), seed=2).size
+                == n
+            )
 
     def test_certain_units_are_always_drawn(self):
         units = population(weight=np.r_[np.full(3, 1e6), np.linspace(1, 2, 397)])
         for seed in range(20):
-            sample = stratal.ProportionalToSize(budget=8, size="weight").draw(units, seed=seed)
+            sample = stratal.designs.ProportionalToSize(budget=8, size="weight").draw(units, seed=seed)
             assert {"u0", "u1", "u2"} <= set(sample.ids)
             assert sample.size == 8
 
     def test_takes_the_smallest_of_number_over_size(self):
         units = population()
-        sample = stratal.ProportionalToSize(budget=30, size="length").draw(units, seed=2)
-        larger = stratal.ProportionalToSize(budget=60, size="length").draw(units, seed=2)
+        sample = stratal.designs.ProportionalToSize(budget=30, size="length").draw(units, seed=2)
+        larger = stratal.designs.ProportionalToSize(budget=60, size="length").draw(units, seed=2)
 
         assert set(sample.ids) <= set(larger.ids)
 
     def test_nonresponse_scales_the_weights(self):
-        sample = stratal.ProportionalToSize(budget=60).draw(population(), seed=2)
+        sample = stratal.designs.ProportionalToSize(budget=60).draw(population(), seed=2)
         labelled = np.arange(60) % 3 > 0
 
         whole, part = sample.weighting(), sample.weighting(labelled)
@@ -218,19 +221,19 @@ class TestProportionalToSize:
         assert part.weights.sum() == pytest.approx(whole.weights.sum())
 
     def test_survives_the_trip_through_a_file(self, tmp_path):
-        sample = stratal.ProportionalToSize(budget=60).draw(population(), seed=2)
+        sample = stratal.designs.ProportionalToSize(budget=60).draw(population(), seed=2)
 
         assert stratal.Sample.read(sample.write(tmp_path / "s.parquet")) == sample
         assert stratal.Sample.read(sample.write(tmp_path / "s.csv")) == sample
 
 
 DESIGNS = [
-    stratal.Poisson(probability=0.2),
-    stratal.Poisson(budget=9, size="length"),
-    stratal.ProportionalToSize(budget=9, proxy="proxy"),
-    stratal.Systematic(budget=9),
-    stratal.ClusterSample(cluster="topic", n_clusters=3),
-    stratal.ClusterSample(cluster="topic", budget=300),
+    stratal.designs.Poisson(probability=0.2),
+    stratal.designs.Poisson(budget=9, size="length"),
+    stratal.designs.ProportionalToSize(budget=9, proxy="proxy"),
+    stratal.designs.Systematic(budget=9),
+    stratal.designs.ClusterSample(cluster="topic", n_clusters=3),
+    stratal.designs.ClusterSample(cluster="topic", budget=300),
 ]
 
 
@@ -259,14 +262,14 @@ def test_intervals_are_finite_inside_the_bounds_and_have_a_width(design, labels,
 
 def test_an_array_of_probabilities_is_sent_into_the_population():
     with pytest.raises(InputError, match=r"features=\{'x': values\}, and probability='x'"):
-        stratal.Poisson(probability=np.full(4, 0.5))
+        stratal.designs.Poisson(probability=np.full(4, 0.5))
 
 
 def test_probabilities_of_ones_own_are_a_column():
     """What ssepy calls a probability array: π of every unit, as it is."""
     pi = np.linspace(0.05, 0.9, 400)
     population = stratal.Population.from_arrays(proxy=pi, features={"pi": pi})
-    sample = stratal.Poisson(probability="pi").draw(population, seed=4)
+    sample = stratal.designs.Poisson(probability="pi").draw(population, seed=4)
 
     assert sample.inclusion_probability == pytest.approx(pi[sample.ids])
     assert len(sample.ids) == pytest.approx(pi.sum(), abs=4 * np.sqrt((pi * (1 - pi)).sum()))

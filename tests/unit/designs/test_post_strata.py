@@ -22,12 +22,12 @@ def sample():
         groups={"language": LANGUAGE, "answer": np.where(PROXY > 0.5, "yes", "no")},
         predicted="answer",
     )
-    return stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    return stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
 
 
 def test_is_cochrans_estimator_and_its_variance_given_the_group_sizes(sample):
     found = stratal.estimate(
-        stratal.post_stratify(sample, "language"), Z[sample.ids], estimator="horvitz-thompson"
+        stratal.designs.post_stratify(sample, "language"), Z[sample.ids], estimator="horvitz-thompson"
     )
 
     sizes = np.array([700, 250, 50])
@@ -44,12 +44,12 @@ def test_is_cochrans_estimator_and_its_variance_given_the_group_sizes(sample):
 def test_over_all_samples_it_is_unbiased_given_the_group_sizes():
     z, kind = np.array([0.0, 1, 1, 0, 1, 0]), np.array(["a", "a", "a", "a", "b", "b"])
     population = stratal.Population.from_arrays(ids=range(6), groups={"kind": kind})
-    drawn = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
     values = []
     for units in map(list, itertools.combinations(range(6), 3)):
         if np.sum(kind[units] == "b") == 1:
             sample = replace(drawn, ids=np.array(units), groups={"kind": kind[units]})
-            again = stratal.post_stratify(sample, "kind")
+            again = stratal.designs.post_stratify(sample, "kind")
             values.append(stratal.estimate(again, z[units], estimator="horvitz-thompson").value)
 
     assert len(values) == 12
@@ -61,9 +61,9 @@ def test_it_is_sharper_and_its_interval_holds():
     population = stratal.Population.from_arrays(ids=range(1000), groups={"language": LANGUAGE})
     rows = []
     for seed in range(300):
-        drawn = stratal.SimpleRandom(budget=100).draw(population, seed=seed)
+        drawn = stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed)
         plain = stratal.estimate(drawn, Z[drawn.ids]).value
-        found = stratal.estimate(stratal.post_stratify(drawn, "language"), Z[drawn.ids])
+        found = stratal.estimate(stratal.designs.post_stratify(drawn, "language"), Z[drawn.ids])
         low, high = found.confidence_interval()
         rows.append((plain - Z.mean(), found.value - Z.mean(), low <= Z.mean() <= high))
     errors = np.array(rows)
@@ -77,15 +77,15 @@ def test_how_often_each_class_is_predicted_sharpens_precision_and_recall(sample)
 
     recall = ClassReport(["recall"], predicted="answer")
     plain = stratal.estimate(sample, labels, estimand=recall)
-    known = stratal.estimate(stratal.post_stratify(sample, "answer"), labels, estimand=recall)
+    known = stratal.estimate(stratal.designs.post_stratify(sample, "answer"), labels, estimand=recall)
 
     no = {"class": "no"}
     assert known.of(**no).standard_error < 0.8 * plain.of(**no).standard_error
 
 
 def test_proxies_stay_where_their_means_in_the_groups_can_be_counted(sample):
-    again = stratal.post_stratify(sample, "language")
-    alone = stratal.post_stratify(replace(sample, population=None), "language")
+    again = stratal.designs.post_stratify(sample, "language")
+    alone = stratal.designs.post_stratify(replace(sample, population=None), "language")
 
     assert again.summary.proxy_means[0, 0] == pytest.approx(PROXY[:700].mean())
     assert stratal.estimate(again, Z[sample.ids], estimator="stratppi").estimator == "stratppi"
@@ -94,7 +94,7 @@ def test_proxies_stay_where_their_means_in_the_groups_can_be_counted(sample):
 
 
 def test_goes_through_a_file(sample, tmp_path):
-    again = stratal.post_stratify(sample, "language")
+    again = stratal.designs.post_stratify(sample, "language")
 
     read = stratal.Sample.read(again.write(tmp_path / "s.parquet"))
 
@@ -106,17 +106,17 @@ def test_sizes_may_come_from_elsewhere(sample):
     bare = replace(sample, totals={})
     sizes = {"de": 700, "en": 250, "fr": 50, "it": 0}
 
-    again = stratal.post_stratify(bare, "language", sizes)
+    again = stratal.designs.post_stratify(bare, "language", sizes)
 
     assert again.summary.sizes.tolist() == [700, 250, 50]
     with pytest.raises(InputError, match="Give sizes="):
-        stratal.post_stratify(bare, "language")
+        stratal.designs.post_stratify(bare, "language")
     with pytest.raises(InputError, match="do not add up"):
-        stratal.post_stratify(bare, "language", {"de": 700, "en": 250, "fr": 49})
+        stratal.designs.post_stratify(bare, "language", {"de": 700, "en": 250, "fr": 49})
     with pytest.raises(InputError, match="'fr'"):
-        stratal.post_stratify(bare, "language", {"de": 750, "en": 250})
+        stratal.designs.post_stratify(bare, "language", {"de": 750, "en": 250})
     with pytest.raises(InputError, match="fewer units than were drawn"):
-        stratal.post_stratify(bare, "language", {"de": 10, "en": 250, "fr": 740})
+        stratal.designs.post_stratify(bare, "language", {"de": 10, "en": 250, "fr": 740})
 
 
 def test_mistakes(sample):
@@ -124,11 +124,11 @@ def test_mistakes(sample):
     stratified = stratal.plan(population, budget=50).draw(seed=1)
 
     with pytest.raises(InputError, match="margin 'tongue'"):
-        stratal.post_stratify(stratified, "tongue")
+        stratal.designs.post_stratify(stratified, "tongue")
     with pytest.raises(InputError, match="no such group column"):
-        stratal.post_stratify(sample, "tongue")
+        stratal.designs.post_stratify(sample, "tongue")
     with pytest.raises(InputError, match="takes a Sample"):
-        stratal.post_stratify(population, "language")
+        stratal.designs.post_stratify(population, "language")
     with pytest.raises(InputError, match="was drawn"):
         PostStratified(group="language", levels=("de",)).draw(population, 1)
 
@@ -136,6 +136,6 @@ def test_mistakes(sample):
 def test_the_estimator_without_groups_is_refused_and_names_the_way(sample):
     with pytest.raises(InputError, match="post_stratify"):
         stratal.estimate(sample, Z[sample.ids], estimator="post-stratified")
-    again = stratal.post_stratify(sample, "language")
+    again = stratal.designs.post_stratify(sample, "language")
     found = stratal.estimate(again, Z[sample.ids], estimator="post-stratified")
     assert found.value == stratal.estimate(again, Z[sample.ids], estimator="horvitz-thompson").value

@@ -15,8 +15,8 @@ from stratal.errors import InputError
 
 
 def drawn(population, seed=7, budget=60):
-    strata = stratal.stratify(population, n_strata=5)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget))
+    strata = stratal.strata.stratify(population, n_strata=5)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget))
     return design.draw(population, seed)
 
 
@@ -40,7 +40,7 @@ def test_integer_ids_categories_and_payload_survive(tmp_path, suffix):
         show={"text": ["x", "y, z", 'a "quoted"\nline']},
         predicted="answer",
     )
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
 
     back = stratal.Sample.read(sample.write(tmp_path / f"sample.{suffix}"))
 

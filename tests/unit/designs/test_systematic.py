@@ -29,7 +29,7 @@ def test_ranks_are_distinct_and_inside(size, budget):
 
 def test_the_sample_is_spread_along_the_proxy():
     proxy = np.random.default_rng(0).random(1000)
-    sample = stratal.Systematic(budget=100).draw(stratal.Population.from_arrays(proxy=proxy), seed=3)
+    sample = stratal.designs.Systematic(budget=100).draw(stratal.Population.from_arrays(proxy=proxy), seed=3)
 
     ranks = np.sort(np.argsort(np.argsort(proxy))[sample.ids])
     assert np.all(np.diff(ranks) == 10)
@@ -39,7 +39,7 @@ def test_the_sample_is_spread_along_the_proxy():
 def test_rows_may_come_in_any_order():
     rng = np.random.default_rng(0)
     ids, proxy, order = np.arange(500), np.round(rng.random(500), 1), rng.permutation(500)
-    design = stratal.Systematic(budget=20)
+    design = stratal.designs.Systematic(budget=20)
 
     one = design.draw(stratal.Population.from_arrays(proxy=proxy, ids=ids), seed=3)
     other = design.draw(stratal.Population.from_arrays(proxy=proxy[order], ids=ids[order]), seed=3)
@@ -49,16 +49,16 @@ def test_rows_may_come_in_any_order():
 
 def test_a_proxy_is_needed_and_may_be_named():
     with pytest.raises(InputError, match="no proxy"):
-        stratal.Systematic(budget=2).draw(stratal.Population.from_arrays(ids=[1, 2, 3]), seed=1)
+        stratal.designs.Systematic(budget=2).draw(stratal.Population.from_arrays(ids=[1, 2, 3]), seed=1)
     two = stratal.Population.from_arrays(proxy={"a": [0.1, 0.2, 0.3, 0.4], "b": [0.4, 0.1, 0.3, 0.2]})
-    sample = stratal.Systematic(budget=2, order="b").draw(two, seed=1)
+    sample = stratal.designs.Systematic(budget=2, order="b").draw(two, seed=1)
     assert sample.design.order == "b"
     assert (sample.proxies[:, 1] <= 0.2).sum() == 1
 
 
 def test_too_large_a_budget_is_refused():
     with pytest.raises(BudgetError):
-        stratal.Systematic(budget=9).draw(stratal.Population.from_arrays(proxy=[0.1, 0.2]), seed=1)
+        stratal.designs.Systematic(budget=9).draw(stratal.Population.from_arrays(proxy=[0.1, 0.2]), seed=1)
 
 
 def test_differences_of_neighbours_ignore_a_trend():
@@ -80,7 +80,9 @@ def test_a_census_has_no_variance_and_one_unit_none_that_can_be_estimated():
 
 
 def test_there_is_no_next_round():
-    sample = stratal.Systematic(budget=4).draw(stratal.Population.from_arrays(proxy=np.ones(9) / 2), seed=1)
+    sample = stratal.designs.Systematic(budget=4).draw(
+        stratal.Population.from_arrays(proxy=np.ones(9) / 2), seed=1
+    )
 
     with pytest.raises(InputError, match="'systematic' has no next round"):
         stratal.next_round(sample, [1, 0, 1, 1], additional=2)

@@ -28,15 +28,15 @@ def world(n=600, seed=5, **options):
 
 
 def stratified(population, budget=120, seed=3, strata=4):
-    made = stratal.stratify(population, "k-means", strata)
-    design = stratal.Stratified(strata=made, allocation=stratal.allocate(made, budget))
+    made = stratal.strata.stratify(population, "k-means", strata)
+    design = stratal.designs.Stratified(strata=made, allocation=stratal.strata.allocate(made, budget))
     return design.draw(population, seed)
 
 
 class TestProxy:
     def test_by_hand(self):
         population, proxy, z = world()
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=3)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=3)
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 2)
@@ -58,7 +58,7 @@ class TestProxy:
 
     def test_a_label_does_not_move_its_own_curve(self):
         population, _, z = world()
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=3)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=3)
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 5)
@@ -103,7 +103,7 @@ class TestEstimate:
     def test_a_census_is_exact(self, estimator):
         population, _, z = world(n=200)
         for sample in (
-            stratal.SimpleRandom(budget=200).draw(population, seed=1),
+            stratal.designs.SimpleRandom(budget=200).draw(population, seed=1),
             stratified(population, 200),
         ):
             found = stratal.estimate(sample, z[sample.ids], estimator=estimator, calibration="isotonic")
@@ -112,7 +112,8 @@ class TestEstimate:
             assert found.standard_error == pytest.approx(0, abs=1e-12)
 
     @pytest.mark.parametrize(
-        "design", [stratal.Poisson(budget=120, size="sqrt-variance"), stratal.Systematic(budget=120)]
+        "design",
+        [stratal.designs.Poisson(budget=120, size="sqrt-variance"), stratal.designs.Systematic(budget=120)],
     )
     def test_other_designs(self, design):
         population, _, z = world()
@@ -124,7 +125,7 @@ class TestEstimate:
 
     def test_a_constant_proxy_leaves_the_mean(self):
         population = stratal.Population.from_arrays(proxy=np.full(50, 0.8))
-        sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
         for method in ("isotonic", "logistic"):
             found = stratal.estimate(
                 sample, [1, 0] * 10, estimator="difference", calibration=method, cross_fit=4
@@ -134,7 +135,7 @@ class TestEstimate:
 
     def test_equal_labels_give_an_interval(self):
         population, _, _ = world()
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         for method in ("isotonic", "logistic"):
             found = stratal.estimate(sample, np.ones(60), calibration=method)
             low, high = found.confidence_interval()
@@ -145,7 +146,7 @@ class TestEstimate:
     def test_a_margin_is_put_on_a_scale(self):
         _, proxy, z = world()
         margins = stratal.Population.from_arrays(proxy=10 * proxy - 3)
-        sample = stratal.SimpleRandom(budget=40).draw(margins, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=40).draw(margins, seed=1)
         found = stratal.estimate(sample, z[sample.ids], calibration="isotonic")
 
         assert found.estimator == "difference"
@@ -165,7 +166,7 @@ class TestEstimate:
 
     def test_outcomes_between_other_bounds(self):
         population, proxy, _ = world()
-        sample = stratal.SimpleRandom(budget=100).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
         z = 1 + 4 * proxy**2
         found = stratal.estimate(sample, z[sample.ids], calibration="isotonic", bounds=(1, 5))
 
@@ -173,7 +174,7 @@ class TestEstimate:
 
     def test_a_sample_from_a_file_takes_the_population_given(self, tmp_path):
         population, _, z = world()
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         labels = z[sample.ids]
         read = stratal.Sample.read(sample.write(tmp_path / "sample.csv"))
 
@@ -188,7 +189,7 @@ class TestRefusals:
     def test_another_population(self):
         population, _, z = world()
         other, _, _ = world(n=500)
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         with pytest.raises(InputError, match="not the population"):
             stratal.estimate(sample, z[sample.ids], calibration="isotonic", population=other)
 
@@ -204,7 +205,7 @@ class TestRefusals:
     )
     def test_what_does_not_fit(self, options, words):
         population, _, z = world()
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         with pytest.raises(InputError, match=words):
             stratal.estimate(sample, z[sample.ids], **options)
 
@@ -212,7 +213,7 @@ class TestRefusals:
         none = stratal.Population.from_arrays(ids=np.arange(20))
         two = stratal.Population.from_arrays(proxy={"a": np.linspace(0, 1, 20), "b": np.linspace(1, 0, 20)})
         for population in (none, two):
-            sample = stratal.SimpleRandom(budget=10).draw(population, seed=1)
+            sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=1)
             with pytest.raises(InputError, match="one proxy"):
                 stratal.estimate(sample, [1, 0] * 5, calibration="isotonic")
         assert stratal.estimate(sample, [1, 0] * 5, calibration="logistic", proxy="b").n == 10

@@ -48,7 +48,7 @@ def test_another_spelling_of_an_answer_is_refused(change):
     population = stratal.Population.from_arrays(
         proxy=[0.5] * 60, groups={"animal": ["cat", "dog", "cow"] * 20}, predicted="animal"
     )
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
     own = dict(zip(sample.ids.tolist(), sample.groups["animal"].tolist(), strict=True))
     wrong = {unit: change(label) if label == "cat" else label for unit, label in own.items()}
 
@@ -70,7 +70,7 @@ def test_measurements_are_not_compared_for_equality():
     population = stratal.Population.from_arrays(
         proxy=[0.5] * 60, groups={"price": values.astype(str)}, predicted="price"
     )
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
 
     with pytest.raises(stratal.LabelError, match="hardly ever equal"):
         stratal.estimate(sample, {unit: values[unit] + 1e-4 for unit in sample.ids.tolist()}, predicted=True)
@@ -102,7 +102,7 @@ def sample():
     """40 of 300 units, a tenth of them predicted 'cat'; the seed draws some of these."""
     answers = np.where(np.arange(300) % 10 == 0, "cat", "dog")
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
-    return stratal.SimpleRandom(budget=40).draw(population, seed=3)
+    return stratal.designs.SimpleRandom(budget=40).draw(population, seed=3)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_labels_that_match_no_class_are_refused(sample, label, message):
 def test_free_text_that_is_never_right_is_an_estimate():
     texts = [f"answer {number}" for number in range(50)]
     population = stratal.Population.from_arrays(groups={"text": texts}, predicted="text")
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=1)
     labels = {unit: f"truth {unit}" for unit in sample.ids.tolist()}
 
     assert stratal.estimate(sample, labels, predicted=True).value == 0
@@ -136,7 +136,9 @@ def test_a_class_that_no_label_shows_makes_balanced_accuracy_unknown(sample):
 
 
 def test_where_the_classes_are_not_known_it_is_said():
-    sample = stratal.SimpleRandom(budget=30).draw(stratal.Population.from_arrays(ids=range(300)), seed=3)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(
+        stratal.Population.from_arrays(ids=range(300)), seed=3
+    )
     true = {unit: str(unit % 2) for unit in sample.ids.tolist()}
     labels = {"label": true, "predicted": true}
     table, named = (
@@ -159,7 +161,7 @@ def test_preferences_are_no_classes_that_two_models_may_hit(words, answers, kind
     made = [[f"text {k} of {name}" for k in range(60)] for name in "xy"]
     columns = made if answers == "free text" else [["cat", "dog"] * 30, ["dog"] * 60]
     population = stratal.Population.from_arrays(groups=dict(zip(("new", "old"), columns, strict=True)))
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
     labels = [words[k % len(words)] for k in range(30)]
 
     with pytest.raises(LabelError, match="no label is ever among"):

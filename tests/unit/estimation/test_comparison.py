@@ -21,7 +21,7 @@ def sample():
     population = stratal.Population.from_arrays(
         proxy={"one": rng.uniform(size=2000), "two": rng.uniform(size=2000)}
     )
-    return stratal.SimpleRandom(budget=120).draw(population, seed=3)
+    return stratal.designs.SimpleRandom(budget=120).draw(population, seed=3)
 
 
 def outcomes(sample, rates, seed=2):
@@ -156,7 +156,7 @@ def test_proxies_of_the_models_reduce_the_variance():
     size = 3000
     p, q = rng.uniform(size=size), rng.uniform(size=size)
     population = stratal.Population.from_arrays(proxy={"p": p, "q": q})
-    sample = stratal.SimpleRandom(budget=200).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=1)
     z = {"a": p + rng.normal(0, 0.1, size), "b": q + rng.normal(0, 0.1, size)}
     z = {name: values[sample.ids] for name, values in z.items()}
 
@@ -226,7 +226,7 @@ def test_one_label_is_enough_for_bounded_outcomes_and_says_so_for_others(sample)
 def test_graded_outcomes_have_the_bounds_that_the_sample_knows():
     """Models that never differ on the labels may still differ elsewhere, by no more than the bounds allow."""
     population = stratal.Population.from_arrays(proxy=[3.0] * 400, bounds=(1.0, 5.0))
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     ratings = [1.0, 2.5, 3.0, 4.0] * 5
     row = stratal.compare(sample, {"new": ratings, "old": ratings}).rows()[0]
     told = stratal.compare(sample, {"new": ratings, "old": ratings}, bounds=(1.0, 5.0)).rows()[0]

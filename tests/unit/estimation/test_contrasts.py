@@ -62,7 +62,9 @@ def test_proxies_that_know_all_leave_no_error_beside_strata_without_labels(truth
 
 
 def test_few_labels_fit_no_weight(truth):
-    sample = stratal.SimpleRandom(budget=40).draw(population_of(truth, truth["p"], truth["q"]), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(
+        population_of(truth, truth["p"], truth["q"]), seed=1
+    )
 
     assert stratal.estimate(sample, ["right"] * 40, estimand=ASKED).estimator == "horvitz-thompson"
 
@@ -73,7 +75,7 @@ def test_what_is_left_of_the_error_covers(truth):
     value = truth["new"].mean() - truth["old"].mean()
     errors, stated, plain, covered = [], [], [], 0
     for seed in range(300):
-        sample = stratal.SimpleRandom(budget=100).draw(population, seed=seed)
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed)
         found = stratal.estimate(sample, ["right"] * 100, estimand=ASKED)
         low, high = found.confidence_interval()
         errors.append(found.value - value)
@@ -140,7 +142,7 @@ def test_wins_with_proxies_beside_strata_without_labels_are_half_the_difference(
 
 def test_proxies_that_know_all_leave_the_ratio_no_error(truth):
     population = population_of(truth, truth["new"] * 1.0, truth["old"] * 1.0)
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=2)
     found = stratal.estimate(sample, ["right"] * 60, estimand=Ratio(("new", "old"), ("p", "q")))
 
     assert found.value == pytest.approx(truth["new"].mean() / truth["old"].mean(), abs=1e-3)
@@ -150,7 +152,7 @@ def test_proxies_that_know_all_leave_the_ratio_no_error(truth):
 def test_the_ratio_with_proxies_solves_its_equation(truth):
     """At the ratio R the mean of a − R b, less λ times that of p − R q, is 0: written out once more."""
     population = population_of(truth, truth["p"], truth["q"])
-    sample = stratal.SimpleRandom(budget=150).draw(population, seed=4)
+    sample = stratal.designs.SimpleRandom(budget=150).draw(population, seed=4)
     found = stratal.estimate(sample, ["right"] * 150, estimand=Ratio(("new", "old"), ("p", "q")))
     a, b = (truth[name][sample.ids] * 1.0 for name in ("new", "old"))
     p, q = (truth[name][sample.ids] for name in ("p", "q"))
@@ -169,7 +171,7 @@ def test_a_ratio_that_the_proxies_would_make_negative_is_that_of_the_labels():
     population = stratal.Population.from_arrays(
         proxy={"p": np.r_[np.zeros(60), np.full(940, 0.9)], "q": np.full(1000, 0.5)}
     )
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=6)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=6)
     hits = {"new": [1.0] + [0.0] * 59, "old": [1.0] + [0.0] * 59}
     asked = Ratio(("new", "old"), ("p", "q"))
 
@@ -181,7 +183,9 @@ def test_a_ratio_that_the_proxies_would_make_negative_is_that_of_the_labels():
 @pytest.mark.parametrize("kind", ["win_rate", "ratio"])
 @pytest.mark.parametrize("labels", [40, 50])
 def test_few_labels_leave_the_proxies_out(truth, kind, labels):
-    sample = stratal.SimpleRandom(budget=labels).draw(population_of(truth, truth["p"], truth["q"]), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=labels).draw(
+        population_of(truth, truth["p"], truth["q"]), seed=1
+    )
     found, plain = (stratal.estimate(sample, ["right"] * labels, estimand=way) for way in asked_with(kind))
 
     assert (found.value == plain.value) == (labels < 50)
@@ -199,7 +203,7 @@ def test_what_the_proxies_leave_of_wins_and_ratios_covers(truth, kind, graded):
     value = new.mean() / old.mean() if kind == "ratio" else np.mean(0.5 + 0.5 * np.sign(new - old))
     held, widths = np.zeros((2, samples)), np.zeros((2, samples))
     for seed in range(samples):
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=seed)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=seed)
         labels = {"new": new[sample.ids], "old": old[sample.ids]}
         for way, asked in enumerate(asked_with(kind)):
             low, high = stratal.estimate(sample, labels, estimand=asked).confidence_interval()
@@ -222,7 +226,7 @@ def test_strata_that_were_made_of_the_proxies_leave_nothing_to_fit(truth, kind):
     assert len(sample.summary.sizes) > 5
     assert found.value == without.value
     assert [*found.confidence_interval()] == [*without.confidence_interval()]
-    other = stratal.SimpleRandom(budget=60).draw(population, seed=3)
+    other = stratal.designs.SimpleRandom(budget=60).draw(population, seed=3)
     assert stratal.estimate(other, ["right"] * 60, estimand=asked).value != pytest.approx(
         stratal.estimate(other, ["right"] * 60, estimand=plain).value
     )

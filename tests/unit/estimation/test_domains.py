@@ -145,7 +145,7 @@ def test_a_domain_that_is_a_stratum_has_the_interval_of_that_stratum():
 
 def test_answers_of_several_annotators_are_combined_as_in_the_whole():
     population = stratal.Population.from_arrays(proxy=[0.5] * 40, groups={"g": ["a"] * 40})
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=1)
     ids = [str(unit) for unit in sample.ids.tolist() for _ in range(3)]
     labels = stratal.Labels(ids=tuple(ids), values=("yes", "yes", "no") * 10, annotators=("x", "y", "z") * 10)
 
@@ -188,7 +188,9 @@ def test_a_domain_labelled_whole_says_little_of_a_superpopulation():
 
 def test_any_estimates_can_hold_together_and_be_combined():
     groups = {"language": ["de", "en", "fr", "it"] * 50}
-    sample = stratal.SimpleRandom(budget=120).draw(stratal.Population.from_arrays(groups=groups), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=120).draw(
+        stratal.Population.from_arrays(groups=groups), seed=1
+    )
     found = stratal.estimate(sample, np.arange(120) % 5 > 0, by="language")
     wider = found.simultaneous("bonferroni")
     low, high = wider.confidence_interval(0.95)
@@ -206,7 +208,9 @@ def test_any_estimates_can_hold_together_and_be_combined():
 
 
 def test_estimates_of_other_labels_do_not_hold_together():
-    sample = stratal.SimpleRandom(budget=40).draw(stratal.Population.from_arrays(ids=range(400)), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(
+        stratal.Population.from_arrays(ids=range(400)), seed=1
+    )
     whole = stratal.estimate(sample, np.arange(40) % 5 > 0)
     fewer = stratal.estimate(
         sample, dict.fromkeys(sample.ids.tolist()[:37], 1.0) | {int(sample.ids[39]): 0.0}

@@ -99,7 +99,7 @@ def test_what_is_no_estimand_is_refused():
 
 def test_options_of_a_mean_are_refused_with_another_estimand():
     population = stratal.Population.from_arrays(groups={"a": ["x", "y"] * 5}, predicted="a")
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
     with pytest.raises(InputError, match="takes no lam="):
         stratal.estimate(sample, ["x"] * 4, estimand=F1("x"), lam=0.5)
@@ -110,7 +110,7 @@ def test_options_of_the_mean_are_refused(option):
     population = stratal.Population.from_arrays(
         proxy=[0.2, 0.7, 0.9, 0.4], groups={"answer": list("abab")}, predicted="answer"
     )
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
 
     with pytest.raises(InputError, match=f"takes no {next(iter(option))}="):
         stratal.estimate(sample, list("abaa"), estimand="f1:a", **option)
@@ -171,7 +171,7 @@ OTHER_ANSWERS = {"predicted": "language"}, "does not compare labels with predict
 def test_what_an_estimand_would_leave_out_of_account_is_refused(estimand, option, said):
     groups = {name: list("ab") * 10 for name in ("new", "old", "language")}
     population = stratal.Population.from_arrays(proxy=[0.5] * 20, groups=groups, predicted="new")
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
     with pytest.raises(InputError, match=said):
         stratal.estimate(sample, list("ab") * 5, estimand=estimand, **option)
 
@@ -183,7 +183,7 @@ def test_what_an_estimand_would_leave_out_of_account_is_refused(estimand, option
 def test_what_an_estimand_compares_labels_with_may_be_said(estimand, predicted):
     groups = {name: list("ab") * 10 for name in ("new", "old")}
     population = stratal.Population.from_arrays(proxy=[0.5] * 20, groups=groups, predicted="new")
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
     labels = list("ab") * 5
 
     with_answers = stratal.estimate(sample, labels, estimand=estimand, predicted=predicted)

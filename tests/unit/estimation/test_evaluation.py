@@ -14,8 +14,8 @@ from stratal.estimation.outcome_means import strata_table
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
-    strata = stratal.stratify(population, method, n_strata)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget))
+    strata = stratal.strata.stratify(population, method, n_strata)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget))
     return design.draw(population, seed)
 
 
@@ -35,7 +35,7 @@ def test_horvitz_thompson_is_the_weighted_sum_of_stratum_means(population, truth
 
 
 def test_a_census_is_exact(population, truth):
-    sample = stratal.SimpleRandom(budget=500).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=500).draw(population, seed=1)
     exact = np.mean(list(truth.values()))
 
     for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
@@ -65,7 +65,7 @@ def test_class_labels_are_compared_with_the_models_answers():
     population = stratal.Population.from_arrays(
         proxy=[0.9, 0.8, 0.7, 0.6], groups={"answer": ["cat", "dog", "cat", "1"]}, predicted="answer"
     )
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
     result = stratal.estimate(sample, {0: "cat", 1: "cat", 2: "cat", 3: 1.0}, predicted=True)
 
@@ -74,13 +74,13 @@ def test_class_labels_are_compared_with_the_models_answers():
 
 
 def test_class_labels_without_the_models_answers_are_refused(population, truth):
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
     with pytest.raises(InputError, match="does not hold the model's answers"):
         stratal.estimate(sample, revealed(sample, truth), predicted=True)
 
 
 def test_labels_outside_the_bounds_are_refused(population):
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
     with pytest.raises(LabelError, match="outside"):
         stratal.estimate(sample, [1, 2, 3, 7], bounds=(1, 5))
     with pytest.raises(LabelError, match="outside"):
@@ -88,7 +88,7 @@ def test_labels_outside_the_bounds_are_refused(population):
 
 
 def test_the_outcome_is_inferred_where_that_is_safe(population):
-    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
     assert stratal.estimate(sample, [1, 0, 1, 1]).outcome == "binary"
     assert stratal.estimate(sample, [1, 0, 0.5, 1]).bounds == (0.0, 1.0)
@@ -99,7 +99,7 @@ def test_the_outcome_is_inferred_where_that_is_safe(population):
 def test_a_proxy_that_only_orders_needs_a_fitted_lambda(truth):
     margins = np.random.default_rng(0).normal(size=500) * 5
     population = stratal.Population.from_arrays(proxy=margins, ids=list(truth))
-    sample = stratal.SimpleRandom(budget=50).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=1)
 
     assert stratal.estimate(sample, revealed(sample, truth)).estimator == "horvitz-thompson"
     assert stratal.estimate(sample, revealed(sample, truth), estimator="ppi++").n == 50
@@ -135,16 +135,16 @@ def test_no_warning_when_every_stratum_has_labels(population, truth):
 
 
 def test_draws_are_nested_in_the_budget(population):
-    small = stratal.SimpleRandom(budget=50).draw(population, seed=7)
-    large = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+    small = stratal.designs.SimpleRandom(budget=50).draw(population, seed=7)
+    large = stratal.designs.SimpleRandom(budget=60).draw(population, seed=7)
     assert set(small.ids) < set(large.ids)
 
-    strata = stratal.stratify(population, n_strata=5)
+    strata = stratal.strata.stratify(population, n_strata=5)
     for method in ("proportional", "equal", "neyman", "robust"):
         smaller, larger = (
-            stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, method)).draw(
-                population, seed=7
-            )
+            stratal.designs.Stratified(
+                strata=strata, allocation=stratal.strata.allocate(strata, budget, method)
+            ).draw(population, seed=7)
             for budget in (50, 60)
         )
         assert set(smaller.ids) < set(larger.ids)
@@ -164,9 +164,9 @@ def test_the_order_of_rows_is_irrelevant():
 
 def test_inclusion_frequencies_are_the_inclusion_probabilities():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 20))
-    strata = stratal.stratify(population, "equal-size", 2)
-    allocation = stratal.allocate(strata, 6, "neyman")
-    design = stratal.Stratified(strata=strata, allocation=allocation)
+    strata = stratal.strata.stratify(population, "equal-size", 2)
+    allocation = stratal.strata.allocate(strata, 6, "neyman")
+    design = stratal.designs.Stratified(strata=strata, allocation=allocation)
     replicates = 2000
     hits = np.zeros(20)
     for seed in range(replicates):
@@ -180,12 +180,14 @@ def test_inclusion_frequencies_are_the_inclusion_probabilities():
 @pytest.mark.parametrize("budget", [0, -1, 2.5, "many", True])
 def test_a_budget_must_be_a_whole_number(budget):
     with pytest.raises(BudgetError, match="whole number"):
-        stratal.SimpleRandom(budget=budget)
+        stratal.designs.SimpleRandom(budget=budget)
 
 
 def test_strata_of_another_population_are_refused(population):
-    strata = stratal.stratify(population, n_strata=5)
-    design = stratal.Stratified(strata=strata.without_codes(), allocation=stratal.allocate(strata, 50))
+    strata = stratal.strata.stratify(population, n_strata=5)
+    design = stratal.designs.Stratified(
+        strata=strata.without_codes(), allocation=stratal.strata.allocate(strata, 50)
+    )
     other = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 400))
     with pytest.raises(InputError, match="another population"):
         design.draw(other, seed=1)
@@ -194,11 +196,11 @@ def test_strata_of_another_population_are_refused(population):
 def test_a_seed_must_be_a_whole_number(population):
     for seed in (-1, 1.5, "7", None):
         with pytest.raises(InputError, match="seed"):
-            stratal.SimpleRandom(budget=5).draw(population, seed=seed)
+            stratal.designs.SimpleRandom(budget=5).draw(population, seed=seed)
 
 
 def test_labels_that_all_agree_are_not_worth_the_whole_population(population):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     result = stratal.estimate(sample, np.ones(20), estimator="horvitz-thompson")
 
     assert result.effective_sample_size is None
@@ -208,14 +210,14 @@ def test_labels_that_all_agree_are_not_worth_the_whole_population(population):
 
 @pytest.mark.parametrize("lam", ["a", [None], {}])
 def test_a_lambda_that_is_no_number(population, lam):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     with pytest.raises(InputError, match="λ"):
         stratal.estimate(sample, np.ones(20), lam=lam)
 
 
 @pytest.mark.parametrize("level", ["a", None, 95, 0, float("nan")])
 def test_a_level_that_is_none(population, level):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     with pytest.raises(InputError, match="confidence_level"):
         stratal.estimate(sample, np.ones(20)).confidence_interval(level)
 
@@ -223,10 +225,10 @@ def test_a_level_that_is_none(population, level):
 @pytest.mark.parametrize(
     "design",
     [
-        stratal.ProportionalToSize(budget=40),
-        stratal.Poisson(budget=40, size="sqrt-variance"),
-        stratal.ClusterSample(cluster="page", n_clusters=8),
-        stratal.Systematic(budget=40),
+        stratal.designs.ProportionalToSize(budget=40),
+        stratal.designs.Poisson(budget=40, size="sqrt-variance"),
+        stratal.designs.ClusterSample(cluster="page", n_clusters=8),
+        stratal.designs.Systematic(budget=40),
     ],
     ids=lambda design: design.kind,
 )
@@ -243,7 +245,7 @@ def test_post_stratification_does_not_forget_how_units_were_drawn(design):
 
 def test_equal_chances_can_be_post_stratified():
     population = stratal.Population.from_arrays(proxy=np.linspace(0.05, 0.95, 400))
-    sample = stratal.Poisson(budget=40).draw(population, seed=1)
+    sample = stratal.designs.Poisson(budget=40).draw(population, seed=1)
     labels = (np.arange(sample.size) % 3 > 0).astype(float)
     estimate = stratal.estimate(sample, labels, estimator="post-stratified")
     assert estimate.value == pytest.approx(labels.mean())
@@ -252,7 +254,7 @@ def test_equal_chances_can_be_post_stratified():
 @pytest.mark.parametrize("typo", [11.0, -1.0, 10.0, 1e9])
 def test_one_slip_of_the_finger_does_not_make_an_outcome_unbounded(typo):
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 60))
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=1)
     labels = np.r_[np.zeros(10), np.ones(19), typo]
 
     with pytest.raises(LabelError, match=rf"first: {re.escape(f'{typo:g}')} of id .*outcome='unbounded'"):
@@ -263,7 +265,7 @@ def test_one_slip_of_the_finger_does_not_make_an_outcome_unbounded(typo):
 @pytest.mark.parametrize("labels", [[0, 1, 0.5, 1], [0, 1, 2, 3], [0, 0.5, 11, 1], [1, 2]])
 def test_other_outcomes_are_taken_as_they_are(labels):
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 60))
-    sample = stratal.SimpleRandom(budget=len(labels)).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=len(labels)).draw(population, seed=1)
 
     assert stratal.estimate(sample, labels).value == pytest.approx(np.mean(labels))
 

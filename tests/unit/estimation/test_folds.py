@@ -147,7 +147,7 @@ def drawn(design, n=400, seed=5):
 
 class TestEstimate:
     def test_says_so_and_differs_little_from_the_plain_fit(self):
-        sample, labels, _ = drawn(stratal.SimpleRandom(budget=100))
+        sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=100))
         plain = stratal.estimate(sample, labels, estimator="ppi++")
         found = stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
 
@@ -169,7 +169,7 @@ class TestEstimate:
         return float(trust * fitted + (1 - trust) * calibrated)
 
     def test_by_hand(self):
-        sample, z, _ = drawn(stratal.SimpleRandom(budget=40))
+        sample, z, _ = drawn(stratal.designs.SimpleRandom(budget=40))
         found = stratal.estimate(sample, z, estimator="ppi++", cross_fit=2)
         x, mean = sample.proxies[:, 0], sample.summary.proxy_means[0, 0]
         spread = sample.summary.proxy_covariances[0, 0, 0] * 400 / 399
@@ -193,10 +193,10 @@ class TestEstimate:
     @pytest.mark.parametrize(
         "design",
         [
-            stratal.Poisson(budget=100, size="sqrt-variance"),
-            stratal.ProportionalToSize(budget=100),
-            stratal.Systematic(budget=100),
-            stratal.ClusterSample(cluster="document", n_clusters=30),
+            stratal.designs.Poisson(budget=100, size="sqrt-variance"),
+            stratal.designs.ProportionalToSize(budget=100),
+            stratal.designs.Systematic(budget=100),
+            stratal.designs.ClusterSample(cluster="document", n_clusters=30),
         ],
     )
     def test_other_designs(self, design):
@@ -210,7 +210,7 @@ class TestEstimate:
 
     @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
     def test_a_census_is_exact(self, estimator):
-        sample, labels, z = drawn(stratal.SimpleRandom(budget=400))
+        sample, labels, z = drawn(stratal.designs.SimpleRandom(budget=400))
         found = stratal.estimate(sample, labels, estimator=estimator, cross_fit=5)
 
         assert found.value == pytest.approx(z.mean(), abs=1e-12)
@@ -218,13 +218,13 @@ class TestEstimate:
 
     def test_a_constant_proxy_leaves_the_mean(self):
         population = stratal.Population.from_arrays(proxy=np.full(50, 0.8))
-        sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
         found = stratal.estimate(sample, [1, 0] * 10, estimator="ppi++", cross_fit=4)
 
         assert found.value == 0.5
 
     def test_equal_labels_give_an_interval(self):
-        sample, _, _ = drawn(stratal.SimpleRandom(budget=30))
+        sample, _, _ = drawn(stratal.designs.SimpleRandom(budget=30))
         found = stratal.estimate(sample, np.ones(30), estimator="ppi++", cross_fit=5)
         low, high = found.confidence_interval()
 
@@ -232,19 +232,19 @@ class TestEstimate:
         assert low < found.value <= high <= 1
 
     def test_nothing_to_fit_is_said(self):
-        sample, labels, _ = drawn(stratal.SimpleRandom(budget=30))
+        sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=30))
         found = stratal.estimate(sample, labels, estimator="difference", cross_fit=5)
 
         assert found.value == stratal.estimate(sample, labels, estimator="difference").value
         assert any("nothing to cross-fit" in note for note in found.notes)
 
     def test_more_folds_than_labels_are_refused(self):
-        sample, labels, _ = drawn(stratal.SimpleRandom(budget=30))
+        sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=30))
         with pytest.raises(InputError, match="31 folds, 30 labels"):
             stratal.estimate(sample, labels, estimator="ppi++", cross_fit=31)
 
     def test_more_folds_than_clusters_are_refused(self):
-        sample, labels, _ = drawn(stratal.ClusterSample(cluster="document", n_clusters=4))
+        sample, labels, _ = drawn(stratal.designs.ClusterSample(cluster="document", n_clusters=4))
         with pytest.raises(InputError, match="5 folds, 4"):
             stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
 
@@ -262,6 +262,8 @@ class FourStrata:
         self.budget = budget
 
     def draw(self, population, seed):
-        strata = stratal.stratify(population, "k-means", 4)
-        design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, self.budget))
+        strata = stratal.strata.stratify(population, "k-means", 4)
+        design = stratal.designs.Stratified(
+            strata=strata, allocation=stratal.strata.allocate(strata, self.budget)
+        )
         return design.draw(population, seed)

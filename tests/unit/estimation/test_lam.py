@@ -62,7 +62,9 @@ def test_a_proxy_among_the_margins_has_no_lam(method, scale):
 def test_margins_through_the_public_face():
     z, q, _ = population(3)
     units = stratal.Population.from_arrays(proxy=q)
-    sample = stratal.fit_margins(stratal.SimpleRandom(budget=100).draw(units, seed=7), "proxy")
+    sample = stratal.designs.fit_margins(
+        stratal.designs.SimpleRandom(budget=100).draw(units, seed=7), "proxy"
+    )
     found = stratal.estimate(sample, z[sample.ids])
     low, high = found.confidence_interval()
     assert low < z.mean() < high

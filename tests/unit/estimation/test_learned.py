@@ -89,7 +89,7 @@ class TestEstimate:
         truth, rows = z.mean(), []
         draws = sized(30, 60)
         for seed in range(draws):
-            sample = stratal.SimpleRandom(budget=200).draw(population, seed=seed)
+            sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=seed)
             labels = z[sample.ids]
             learned = stratal.estimate(
                 sample, labels, calibration="logistic-regression", features=["judge_*"], proxy="judge_a"
@@ -104,7 +104,7 @@ class TestEstimate:
 
     def test_says_what_was_learned_from_and_where_it_was_kept(self):
         population, z = judged()
-        sample = stratal.SimpleRandom(budget=100).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
 
         found = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
 
@@ -114,7 +114,7 @@ class TestEstimate:
 
     def test_a_census_is_exact(self):
         population, z = judged(n=80)
-        sample = stratal.SimpleRandom(budget=80).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=1)
 
         found = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
 
@@ -126,7 +126,7 @@ class TestEstimate:
         x = rng.normal(size=(3000, 2))
         z = 10 * x[:, 0] + rng.normal(size=3000)
         population = stratal.Population.from_arrays(features={"x": x})
-        sample = stratal.SimpleRandom(budget=100).draw(population, seed=1).with_outcome("unbounded")
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1).with_outcome("unbounded")
 
         found = stratal.estimate(sample, z[sample.ids], calibration="ridge")
         plain = stratal.estimate(sample, z[sample.ids])
@@ -136,7 +136,7 @@ class TestEstimate:
 
     def test_mistakes(self):
         population, z = judged()
-        sample = stratal.SimpleRandom(budget=50).draw(population, seed=1)
+        sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=1)
         labels = z[sample.ids]
 
         with pytest.raises(InputError, match="no column 'bert' to learn from"):
@@ -162,7 +162,7 @@ class TestColumns:
         x = np.arange(n) / n
         names = [f"u{k}" for k in range(n)] if ids == "text" else None
         population = stratal.Population.from_arrays(proxy=x, features={"twice": 2 * x}, ids=names)
-        sample = stratal.SimpleRandom(budget=20).draw(population, seed=3)
+        sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
 
         found = features_of(sample, population, ("twice", "proxy"))
 
@@ -173,7 +173,7 @@ class TestColumns:
         lines = [f"{k},{k / 40},{k % 7},{k % 3}" for k in range(40)]
         (tmp_path / "p.csv").write_text("\n".join(["id,proxy,judge_a,judge_b", *lines]))
         population = stratal.Population.read(tmp_path / "p.csv", proxy="proxy", features="judge_*")
-        sample = stratal.SimpleRandom(budget=20).draw(population, seed=3)
+        sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
 
         found = features_of(sample, population, ("judge_a", "judge_b"))
 

@@ -267,7 +267,7 @@ def test_many_missing_labels_warn():
 
 def test_a_class_that_nobody_saw_may_still_exist():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 100))
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
     labels = {"label": ["b"] * 20, "predicted": ["b"] * 20}
     table = stratal.estimate(
         sample, labels, estimand=ClassReport(metrics="prevalence", classes=["a", "b"], average=[])
@@ -281,7 +281,7 @@ def test_a_class_that_nobody_saw_may_still_exist():
 def test_classes_that_only_labels_have_are_averaged():
     """No unit of the others is a hit, which left an array one class short."""
     population = stratal.Population.from_arrays(groups={"answer": ["x"] * 60}, predicted="answer")
-    sample = stratal.SimpleRandom(budget=7).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=7).draw(population, seed=1)
     labels = ["a", "b", "a", "b", "a", "a", "b"]
     table = stratal.estimate(
         sample, labels, estimand=ClassReport(metrics=["f1", "recall"], classes=["a", "b"])
@@ -328,7 +328,7 @@ class TestLabelsOfARanking:
         population = stratal.Population.from_arrays(
             proxy=rng.random(200), groups={"answer": answers}, predicted="answer"
         )
-        return stratal.SimpleRandom(budget=40).draw(population, seed=1)
+        return stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
 
     def test_plain_labels_need_no_table(self, sample):
         found = stratal.estimate(sample, [0, 1] * 20, estimand="auc")

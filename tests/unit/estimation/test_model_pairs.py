@@ -14,7 +14,7 @@ from stratal.estimation.respondents import Respondents
 
 def drawn(n, size=20_000):
     population = stratal.Population.from_arrays(ids=np.arange(size))
-    return stratal.SimpleRandom(budget=n).draw(population, seed=4)
+    return stratal.designs.SimpleRandom(budget=n).draw(population, seed=4)
 
 
 def pair_of(sample, first, second, **more):
@@ -128,9 +128,9 @@ def test_the_difference_is_the_row_of_compare():
 def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
     """In two strata of .8 and .2 with 2 and 8 labels Student's t had one degree of freedom: [−1, 1]."""
     units = stratal.Population.from_arrays(proxy=np.repeat([0.9, 0.6], [8000, 2000]))
-    strata = stratal.stratify(units, n_strata=2)
-    allocation = stratal.allocate(strata, 10, "equal")
-    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(units, seed=2)
+    strata = stratal.strata.stratify(units, n_strata=2)
+    allocation = stratal.strata.allocate(strata, 10, "equal")
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(units, seed=2)
     new, old = np.r_[np.ones(8), 0, 1], np.r_[np.ones(7), 0, 1, 0]
     row = stratal.compare(sample, {"new": new, "old": old}).rows()[0]
     low, high = row["confidence_interval"]

@@ -208,7 +208,7 @@ def test_unchanged_answers_change_nothing(world):
 
 def test_without_old_answers_and_without_bounds():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 9, 50), scaled=True)
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=7)
     answers = dict.fromkeys(range(50), "a")
     with pytest.raises(stratal.InputError, match="what the model answered before"):
         stratal.new_version(sample, np.arange(10.0), answers)

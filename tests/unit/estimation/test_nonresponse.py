@@ -52,7 +52,7 @@ def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
 
 def test_no_worst_case_where_nothing_is_missing_or_there_are_no_bounds():
     population = stratal.Population.from_arrays(ids=range(300))
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=1)
     z = np.arange(30.0)
 
     assert stratal.estimate(sample, z % 2).nonresponse.worst_bounds is None
@@ -70,7 +70,7 @@ def test_a_sample_that_grew_until_it_was_narrow_says_so(stratified, tmp_path):
     first = (
         stratal.plan(population, budget=60).draw(seed=1)
         if stratified
-        else stratal.SimpleRandom(budget=60).draw(population, seed=1)
+        else stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
     )
     more = stratal.next_round(first, z[first.ids], half_width=0.05)
     plain = stratal.next_round(first, z[first.ids], additional=40)

@@ -98,9 +98,9 @@ def test_what_no_plan_foretold_is_not_held_against_it():
     few = stratal.plan(asked, LEAST - 1, n_strata=2).draw(7)
 
     assert refuted(stratal.plan(orders, 100).draw(7), falling) == []
-    assert refuted(stratal.Poisson(budget=100).draw(asked, 7), falling) == []
+    assert refuted(stratal.designs.Poisson(budget=100).draw(asked, 7), falling) == []
     assert refuted(few, falling) == []
-    assert planned_strata(stratal.SimpleRandom(budget=9).draw(orders, 7)) is None
+    assert planned_strata(stratal.designs.SimpleRandom(budget=9).draw(orders, 7)) is None
 
 
 def test_classes_of_an_outcome_other_than_the_proxy_s_are_not_compared():

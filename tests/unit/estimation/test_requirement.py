@@ -10,7 +10,7 @@ from stratal.estimation.requirement import Requirement
 @pytest.fixture
 def found():
     population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
-    sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     return stratal.estimate(sample, [1.0] * 95 + [0.0] * 5)
 
 
@@ -18,7 +18,7 @@ def test_the_end_of_the_interval_decides(found):
     low, high = found.confidence_interval()
 
     assert stratal.require(found, lower=low, upper=high) is found
-    with pytest.raises(stratal.RequirementError, match="a lower end of at least"):
+    with pytest.raises(stratal.errors.RequirementError, match="a lower end of at least"):
         stratal.require(found, lower=np.nextafter(low, 1.0))
     with pytest.raises(AssertionError, match="an upper end of at most"):
         stratal.require(found, upper=np.nextafter(high, 0.0))
@@ -28,7 +28,7 @@ def test_level_and_method_count(found):
     low, _ = found.confidence_interval(0.5)
 
     assert stratal.require(found, lower=low, confidence_level=0.5)
-    with pytest.raises(stratal.RequirementError, match="99% interval"):
+    with pytest.raises(stratal.errors.RequirementError, match="99% interval"):
         stratal.require(found, lower=low, confidence_level=0.99)
 
 
@@ -79,7 +79,7 @@ def test_a_requirement_can_be_met_and_missed(found, given, fate):
 
 def test_the_bounds_of_a_requirement_are_the_outcomes():
     population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=7)
     ratings, errors = np.resize([1.0, 3.0, 5.0], 60), np.resize([-7.0, 3.5, 5.0], 60)
 
     assert stratal.require(stratal.estimate(sample, ratings, bounds=(1, 5)), upper=4.9)

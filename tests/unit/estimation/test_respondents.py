@@ -52,7 +52,7 @@ def test_a_slip_of_the_finger_is_not_looked_for_among_counts(counts):
 
 
 def test_rounds_do_not_take_counts_for_0_and_1(counts):
-    strata = stratal.stratify(counts, n_strata=2)
+    strata = stratal.strata.stratify(counts, n_strata=2)
     z, h = np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), np.array([0, 0, 0, 1, 1, 1])
 
     unbounded = estimated_deviations(strata, z, h)
@@ -66,7 +66,8 @@ def test_the_models_answers_make_it_binary_and_a_probability_bounds_it():
     judged = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 40))
     nothing = stratal.Population.from_arrays(ids=range(40))
     kinds = [
-        stratal.SimpleRandom(budget=10).draw(population, seed=1) for population in (asked, judged, nothing)
+        stratal.designs.SimpleRandom(budget=10).draw(population, seed=1)
+        for population in (asked, judged, nothing)
     ]
 
     assert [(sample.outcome, sample.bounds) for sample in kinds] == [
@@ -93,7 +94,9 @@ def test_declarations_that_say_nothing_are_refused(counts, outcome, bounds):
 def test_several_annotators_zeros_and_ones_do_not_make_counts_binary(counts):
     """Words say what an answer can be; numbers do not, where the sample knows better."""
     sample = stratal.plan(counts, 30).draw(seed=1)
-    nothing = stratal.SimpleRandom(budget=30).draw(stratal.Population.from_arrays(ids=range(400)), seed=1)
+    nothing = stratal.designs.SimpleRandom(budget=30).draw(
+        stratal.Population.from_arrays(ids=range(400)), seed=1
+    )
 
     def answers(drawn, first, second):
         ids = [str(unit) for unit in drawn.ids.tolist()]

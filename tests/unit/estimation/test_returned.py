@@ -22,7 +22,7 @@ def sample():
         features={"length": rng.normal(size=200)},
         predicted="new",
     )
-    return stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    return stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
 
 
 CLASSES, NUMBERS = ["a", "b", "a"] * 20, [0.0, 1.0, 1.0] * 20

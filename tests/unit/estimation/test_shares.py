@@ -154,7 +154,7 @@ def test_a_prevalence_lies_in_the_middle_of_its_own_interval_under_unequal_proba
     rng = np.random.default_rng(4)
     answers = rng.choice(["x", "y"], 800)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
-    sample = stratal.Poisson(probability=0.15).draw(population, seed=3)
+    sample = stratal.designs.Poisson(probability=0.15).draw(population, seed=3)
     found = stratal.estimate(sample, rng.choice(["x", "y"], sample.size), estimand="prevalence:x")
     low, high = found.confidence_interval()
     mean = stratal.estimate(
@@ -278,7 +278,7 @@ def test_classes_without_a_label_widen_a_mean_over_classes_and_say_so():
 def test_the_mean_prevalence_of_all_classes_is_known_by_definition(classes, target):
     answers = np.tile(classes, 100)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
-    sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
     truth = np.roll(answers, 3)[sample.ids]
     found = [
         stratal.estimate(sample, truth, estimand=f"average:prevalence,average={kind}", target=target)
@@ -301,7 +301,7 @@ def test_the_mean_prevalence_of_all_classes_is_known_by_definition(classes, targ
 def test_the_mean_prevalence_of_some_classes_is_estimated():
     answers = np.tile(["a", "b", "c"], 100)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
-    sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
     report = ClassReport(["prevalence"], classes=["a", "b"])
     table = stratal.estimate(sample, answers[sample.ids], estimand=report)
 

@@ -217,7 +217,7 @@ class TestQuantiles:
 def test_nan_in_an_array_is_a_unit_without_a_label():
     """As in `estimate`: nonresponse, neither a mistake nor a class called nan."""
     population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 500))
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=2)
     right = np.tile([1.0, 0.0, 1.0], 20)
     missing = np.where(np.arange(60) == 3, np.nan, right)
     by_id = dict(zip(sample.ids.tolist(), right, strict=True))
@@ -240,7 +240,9 @@ def test_nan_in_an_array_is_a_unit_without_a_label():
 
 
 def test_models_come_in_a_mapping():
-    sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(proxy=[0.1, 0.5]), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(
+        stratal.Population.from_arrays(proxy=[0.1, 0.5]), seed=1
+    )
     with pytest.raises(InputError, match="mapping"):
         stratal.compare(sample, [[1, 0], [0, 0]])
 
@@ -250,7 +252,7 @@ class TestFiniteOrRefused:
 
     def sample(self, n):
         population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 50))
-        return stratal.SimpleRandom(budget=n).draw(population, seed=1)
+        return stratal.designs.SimpleRandom(budget=n).draw(population, seed=1)
 
     def test_a_ratio_of_one_label_has_no_standard_error(self):
         with pytest.raises(InputError, match="standard error of the ratio cannot be estimated"):
@@ -299,14 +301,16 @@ class TestFiniteOrRefused:
 
 
 def test_differences_of_groups_with_one_label_each_are_unknown_not_nan():
-    sample = stratal.SimpleRandom(budget=3).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=1)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(
+        stratal.Population.from_arrays(proxy=[0.5] * 9), seed=1
+    )
     table = stratal.estimate(sample, [1.0, 2.5, 7.0], by=["a", "b", "c"], outcome="unbounded")
     assert "nan" not in str(table.differences()).lower()
 
 
 def test_groups_of_huge_labels_differ_without_an_overflow():
     population = stratal.Population.from_arrays(proxy=[0.5] * 30)
-    sample = stratal.SimpleRandom(budget=6).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=6).draw(population, seed=1)
     labels = np.array([1.0, 3.0, 2.0, 5.0, 9.0, 4.0])
     plain, huge = (
         stratal.estimate(sample, labels * size, by=list("aabbab"), outcome="unbounded").differences()[0]
@@ -318,16 +322,16 @@ def test_groups_of_huge_labels_differ_without_an_overflow():
 def test_a_tiny_proxy_beside_huge_labels_overflows_nowhere():
     proxy = np.tile([1e-99, 3e-99, 2e-99, 5e-99], 8)
     population = stratal.Population.from_arrays(proxy=proxy, groups={"half": np.repeat(["a", "b"], 16)})
-    strata = stratal.stratify(population, "category", by="half")
-    allocation = stratal.allocate(strata, 12, "proportional")
-    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+    strata = stratal.strata.stratify(population, "category", by="half")
+    allocation = stratal.strata.allocate(strata, 12, "proportional")
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
     labels = np.arange(12) * 1e99 / 12
     estimate = stratal.estimate(sample, labels, estimator="stratppi", outcome="unbounded")
     assert np.all(np.isfinite([*estimate.confidence_interval()]))
 
 
 def test_the_json_twin_of_a_ratio_without_an_upper_end_is_json():
-    sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(ids=range(9)), seed=7)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(ids=range(9)), seed=7)
 
     found = stratal.estimate(sample, {"a": [1, 2, 3, 4], "b": [2, 3, 4, 6]}, estimand=RATIO).to_dict()
     assert found["bounds"] == [0.0, None]

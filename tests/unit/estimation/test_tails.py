@@ -10,7 +10,7 @@ import stratal
 
 def notes_of(z, proxy, budget=60, seed=3, **options) -> str:
     population = stratal.Population.from_arrays(proxy=proxy, bounds=None)
-    sample = stratal.SimpleRandom(budget=budget).draw(population, seed=seed)
+    sample = stratal.designs.SimpleRandom(budget=budget).draw(population, seed=seed)
     labels = z[np.asarray(sample.ids, dtype=int)]
     estimate = stratal.estimate(sample, labels, estimator="horvitz-thompson", **options)
     return " | ".join(estimate.notes)
@@ -54,7 +54,7 @@ def test_a_tail_of_the_proxy_that_was_not_drawn_is_named(random):
     found = {True: 0, False: 0}
     said = {True: 0, False: 0}
     for seed in range(40):
-        sample = stratal.SimpleRandom(budget=60).draw(population, seed=seed)
+        sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=seed)
         units = np.asarray(sample.ids, dtype=int)
         estimate = stratal.estimate(sample, z[units], estimator="horvitz-thompson")
         drawn = bool(far[units].any())

@@ -59,7 +59,7 @@ def test_what_was_left_out_for_all_is_known_to_each(pool, texts):
     plan = stratal.plan(population, 300, estimand=texts)
     sample = plan.draw(seed=1)
     rows: Any = stratal.estimate(sample, truth[sample.ids])
-    census = stratal.SimpleRandom(budget=3000).draw(population, seed=1)
+    census = stratal.designs.SimpleRandom(budget=3000).draw(population, seed=1)
     whole = stratal.estimate(census, truth[census.ids], estimand=texts)
 
     assert plan.strata.is_known.any()

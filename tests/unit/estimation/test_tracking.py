@@ -15,7 +15,7 @@ from stratal.errors import InputError, MissingExtraError
 @pytest.fixture
 def estimate():
     population = stratal.Population.from_arrays(proxy=[n / 100 for n in range(100)])
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     return stratal.estimate(sample, [1.0] * 15 + [0.0] * 5)
 
 

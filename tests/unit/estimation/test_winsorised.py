@@ -11,7 +11,7 @@ N = 5_000
 
 def drawn(z, budget=100, seed=1):
     population = stratal.Population.from_arrays(ids=range(len(z)))
-    sample = stratal.SimpleRandom(budget=budget).draw(population, seed=seed)
+    sample = stratal.designs.SimpleRandom(budget=budget).draw(population, seed=seed)
     return sample, {int(unit): float(z[int(unit)]) for unit in sample.ids}
 
 

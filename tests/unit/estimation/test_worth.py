@@ -55,7 +55,7 @@ def test_a_higher_level_is_wider(world):
 
 def test_a_simple_random_sample_is_worth_itself(world):
     population, z = world
-    sample = stratal.SimpleRandom(budget=200).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=7)
     found = stratal.estimate(sample, z[sample.ids], estimator="horvitz-thompson")
     low, high = found.effective_sample_size_interval()
 
@@ -68,7 +68,7 @@ def test_where_nothing_is_known(world):
     plan = stratal.plan(population, 40)
     sample = plan.draw(seed=7)
     same = stratal.estimate(sample, [1.0] * 40)
-    unequal = stratal.Poisson(budget=40).draw(population, seed=7)
+    unequal = stratal.designs.Poisson(budget=40).draw(population, seed=7)
     other = stratal.estimate(sample, z[sample.ids], target="superpopulation")
 
     assert same.effective_sample_size_interval() is None
@@ -115,13 +115,13 @@ def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
     assert found.standard_error > 0
     assert "Standard error 0;" not in str(found)
     assert "interval as narrow as that of" in str(found)
-    whole = stratal.SimpleRandom(budget=5000).draw(population, seed=7)
+    whole = stratal.designs.SimpleRandom(budget=5000).draw(population, seed=7)
     assert stratal.estimate(whole, np.ones(5000)).standard_error == 0
 
 
 def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):
     population, _ = world
-    sample = stratal.SimpleRandom(budget=40).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
     found = stratal.estimate(sample, np.full(40, 3.0), outcome="unbounded", estimator="horvitz-thompson")
 
     assert np.isnan(found.standard_error)

@@ -154,7 +154,7 @@ def test_p_value_and_interval_agree(method):
 def test_korn_graubard_has_a_p_value_of_the_estimate_itself():
     """The narrowest intervals ask for quantiles at one half, where both are 0."""
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
-    sample = stratal.SimpleRandom(budget=5).draw(population, seed=3)
+    sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=3)
     estimate = stratal.estimate(sample, [2, 1, 5, 5, 3], bounds=(1, 5), estimator="horvitz-thompson")
 
     assert estimate.p_value(estimate.value, "korn-graubard") == 1
@@ -249,7 +249,7 @@ def test_few_labels_give_finite_bounds_or_a_refusal(method, n):
     import stratal
 
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 30))
-    sample = stratal.SimpleRandom(budget=n).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=1)
     for labels in ([0.0] * n, [1.0] * n, [0.5] * n, [1.0, 0.0, 0.25][:n]):
         try:
             low, high = stratal.estimate(sample, labels, bounds=(0, 1)).confidence_interval(method=method)

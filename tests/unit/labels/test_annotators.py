@@ -66,7 +66,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
 @pytest.fixture
 def sample():
     population = stratal.Population.from_arrays(proxy=np.full(50, 0.5), ids=[f"u{j}" for j in range(50)])
-    return stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    return stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
 
 
 def test_answers_are_averaged_or_the_majority_taken(sample):

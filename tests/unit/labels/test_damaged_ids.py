@@ -52,7 +52,7 @@ def test_a_unit_that_has_its_own_label_is_not_given_another():
 def test_labels_of_damaged_ids_are_joined_and_it_is_said():
     names = ["0415", "0007", "x"]
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=names)
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
 
     found = stratal.estimate(sample, {"415": 1, 7.0: 1, "x": 0})
 
@@ -62,7 +62,7 @@ def test_labels_of_damaged_ids_are_joined_and_it_is_said():
 
 def test_an_id_that_could_be_two_units_stays_an_error():
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["0415", "00415"])
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
 
     with pytest.raises(LabelError, match=r"first: '415'.*format their column as text"):
         stratal.estimate(sample, {"415": 1})

@@ -262,7 +262,7 @@ def test_formulas_with_values_and_notes_on_another_sheet_are_read(tmp_path):
 def test_commas_that_may_group_digits_are_refused_by_name(tmp_path):
     path = tmp_path / "labels.csv"
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
 
     path.write_text("id;label\na;2,033\nb;583\n")
     with pytest.raises(LabelError, match="'2,033' of id 'a' is not a finite number"):

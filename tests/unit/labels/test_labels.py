@@ -17,7 +17,7 @@ from stratal.labels.meanings import Declared
 
 @pytest.fixture
 def sample(population):
-    return stratal.SimpleRandom(budget=20).draw(population, seed=3)
+    return stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
 
 
 def test_every_kind_of_labels_gives_the_same_join(sample, truth):
@@ -32,7 +32,7 @@ def test_every_kind_of_labels_gives_the_same_join(sample, truth):
 
 def test_integer_ids_are_joined_whatever_their_type():
     population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.3], ids=[7, 8, 9])
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
 
     made = stratal.Labels(ids=(7, np.int64(8), 9.0), values=(1, 0, 1))
     series = pd.Series([1, 0, 1], index=[7.0, 8.0, 9.0])
@@ -161,7 +161,7 @@ def test_an_underscore_is_in_no_label(text):
 
 def test_masked_labels_are_not_there():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 8))
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
     given = np.ma.masked_array([1.0, 99.0, 0.0], [False, True, False])
 
     assert join(sample, given).labelled.tolist() == [True, False, True]
@@ -207,7 +207,7 @@ def test_numbers_of_every_kind_are_numbers(number):
 @pytest.mark.parametrize("way", ["Labels", "mapping", "array"])
 def test_a_container_is_no_label(container, way):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     array = np.empty(2, object)
     array[0], array[1] = container, 1.0
     given = {
@@ -223,6 +223,6 @@ def test_a_container_is_no_label(container, way):
 @pytest.mark.parametrize("number", [10**400, 1j, Decimal("1e999")])
 def test_a_number_that_is_none_is_named(number):
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     with pytest.raises(LabelError, match="not a finite number"):
         stratal.estimate(sample, {0: number, 1: 1.0})

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import stratal
 from stratal.cli import parsing
 from stratal.errors import LabelError
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import VOCABULARIES, sentences, vocabulary
-import numpy as np
-import pytest
-import re
-import shlex
-import stratal
 
 
 @pytest.fixture
 def sample(population):
-    return stratal.SimpleRandom(budget=20).draw(population, seed=3)
+    return stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_no_word_is_on_both_sides_of_a_vocabulary():
 def counted(*values, **declared):
     """Return what labels of three units count as, and the note of them."""
     population = stratal.Population.from_arrays(proxy=[0.5] * len(values), ids=range(len(values)))
-    sample = stratal.SimpleRandom(budget=len(values)).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=len(values)).draw(population, seed=1)
     joined = join(sample, Labels(ids=range(len(values)), values=values, **declared))
     numbers = np.full(len(values), np.nan)
     numbers[sample.ids[joined.unit]] = joined.numbers()
@@ -246,7 +248,7 @@ def answered():
     population = stratal.Population.from_arrays(
         proxy=[0.5] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer"
     )
-    return stratal.SimpleRandom(budget=20).draw(population, seed=3)
+    return stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
 
 
 def test_several_columns_have_a_table_each(sample):
@@ -274,7 +276,7 @@ def test_several_columns_have_a_table_each(sample):
 def test_a_regression_has_the_table_too(family):
     features = np.arange(60.0)
     population = stratal.Population.from_arrays(proxy=features / 60, features={"x": features})
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=3)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=3)
     labels = dict(zip(sample.ids.tolist(), ["Pass", "Fail", "Pass", "Pass"] * 5, strict=True))
     chosen = {"features": "x"} if family == "linear" else {}
 

@@ -20,9 +20,9 @@ def world(n=3000, seed=1):
 
 
 def pilot_of(population, z, budget=240):
-    made = stratal.stratify(population, "equal-width", 3)
-    allocation = stratal.allocate(made, budget, method="equal")
-    pilot = stratal.Stratified(strata=made, allocation=allocation).draw(population, seed=3)
+    made = stratal.strata.stratify(population, "equal-width", 3)
+    allocation = stratal.strata.allocate(made, budget, method="equal")
+    pilot = stratal.designs.Stratified(strata=made, allocation=allocation).draw(population, seed=3)
     return pilot, z[pilot.ids]
 
 
@@ -74,9 +74,9 @@ def test_an_outcome_without_bounds():
     x = rng.random(2000)
     z = 100 * x + rng.normal(size=2000) * np.where(x > 0.5, 20.0, 1.0)
     population = stratal.Population.from_arrays(proxy=x, scaled=True, bounds=(0.0, 1.0))
-    made = stratal.stratify(population, "equal-width", 2)
-    allocation = stratal.allocate(made, 200, method="equal")
-    pilot = stratal.Stratified(strata=made, allocation=allocation).draw(population, seed=3)
+    made = stratal.strata.stratify(population, "equal-width", 2)
+    allocation = stratal.strata.allocate(made, 200, method="equal")
+    pilot = stratal.designs.Stratified(strata=made, allocation=allocation).draw(population, seed=3)
     pilot = pilot.with_outcome("unbounded")
 
     larger = stratal.next_round(pilot, z[pilot.ids], additional=200, learner="ridge")
@@ -114,7 +114,7 @@ def test_mistakes(options, match):
 def test_a_learner_that_would_decide_nothing_is_refused():
     population, z, _ = world()
     pilot, labels = pilot_of(population, z)
-    simple = stratal.SimpleRandom(budget=50).draw(population, seed=1)
+    simple = stratal.designs.SimpleRandom(budget=50).draw(population, seed=1)
 
     with pytest.raises(InputError, match="no strata"):
         stratal.next_round(simple, z[simple.ids], additional=10, learner="ridge")

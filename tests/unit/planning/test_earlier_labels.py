@@ -18,7 +18,7 @@ def units(size=2000, seed=0):
 def test_every_unit_labelled_gives_the_true_variances():
     proxy, z = units()
     population = stratal.Population.from_arrays(proxy=proxy)
-    strata = stratal.stratify(population, n_strata=4)
+    strata = stratal.strata.stratify(population, n_strata=4)
     found = EarlierLabels.of(population, dict(enumerate(z))).scenario(strata, np.full(4, 25))
 
     true = np.array([z[strata.codes == h].var() for h in range(4)])
@@ -33,7 +33,7 @@ def test_labels_that_the_proxy_chose_still_tell_of_all_units():
     proxy, z = units()
     population = stratal.Population.from_arrays(proxy=proxy)
     uncertain = np.flatnonzero((proxy < 0.9) | (np.arange(2000) % 10 == 0))
-    whole = stratal.stratify(population, "none")
+    whole = stratal.strata.stratify(population, "none")
     found = EarlierLabels.of(population, {int(i): z[i] for i in uncertain}).scenario(whole, np.array([100]))
 
     assert z[uncertain].mean() < z.mean() - 0.1

@@ -35,7 +35,7 @@ def test_side_by_side(drawn, population):
 
 
 def test_a_fitted_proxy_is_also_shown_left_out(population, truth):
-    sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     labels = {unit: truth[unit] for unit in sample.ids.tolist()}
     rows = {row["name"]: row for row in stratal.findings(sample, labels).to_dict()["side_by_side"]}
 
@@ -48,8 +48,10 @@ def test_calibration_is_weighted_as_drawn():
     """Half of the labels come from a tenth of the units; the bias is that of all units."""
     proxy = np.array([0.2] * 900 + [0.8] * 100)
     population = stratal.Population.from_arrays(proxy=proxy)
-    strata = stratal.stratify(population, n_strata=2)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 100, method="equal"))
+    strata = stratal.strata.stratify(population, n_strata=2)
+    design = stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, 100, method="equal")
+    )
     sample = design.draw(population, seed=7)
     labels = {unit: float(unit % 5 == 0) if unit < 900 else 0.0 for unit in sample.ids.tolist()}
     check = stratal.findings(sample, labels).to_dict()["calibration"]
@@ -62,7 +64,7 @@ def test_calibration_is_weighted_as_drawn():
 
 def test_a_proxy_that_only_orders_is_not_calibrated():
     population = stratal.Population.from_arrays(proxy=np.arange(100.0), scaled=False)
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     found = stratal.findings(sample, [0.0, 1.0] * 10).to_dict()
 
     assert found["calibration"] is None
@@ -111,7 +113,7 @@ def test_labels_that_all_agree(population):
     ("ones", "zeros", "name"), [("Pass", "Fail", "Share of 'Pass'"), (1, 0, "Share of ones")]
 )
 def test_the_share_is_called_by_the_word_that_counts_as_one(population, ones, zeros, name):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
 
     assert str(stratal.findings(sample, [ones, zeros] * 10)).startswith(f"{name} 50.0%")
 
@@ -120,7 +122,7 @@ def test_classes_are_compared_and_called_accuracy():
     population = stratal.Population.from_arrays(
         proxy=[0.6] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer"
     )
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     found = stratal.findings(sample, ["cat"] * 20, predicted=True).to_dict()
 
     assert found["quantity"] == "accuracy"
@@ -131,7 +133,7 @@ def test_examples_only_when_asked_and_those_first_that_surprise(truth):
     population = stratal.Population.from_arrays(
         proxy=proxy, ids=list(truth), show={"text": [f"text {k}" for k in range(500)]}
     )
-    sample = stratal.SimpleRandom(budget=50).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=7)
     labels = {unit: truth[unit] for unit in sample.ids.tolist()}
 
     assert stratal.findings(sample, labels).to_dict()["examples"] == []
@@ -183,7 +185,7 @@ def test_agreement_of_several_annotators(drawn):
     ],
 )
 def test_every_way_of_estimating_has_a_report(population, truth, options):
-    sample = stratal.SimpleRandom(budget=80).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=7)
     labels = {unit: truth[unit] for unit in sample.ids.tolist()}
     found = stratal.findings(sample, labels, **options).to_dict()
 
@@ -195,7 +197,7 @@ def test_every_way_of_estimating_has_a_report(population, truth, options):
 
 @pytest.mark.parametrize("budget", [1, 2, 500])
 def test_one_label_two_labels_and_a_census(population, truth, budget):
-    sample = stratal.SimpleRandom(budget=budget).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=budget).draw(population, seed=7)
     found = stratal.findings(sample, [truth[unit] for unit in sample.ids.tolist()])
 
     assert found.to_dict()["estimate"]["n"] == budget
@@ -213,7 +215,7 @@ def test_samples_from_elsewhere():
 
 
 def test_a_keyword_that_nobody_has_is_refused_in_the_name_of_findings(population, truth):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
     labels = [truth[unit] for unit in sample.ids.tolist()]
 
     with pytest.raises(
@@ -226,7 +228,7 @@ def test_a_keyword_that_nobody_has_is_refused_in_the_name_of_findings(population
 
 def test_the_first_of_several_may_have_no_interval(population):
     """All labels of one group agree, and the outcome has no bounds."""
-    sample = stratal.SimpleRandom(budget=40).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
     first = sample.groups["language"] == "de"
     found = stratal.findings(sample, np.where(first, 4.0, np.arange(40) * 2.0), estimand="mean@language")
 

@@ -120,7 +120,7 @@ def test_the_plan_s_own_variances_may_widen_what_is_expected_and_never_narrow_it
     for odd in (0, 1):
         claimed = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2 == odd, 10.0, 0.1)
         other = replace(strata, proxy_variances=np.zeros(strata.n_strata), conditional_variances=claimed**2)
-        design = stratal.Stratified(strata=other, allocation=sample.design.allocation)
+        design = stratal.designs.Stratified(strata=other, allocation=sample.design.allocation)
         seen = labels_so_far(replace(sample, design=design), truth[sample.ids], 0.95, {})
         for n_h in (seen.allocation(300), seen.allocation(600), np.minimum(2 * sample.n_h, strata.sizes)):
             expected = seen.expected(n_h)

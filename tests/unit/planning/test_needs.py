@@ -42,7 +42,7 @@ def test_the_last_label_is_foreseen():
     """Labels that agree with what was foreseen give the half-width that was foreseen."""
     _, z = truth_of(10_000)
     units = stratal.Population.from_arrays(ids=range(10_000))
-    sample = stratal.SimpleRandom(budget=600).draw(units, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=600).draw(units, seed=1)
     needed = stratal.labels_needed(sample, answers(sample, z), half_width=0.03)
     larger = stratal.next_round(sample, answers(sample, z), half_width=0.03)
 
@@ -73,7 +73,7 @@ def test_a_round_that_would_multiply_the_labels_is_taken_in_two():
 
 def test_units_that_nobody_answered_are_made_up_for():
     population, z = truth_of(10_000)
-    sample = stratal.SimpleRandom(budget=300).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=1)
     everyone = answers(sample, z)
     some = {unit: value for unit, value in everyone.items() if unit % 4}
 
@@ -100,7 +100,7 @@ def test_unbounded_outcomes_and_labels_that_all_agree():
 
 def test_a_design_without_a_next_round_and_no_half_width_are_refused():
     population, z = truth_of(1_000)
-    systematic = stratal.Systematic(budget=20).draw(population, seed=1)
+    systematic = stratal.designs.Systematic(budget=20).draw(population, seed=1)
     with pytest.raises(InputError, match="no next round"):
         stratal.labels_needed(systematic, answers(systematic, z), half_width=0.1)
     sample = stratal.plan(population, 50).draw(seed=1)

@@ -188,7 +188,7 @@ def test_the_dict_is_json(population):
 def test_another_design_of_the_same_plan(population):
     plan = stratal.plan(population, 100).using("simple-random")
 
-    assert plan.draw(seed=1).design == stratal.SimpleRandom(budget=100)
+    assert plan.draw(seed=1).design == stratal.designs.SimpleRandom(budget=100)
     with pytest.raises(InputError, match="no poisson design"):
         plan.using("poisson")
 

@@ -32,14 +32,14 @@ def labelled(sample):
 
 
 def drawn(units, strata, size, seed):
-    allocation = stratal.allocate(strata, size, "proportional")
+    allocation = stratal.strata.allocate(strata, size, "proportional")
     return Stratified(strata=strata, allocation=allocation).draw(units, seed)
 
 
 @pytest.fixture(name="pilot")
 def _pilot():
     units = population()
-    strata = stratal.stratify(units, n_strata=5)
+    strata = stratal.strata.stratify(units, n_strata=5)
     return drawn(units, strata, 60, seed=7)
 
 
@@ -155,12 +155,12 @@ class TestNextRound:
             stratal.next_round(pilot, {}, additional=5)
 
     def test_simple_random_samples_grow_too(self):
-        pilot = stratal.SimpleRandom(budget=30).draw(population(), seed=7)
+        pilot = stratal.designs.SimpleRandom(budget=30).draw(population(), seed=7)
         larger = stratal.next_round(pilot, labelled(pilot), additional=20)
 
-        assert larger.design == stratal.SimpleRandom(budget=50)
+        assert larger.design == stratal.designs.SimpleRandom(budget=50)
         np.testing.assert_array_equal(larger.ids[:30], pilot.ids)
-        whole = stratal.SimpleRandom(budget=50).draw(population(), seed=7)
+        whole = stratal.designs.SimpleRandom(budget=50).draw(population(), seed=7)
         assert set(larger.ids.tolist()) == set(whole.ids.tolist())
 
     def test_up_to_a_census(self, pilot):
@@ -171,7 +171,7 @@ class TestNextRound:
         assert result.standard_error == 0
 
     def test_unequal_probabilities_have_no_next_round(self):
-        sample = stratal.ProportionalToSize(budget=30).draw(population(), seed=7)
+        sample = stratal.designs.ProportionalToSize(budget=30).draw(population(), seed=7)
         with pytest.raises(InputError, match="has no next round") as caught:
             stratal.next_round(sample, labelled(sample), additional=5)
         assert "without looking at labels" in str(caught.value)
@@ -181,12 +181,12 @@ class TestWithoutLabels:
     @pytest.mark.parametrize(
         ("smaller", "larger"),
         [
-            (stratal.SimpleRandom(budget=20), stratal.SimpleRandom(budget=50)),
-            (stratal.ProportionalToSize(budget=20), stratal.ProportionalToSize(budget=50)),
-            (stratal.Poisson(probability=0.01), stratal.Poisson(probability=0.02)),
+            (stratal.designs.SimpleRandom(budget=20), stratal.designs.SimpleRandom(budget=50)),
+            (stratal.designs.ProportionalToSize(budget=20), stratal.designs.ProportionalToSize(budget=50)),
+            (stratal.designs.Poisson(probability=0.01), stratal.designs.Poisson(probability=0.02)),
             (
-                stratal.ClusterSample(cluster="answer", n_clusters=2),
-                stratal.ClusterSample(cluster="answer", n_clusters=2),
+                stratal.designs.ClusterSample(cluster="answer", n_clusters=2),
+                stratal.designs.ClusterSample(cluster="answer", n_clusters=2),
             ),
         ],
     )
@@ -203,10 +203,10 @@ class TestWithoutLabels:
         assert found.shown["text"].tolist() == [f"item {i}" for i in found.ids]
 
     def test_refuses_a_draw_that_leaves_units_out(self):
-        sample = stratal.Systematic(budget=20).draw(population(), seed=7)
+        sample = stratal.designs.Systematic(budget=20).draw(population(), seed=7)
 
         with pytest.raises(InputError, match="of the sample is not drawn again"):
-            stratal.next_round(sample, design=stratal.Systematic(budget=50))
+            stratal.next_round(sample, design=stratal.designs.Systematic(budget=50))
 
 
 class TestDeviations:
@@ -243,7 +243,7 @@ class TestDeviations:
 
     def test_a_margin_orders_only(self):
         units = stratal.Population.from_arrays(proxy=PROXY * 10 - 5, ids=IDS)
-        pilot = drawn(units, stratal.stratify(units, n_strata=4), 40, seed=1)
+        pilot = drawn(units, stratal.strata.stratify(units, n_strata=4), 40, seed=1)
 
         larger = stratal.next_round(pilot, labelled(pilot), additional=40)
 
@@ -266,8 +266,8 @@ def test_remainder_respects_full_strata():
 class TestDrivers:
     def test_opt_a1_spends_the_budget_in_two_rounds(self):
         units = population()
-        strata = stratal.stratify(units, n_strata=5)
-        sample, labels = stratal.opt_a1(units, strata, 100, oracle, seed=3, initial=6, pilot="equal")
+        strata = stratal.strata.stratify(units, n_strata=5)
+        sample, labels = stratal.planning.opt_a1(units, strata, 100, oracle, seed=3, initial=6, pilot="equal")
 
         assert np.bincount(sample.round).tolist() == [0, 30, 70]
         assert np.bincount(sample.stratum[:30]).tolist() == [6] * 5
@@ -275,23 +275,25 @@ class TestDrivers:
 
     def test_opt_a1_takes_half_for_the_pilot(self):
         units = population()
-        sample, _ = stratal.opt_a1(units, stratal.stratify(units, n_strata=5), 100, oracle, seed=3)
+        sample, _ = stratal.planning.opt_a1(
+            units, stratal.strata.stratify(units, n_strata=5), 100, oracle, seed=3
+        )
 
         assert np.bincount(sample.round).tolist() == [0, 50, 50]
 
     def test_opt_a2_goes_step_by_step(self):
         units = population()
-        strata = stratal.stratify(units, n_strata=5)
-        sample, labels = stratal.opt_a2(units, strata, 100, oracle, seed=3, step=30)
+        strata = stratal.strata.stratify(units, n_strata=5)
+        sample, labels = stratal.planning.opt_a2(units, strata, 100, oracle, seed=3, step=30)
 
         assert np.bincount(sample.round).tolist() == [0, 25, 30, 30, 15]
         assert len(labels) == 100
 
     def test_the_papers_rules_are_there(self):
         units = population()
-        strata = stratal.stratify(units, n_strata=5)
+        strata = stratal.strata.stratify(units, n_strata=5)
         literal = {"pilot": "equal", "allocation_of": "remainder", "deviations": "raw"}
-        sample, labels = stratal.opt_a1(units, strata, 100, oracle, seed=3, initial=10, **literal)
+        sample, labels = stratal.planning.opt_a1(units, strata, 100, oracle, seed=3, initial=10, **literal)
 
         first = {unit: labels[unit] for unit in sample.ids[:50].tolist()}
         z = np.array(list(first.values()))
@@ -302,17 +304,23 @@ class TestDrivers:
     def test_a_pilot_above_the_budget_is_refused(self):
         units = population()
         with pytest.raises(BudgetError, match="the pilot alone exceeds the budget"):
-            stratal.opt_a1(units, stratal.stratify(units, n_strata=5), 40, oracle, seed=3, initial=10)
+            stratal.planning.opt_a1(
+                units, stratal.strata.stratify(units, n_strata=5), 40, oracle, seed=3, initial=10
+            )
 
     def test_an_oracle_that_leaves_units_out_is_refused(self):
         units = population()
         with pytest.raises(InputError, match="one label per id"):
-            stratal.opt_a1(units, stratal.stratify(units, n_strata=2), 40, lambda ids: [1], seed=3)
+            stratal.planning.opt_a1(
+                units, stratal.strata.stratify(units, n_strata=2), 40, lambda ids: [1], seed=3
+            )
 
     def test_an_unknown_pilot_is_refused(self):
         units = population()
         with pytest.raises(InputError, match="no such pilot"):
-            stratal.opt_a2(units, stratal.stratify(units, n_strata=2), 40, oracle, seed=3, pilot="random")
+            stratal.planning.opt_a2(
+                units, stratal.strata.stratify(units, n_strata=2), 40, oracle, seed=3, pilot="random"
+            )
 
 
 def test_without_labels_the_same_rule_shares_a_larger_budget():
@@ -320,18 +328,19 @@ def test_without_labels_the_same_rule_shares_a_larger_budget():
     sample = stratal.plan(everyone, budget=40).draw(seed=7)
     found = stratal.next_round(sample, additional=20)
 
-    direct = stratal.Stratified(
-        strata=sample.design.strata, allocation=stratal.allocate(sample.design.strata, 60, minimum=sample.n_h)
+    direct = stratal.designs.Stratified(
+        strata=sample.design.strata,
+        allocation=stratal.strata.allocate(sample.design.strata, 60, minimum=sample.n_h),
     ).draw(everyone, seed=7)
     assert set(found.ids.tolist()) == set(direct.ids.tolist())
     assert found.ids[:40].tolist() == sample.ids.tolist()
 
 
 @pytest.mark.parametrize(
-    "given", [{"labels": {}, "design": stratal.SimpleRandom(budget=50)}, {"half_width": 0.1}]
+    "given", [{"labels": {}, "design": stratal.designs.SimpleRandom(budget=50)}, {"half_width": 0.1}]
 )
 def test_what_only_labels_could_decide_is_refused_without_them(given):
-    sample = stratal.SimpleRandom(budget=20).draw(population(), seed=7)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population(), seed=7)
 
     with pytest.raises(InputError, match="looks at no label"):
         stratal.next_round(sample, **given)

@@ -30,8 +30,8 @@ def population(threads, ids=None):
 
 def drawn(threads, method, by=None):
     units = population(threads)
-    strata = stratal.stratify(units, method, 4, by=by)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget=500))
+    strata = stratal.strata.stratify(units, method, 4, by=by)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget=500))
     return design.draw(units, seed=3)
 
 
@@ -47,7 +47,7 @@ def test_a_sample_is_the_same_to_the_bit_from_any_number_of_threads(method, by):
 
 def test_one_stratum_is_the_same_to_the_bit_from_any_number_of_threads():
     alone, *others = (
-        stratal.SimpleRandom(budget=50).draw(population(threads), seed=3) for threads in (1, 2, 3)
+        stratal.designs.SimpleRandom(budget=50).draw(population(threads), seed=3) for threads in (1, 2, 3)
     )
 
     assert all(other == alone for other in others)
@@ -59,15 +59,15 @@ def test_one_stratum_is_the_same_to_the_bit_from_any_number_of_threads():
 
 
 def test_poisson_samples_are_the_same_from_any_number_of_threads():
-    design = stratal.Poisson(size="judge", budget=200)
+    design = stratal.designs.Poisson(size="judge", budget=200)
 
     assert design.draw(population(3), seed=5) == design.draw(population(1), seed=5)
 
 
 def test_strata_of_a_draw_are_counted_once(monkeypatch):
     units = population(2)
-    strata = stratal.stratify(units, "k-means", 4)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget=50))
+    strata = stratal.strata.stratify(units, "k-means", 4)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget=50))
 
     passed, over = [], in_memory.over
 

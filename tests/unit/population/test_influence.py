@@ -46,9 +46,9 @@ def test_strata_know_which_of_them_need_no_label(population):
         cells=Cells(names=("same", "different"), tests=(same,)),
         known=("same",),
     )
-    strata = stratal.stratify(population, "neyman", 3, influence=influence)
+    strata = stratal.strata.stratify(population, "neyman", 3, influence=influence)
     again = type(strata).from_dict(strata.to_dict())
-    allocation = stratal.allocate(strata, 40)
+    allocation = stratal.strata.allocate(strata, 40)
 
     assert strata.is_known.sum() == 1
     assert again == strata
@@ -65,4 +65,4 @@ def test_known_cells_must_be_cells():
 def test_an_influence_is_divided_into_intervals_alone(population):
     influence = Influence(value=0.0, mean=P, square=P, cells=Cells(names=("all",)))
     with pytest.raises(InputError, match="divided into intervals"):
-        stratal.stratify(population, "features", 3, influence=influence)
+        stratal.strata.stratify(population, "features", 3, influence=influence)

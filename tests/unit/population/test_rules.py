@@ -132,8 +132,8 @@ def population():
 
 def test_the_rule_assigns_what_the_strata_were_made_of(population, tmp_path):
     influence = F1("match", probability="score").influence(population)
-    strata = stratal.stratify(population, "neyman", 4, influence=influence)
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 60))
+    strata = stratal.strata.stratify(population, "neyman", 4, influence=influence)
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 60))
 
     sample = stratal.Sample.read(design.draw(population, seed=5).write(tmp_path / "sample.parquet"))
     again = sample.design.strata.rule
@@ -146,9 +146,10 @@ def test_the_rule_assigns_what_the_strata_were_made_of(population, tmp_path):
 
 def test_a_sample_from_a_file_is_extended_in_the_same_strata(population, tmp_path):
     influence = F1("match", probability="score").influence(population)
-    strata = stratal.stratify(population, "neyman", 4, influence=influence)
+    strata = stratal.strata.stratify(population, "neyman", 4, influence=influence)
     small, large = (
-        stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, n)) for n in (40, 90)
+        stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, n))
+        for n in (40, 90)
     )
     sample = stratal.Sample.read(small.draw(population, seed=5).write(tmp_path / "sample.parquet"))
 

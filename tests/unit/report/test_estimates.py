@@ -114,7 +114,7 @@ def test_rows_with_different_entries_share_a_table():
 
 def test_an_estimate_without_an_interval_still_prints():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 50))
-    sample = stratal.SimpleRandom(budget=5).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=1)
     estimate = stratal.estimate(sample, [2.0] * 5, outcome="unbounded")
 
     assert re.match(r"Estimate 2; no interval: .+", str(estimate))

@@ -93,7 +93,7 @@ def test_differences_are_drawn_around_nothing(audit):
 
 def test_an_estimate_without_interval_is_drawn_too():
     population = stratal.Population.from_arrays(ids=np.arange(50))
-    sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
     ax = stratal.estimate(sample, [3.0] * 5, outcome="unbounded").plot()
 
     assert ax.get_legend_handles_labels()[1] == ["mean label of a stratum"]

@@ -73,7 +73,7 @@ def test_how_labels_were_shared_is_said_as_it_was(population, truth, allocation,
 
 
 def test_one_stratum_has_no_section_of_strata(population, truth):
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=7)
 
     assert "strata" not in named(stratal.findings(sample, [truth[unit] for unit in sample.ids.tolist()]))
 
@@ -120,7 +120,7 @@ def test_thousands_of_groups_stay_one_small_page():
     """The units of labels are shares of all strata, though not all are drawn."""
     groups = [f"group {k % 3000:05d} with a long name of its own" for k in range(9000)]
     population = stratal.Population.from_arrays(proxy=np.full(9000, 0.5), groups={"group": groups})
-    sample = stratal.SimpleRandom(budget=4000).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=4000).draw(population, seed=7)
     labels = dict.fromkeys(sample.ids.tolist(), 1.0) | {int(sample.ids[0]): 0.0}
     table = stratal.estimate(sample, labels, by="group")
     found = stratal.findings(sample, labels, tables=[table])

@@ -383,7 +383,7 @@ def test_adaptive_designs_spend_the_budget(benchmark):
     population, z = benchmark
     from stratal.simulation.adaptive_rounds import adaptive_sums
 
-    strata = stratal.stratify(population, "equal-size", 4)
+    strata = stratal.strata.stratify(population, "equal-size", 4)
     truth = Truth.of(z, None, strata.codes, 4)
     for text in (*LITERAL, "k-means:4:two-round"):
         rng = np.random.default_rng(1)
@@ -443,10 +443,10 @@ def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
     from stratal.strata.integers import Bounds, optimal_integers
 
     population, z = benchmark
-    strata = stratal.stratify(population, "k-means", 6)
+    strata = stratal.strata.stratify(population, "k-means", 6)
     design = SimulatedDesign.parse("k-means:6:two-round")
-    allocation = stratal.allocate(strata, 60, "proportional")
-    first = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=seed)
+    allocation = stratal.strata.allocate(strata, 60, "proportional")
+    first = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=seed)
     labels = z[first.ids]
     second = stratal.next_round(first, labels, additional=60, population=population)
     good = np.bincount(first.stratum, labels, minlength=6)[None]

@@ -37,7 +37,7 @@ def population(x, proxy):
 )
 def test_clusters_that_are_plain_to_see_are_found_by_any_clusterer(clusterer):
     x, which, proxy = blobs()
-    strata = stratal.stratify(population(x, proxy), "features", clusterer=clusterer)
+    strata = stratal.strata.stratify(population(x, proxy), "features", clusterer=clusterer)
 
     assert strata.n_strata == 3
     assert np.mean(strata.codes == which) > 0.99
@@ -47,7 +47,7 @@ def test_clusters_that_are_plain_to_see_are_found_by_any_clusterer(clusterer):
 def test_the_users_clusterer_is_not_changed_and_brings_its_own_number():
     x, _, proxy = blobs()
     clusterer = cluster.KMeans(4, n_init=2, random_state=0)
-    strata = stratal.stratify(population(x, proxy), "features", 7, clusterer=clusterer, features=["a"])
+    strata = stratal.strata.stratify(population(x, proxy), "features", 7, clusterer=clusterer, features=["a"])
 
     assert strata.n_strata == 4
     assert strata.rule.columns == ("a",)
@@ -56,7 +56,7 @@ def test_the_users_clusterer_is_not_changed_and_brings_its_own_number():
 
 def test_k_means_keeps_its_clusters():
     x, _, proxy = blobs(seed=3)
-    found = stratal.stratify(
+    found = stratal.strata.stratify(
         population(x, proxy),
         "features",
         clusterer=cluster.KMeans(5, n_init=4, random_state=0),
@@ -82,7 +82,7 @@ def test_a_table_gets_the_same_kind_of_rule_and_few_rows(monkeypatch, tmp_path):
             seen.append(len(rows))
             return cluster.KMeans(3, n_init=4, random_state=0).fit_predict(rows)
 
-    strata = stratal.stratify(table, "features", clusterer=Watched())
+    strata = stratal.strata.stratify(table, "features", clusterer=Watched())
 
     assert 100 <= seen[0] <= 200
     assert sorted(strata.sizes.tolist()) == pytest.approx(sorted(np.bincount(which).tolist()), abs=5)
@@ -109,4 +109,4 @@ def test_what_is_no_clusterer_is_refused():
             fit_clusterer(lambda: iter([columns]), ("a",), clusterer=clusterer)
     x, _, proxy = blobs()
     with pytest.raises(InputError, match="a clusterer divides by features"):
-        stratal.stratify(population(x, proxy), "k-means", clusterer=cluster.KMeans(3))
+        stratal.strata.stratify(population(x, proxy), "k-means", clusterer=cluster.KMeans(3))

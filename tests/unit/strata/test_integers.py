@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from stratal import Population, stratify
+from stratal import Population
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
-from stratal.strata import rates
+from stratal.strata import rates, stratify
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 
 

@@ -11,7 +11,7 @@ from stratal.strata.moments import CALIBRATION_SLOPE, expected_variance, scenari
 @pytest.fixture
 def strata():
     proxy = np.random.default_rng(0).beta(2, 1, 2000)
-    return stratal.stratify(stratal.Population.from_arrays(proxy=proxy), n_strata=6)
+    return stratal.strata.stratify(stratal.Population.from_arrays(proxy=proxy), n_strata=6)
 
 
 def test_the_formula_is_the_variance_over_draws_of_an_outcome_that_follows_the_assumption():
@@ -19,8 +19,8 @@ def test_the_formula_is_the_variance_over_draws_of_an_outcome_that_follows_the_a
     generator = np.random.default_rng(3)
     proxy = generator.beta(2, 1, 1000)
     population = stratal.Population.from_arrays(proxy=proxy)
-    strata = stratal.stratify(population, n_strata=4)
-    allocation = stratal.allocate(strata, 80)
+    strata = stratal.strata.stratify(population, n_strata=4)
+    allocation = stratal.strata.allocate(strata, 80)
     rate = proxy.mean() + CALIBRATION_SLOPE * (proxy - proxy.mean())
     variances = []
     for _ in range(400):
@@ -33,7 +33,7 @@ def test_the_formula_is_the_variance_over_draws_of_an_outcome_that_follows_the_a
 
 
 def test_a_fitted_lambda_is_never_worse_than_a_given_one_or_none(strata):
-    ways, n_h = scenarios(strata), stratal.allocate(strata, 100).n_h
+    ways, n_h = scenarios(strata), stratal.strata.allocate(strata, 100).n_h
 
     plain, given, fitted = (ways.standard_errors(strata, n_h, name) for name in ESTIMATORS)
 
@@ -43,7 +43,7 @@ def test_a_fitted_lambda_is_never_worse_than_a_given_one_or_none(strata):
 
 
 def test_ways_in_arrays_are_the_ways_one_by_one(strata):
-    ways, n_h = scenarios(strata), stratal.allocate(strata, 100).n_h
+    ways, n_h = scenarios(strata), stratal.strata.allocate(strata, 100).n_h
 
     together = ways.standard_errors(strata, n_h, "ppi++")
     one_by_one = [float(ways.way(k).standard_errors(strata, n_h, "ppi++")) for k in range(len(together))]
@@ -52,12 +52,12 @@ def test_ways_in_arrays_are_the_ways_one_by_one(strata):
 
 
 def test_one_stratum_keeps_its_plug_in():
-    whole = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
+    whole = stratal.strata.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
 
     assert scenarios(whole).variances[0] == pytest.approx(whole.standard_deviations**2)
 
 
 def test_a_census_has_no_variance(strata):
-    everything = stratal.allocate(strata, 2000)
+    everything = stratal.strata.allocate(strata, 2000)
 
     assert not expected_variance(strata.sizes, everything.n_h, scenarios(strata).variances).any()

@@ -167,7 +167,7 @@ class TestOneNumberOfStrata:
             population = stratal.Population.from_arrays(
                 proxy=generator.random(12 * levels), groups={"user": np.arange(12 * levels) % levels}
             )
-            return stratal.stratify(population, "k-means", 4, by="user")
+            return stratal.strata.stratify(population, "k-means", 4, by="user")
 
         few, many = (calls(divided, levels)[1] for levels in (100, 200))
 

@@ -248,7 +248,7 @@ class TestErrors:
 
 def test_where_prices_leave_one_choice_alone_it_is_taken():
     """No label is in doubt: the programme in whole numbers would have no unknown."""
-    found = stratal.allocate_several(
+    found = stratal.strata.allocate_several(
         [600, 300], [[0.1, 0.4]], standard_errors=[0.09], costs=[2.0, 3.5], minimum=1
     )
 

@@ -59,7 +59,7 @@ def test_plans_of_few_levels_are_proved_to_be_the_best(levels):
     planner = Planner(population=population, estimand=as_estimand("mean@g"))
     strata = planner.anticipated.strata(100)
     deviations, _, _ = influence_spreads(population, strata, list(planner.estimand.influences(population)))
-    found = stratal.allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
+    found = stratal.strata.allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
 
     assert found.n_h.sum() == 100
     assert found.gap == pytest.approx(0.0, abs=1e-9)
@@ -70,7 +70,7 @@ def test_many_choices_that_matter_to_several_are_bounded_by_real_numbers():
     rng = np.random.default_rng(3)
     deviations = rng.uniform(0.2, 1.0, (6, 90))
     sizes = rng.integers(20, 200, 90)
-    found = stratal.allocate_several(sizes, deviations, 450, standard_errors=np.ones(6))
+    found = stratal.strata.allocate_several(sizes, deviations, 450, standard_errors=np.ones(6))
 
     assert found.n_h.sum() == 450
     assert 0 <= found.gap < 0.005

@@ -135,7 +135,7 @@ def _population():
 
 def test_another_sample_in_the_place_of_the_studys_is_refused(make_study, drawn):
     study = make_study()
-    other = stratal.SimpleRandom(budget=40).draw(_population(), seed=7)
+    other = stratal.designs.SimpleRandom(budget=40).draw(_population(), seed=7)
     other.write(study.folder / "sample-1.parquet")
 
     with pytest.raises(StudyError, match="was changed after it was drawn"):
@@ -154,7 +154,7 @@ def test_choices_of_a_study_that_was_made_keep_their_numbers(make_study):
 
 def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
     units = stratal.Population.from_arrays(ids=["a", "b", "c"], show={"text": ["one", None, "three"]})
-    study = make_study(sample=stratal.SimpleRandom(budget=2).draw(units, seed=7))
+    study = make_study(sample=stratal.designs.SimpleRandom(budget=2).draw(units, seed=7))
     assert check_study(study).sound
     with study.database.write() as connection:
         row = connection.execute("SELECT id, payload FROM item LIMIT 1").fetchone()
@@ -223,6 +223,6 @@ def test_the_note_of_the_last_line_may_be_missing_or_old_but_not_another(make_st
 @pytest.mark.parametrize("payload", ["{", "5"])
 def test_what_an_annotator_sees_that_cannot_be_read_is_a_problem(make_study, payload):
     units = stratal.Population.from_arrays(ids=["a", "b", "c"], show={"text": ["one", None, "three"]})
-    study = make_study(sample=stratal.SimpleRandom(budget=2).draw(units, seed=7))
+    study = make_study(sample=stratal.designs.SimpleRandom(budget=2).draw(units, seed=7))
     changed(study, f"UPDATE item SET payload = '{payload}'")
     assert any("cannot be read" in problem for problem in check_study(study).problems)

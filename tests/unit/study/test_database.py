@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, open_study
-from stratal.study.database import DATABASE
-from stratal.study.status import study_status
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
 import contextlib
-import numpy as np
 import os
-import pytest
 import shutil
 import signal
 import sqlite3
-import stratal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
+import pytest
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all
+
+import stratal
+from stratal.errors import InputError
+from stratal.study import Question, StudyError, check_study, create_study, open_study
+from stratal.study.database import DATABASE
+from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -126,7 +127,7 @@ def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0, 1, size), ids=[f"unit-{number}" for number in range(size)]
     )
-    sample = stratal.SimpleRandom(budget=size).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=1)
     folder = tmp_path / "study"
     create_study(folder, sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=PEOPLE).close()
     acknowledged, retry = [], {}

@@ -18,7 +18,7 @@ IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
 def made(folder, question, *, annotators=("ann", "bob"), show=None, **more):
     shown = show or {"text": [f"Is {name} right?" for name in IDS]}
     population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.4, 0.5, 0.8, 0.9], ids=IDS, show=shown)
-    sample = stratal.SimpleRandom(budget=6).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=6).draw(population, seed=7)
     return create_study(folder / "study", sample, question, annotators=annotators, **more)
 
 
@@ -228,7 +228,7 @@ def test_classes_are_asked_for_in_words():
 
 def test_pairs_of_a_plain_sample_are_refused():
     population = stratal.Population.from_arrays(proxy=[0.5], show={"a": ["x"], "b": ["y"]})
-    sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
 
     with pytest.raises(InputError, match="through a study alone"):
         sample_tasks(sample, Question.of_pair("Which?", "a", "b"))
@@ -236,7 +236,7 @@ def test_pairs_of_a_plain_sample_are_refused():
 
 def test_the_newest_round_of_a_sample_goes_out():
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], show={"q": ["x", "y", "z"]})
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
 
     assert {json.dumps(task.payload) for task in sample_tasks(sample, None)} <= {
         json.dumps({"q": text}) for text in "xyz"

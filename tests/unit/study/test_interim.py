@@ -28,7 +28,7 @@ def right(item):
 
 @pytest.fixture
 def random_sample():
-    return stratal.SimpleRandom(budget=60).draw(population_of(300), seed=7)
+    return stratal.designs.SimpleRandom(budget=60).draw(population_of(300), seed=7)
 
 
 def test_the_interval_is_the_confidence_sequence_of_the_labels_in_the_order_in_which_they_came(
@@ -117,7 +117,7 @@ def test_a_larger_budget_looks_at_no_label(make_study, drawn):
 
     larger = grow(study, 10, population=population, by_labels=False)
 
-    shared = stratal.allocate(drawn.design.strata, 50, "robust", minimum=drawn.n_h)
+    shared = stratal.strata.allocate(drawn.design.strata, 50, "robust", minimum=drawn.n_h)
     assert np.array_equal(larger.n_h, shared.n_h)
 
 
@@ -165,7 +165,7 @@ def test_a_study_of_classes_compares_with_the_models_answers(make_study):
         predicted="answer",
     )  # fmt: skip
     study = make_study(
-        sample=stratal.SimpleRandom(budget=30).draw(population, seed=1),
+        sample=stratal.designs.SimpleRandom(budget=30).draw(population, seed=1),
         question=Question.of_classes("What is it?", ["cat", "dog"]),
         annotators=["ann"],
     )
@@ -241,7 +241,8 @@ def test_skips_and_rounds_keep_their_place_in_the_order(make_study):
 
 def test_a_design_with_unequal_probabilities_has_no_such_interval(make_study):
     study = make_study(
-        sample=stratal.ProportionalToSize(budget=20).draw(population_of(100), seed=1), annotators=["ann"]
+        sample=stratal.designs.ProportionalToSize(budget=20).draw(population_of(100), seed=1),
+        annotators=["ann"],
     )
     answer_all(study, "ann", right)
 

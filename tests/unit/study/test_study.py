@@ -53,7 +53,7 @@ def test_an_item_shows_neither_proxy_nor_prediction_nor_stratum(make_study):
         groups={"answer": ["yes", "no"] * 10},
         predicted="answer",
     )
-    sample = stratal.SimpleRandom(budget=5).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=1)
     study = make_study(sample=sample)
 
     item = study.next_item("ann")
@@ -316,7 +316,7 @@ def test_the_estimate_takes_the_present_labels(make_study, drawn):
 def test_sides_of_a_pair_are_shuffled_and_unshuffled_in_the_labels(make_study):
     size = 200
     population = stratal.Population.from_arrays(proxy=[0.5] * size, ids=[f"u{n}" for n in range(size)])
-    sample = stratal.SimpleRandom(budget=100).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
     texts = {name: np.array([f"text {name}{n}" for n in range(100)]) for name in ("a", "b")}
     study = make_study(
         sample=replace(sample, shown=texts),
@@ -340,7 +340,7 @@ def test_what_would_lead_annotators_is_refused(make_study):
     population = stratal.Population.from_arrays(
         proxy=[0.1, 0.9], groups={"answer": ["x", "y"]}, predicted="answer"
     )
-    sample = stratal.SimpleRandom(budget=2).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
     with pytest.raises(InputError, match="'answer' would lead"):
         make_study(sample=replace(sample, shown={"answer": np.array(["x", "y"])}))
 
@@ -388,7 +388,9 @@ def test_progress_says_how_long_it_will_take(study):
 def test_an_id_with_quotes_and_newlines_is_an_id_like_any_other(make_study):
     ids = ["a'; DROP TABLE journal; --", "line\nbreak", '"quoted"', "../../etc/passwd", "<script>"]
     population = stratal.Population.from_arrays(proxy=[0.5] * 5, ids=ids)
-    study = make_study(sample=stratal.SimpleRandom(budget=5).draw(population, seed=1), annotators=["ann"])
+    study = make_study(
+        sample=stratal.designs.SimpleRandom(budget=5).draw(population, seed=1), annotators=["ann"]
+    )
 
     assert sorted(answer_all(study, "ann")) == sorted(ids)
     assert study.labels().answered == 5

@@ -18,7 +18,7 @@ def test_a_population_is_read_with_decimal_commas_and_its_ids_stay(tmp_path, mar
 
     population = stratal.Population.read(path, id="unit", proxy="score", groups="kind", delimiter=mark)
 
-    drawn = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+    drawn = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
     scores = dict(zip(drawn.ids.tolist(), drawn.proxies[:, 0].tolist(), strict=True))
     assert scores == {"1,1": 0.25, "1,2": 1.0, "1,3": 0.5}
     assert "'score' is written with a decimal comma: '0,25' is read as 0.25" in population.notes

@@ -20,7 +20,7 @@ ROWS = [
 
 
 def scores(population):
-    sample = stratal.SimpleRandom(budget=10).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=1)
     return sample.proxies[np.argsort(sample.ids), 0].tolist(), sample.groups
 
 

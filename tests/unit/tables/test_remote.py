@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from stratal.errors import InputError
-from stratal.population import Population
-from stratal.population.inspection import describe_columns
 import functools
 import http.server
-import numpy as np
 import os
-import pandas as pd
-import pytest
-import stratal
 import threading
 import warnings
 
+import numpy as np
+import pandas as pd
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.population import Population
+from stratal.population.inspection import describe_columns
 
 FILES = ("rows.parquet", "rows.csv", "rows.jsonl")
 
@@ -53,7 +54,9 @@ def web(folder):
 def same_as_here(folder, name, address):
     here = Population.read(folder / name, proxy="proxy")
     there = Population.read(address, proxy="proxy", remote=True)
-    samples = [stratal.SimpleRandom(budget=9).draw(population, seed=1) for population in (here, there)]
+    samples = [
+        stratal.designs.SimpleRandom(budget=9).draw(population, seed=1) for population in (here, there)
+    ]
     assert samples[0].ids.tolist() == samples[1].ids.tolist()
     assert samples[0].proxies.tolist() == samples[1].proxies.tolist()
 

@@ -37,6 +37,6 @@ def test_other_formats_are_refused_with_a_way_out(tmp_path, name):
 def test_a_sample_is_no_file_of_predictions_on_spark_either(tmp_path, population):
     import stratal
 
-    stratal.SimpleRandom(budget=5).draw(population, seed=7).write(tmp_path / "sample.parquet")
+    stratal.designs.SimpleRandom(budget=5).draw(population, seed=7).write(tmp_path / "sample.parquet")
     with pytest.raises(InputError, match="is a sample that was drawn"):
         Population.read(tmp_path / "sample.parquet", engine="spark")

@@ -126,7 +126,8 @@ def answered_classes(
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(ids=["a", "b"]), seed=7)
+    >>> population = stratal.Population.from_arrays(ids=["a", "b"])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
@@ -855,7 +856,7 @@ class ClassReport(Estimand):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=7)
     >>> table = stratal.estimate(sample, {"label": [1, 1, 0, 1, 0], "predicted": [1, 1, 0, 0, 1]},
     ...                          estimand=ClassReport(["recall"]))
     >>> [(row.label["class"], round(row.value, 3), row.n) for row in table]

@@ -200,7 +200,8 @@ class RatioOfMeans(OfOutcomes):
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(proxy=[0.5] * 60), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 60)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     >>> labels = {"errors": [1, 2, 3, 4], "words": [2, 4, 6, 8]}
     >>> stratal.estimate(sample, labels, estimand=RatioOfMeans(["errors", "words"])).value
     0.5
@@ -256,7 +257,8 @@ class MeanFunction(OfOutcomes):
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(proxy=[0.5] * 60), seed=7)
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 60)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     >>> spread = MeanFunction(lambda z, square: (square - z**2) ** 0.5, ["z", "square"])
     >>> labels = {"z": [1, 2, 3, 4], "square": [1, 4, 9, 16]}
     >>> round(stratal.estimate(sample, labels, estimand=spread).value, 4)

@@ -227,7 +227,7 @@ class AUC(Ranking):
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    >>> sample = stratal.SimpleRandom(budget=6).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=6).draw(population, seed=7)
     >>> labels = dict(zip(range(6), [1, 1, 0, 0, 1, 0]))
     >>> stratal.estimate(sample, labels, estimand=AUC()).value
     1.0

@@ -224,7 +224,7 @@ def regress(
     >>> import numpy as np, stratal
     >>> length = np.arange(40.0)
     >>> population = stratal.Population.from_arrays(proxy=length / 40, features={"length": length})
-    >>> sample = stratal.SimpleRandom(budget=12).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=12).draw(population, seed=7)
     >>> outcome = 1 + length[sample.ids] / 20 + 0.1 * (-1.0) ** sample.ids
     >>> regress(sample, outcome, features="length").names
     ('intercept', 'length')

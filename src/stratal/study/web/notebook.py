@@ -73,7 +73,7 @@ def annotate(
     --------
     >>> import stratal, tempfile
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
     >>> widget = annotate(sample, study=tempfile.mkdtemp() + "/study")
     >>> widget.study.next_item("me").position
     1

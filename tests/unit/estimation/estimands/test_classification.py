@@ -86,8 +86,8 @@ def test_probabilities_of_a_class_are_taken_as_they_are():
 
 def labelled(population, text, budget=120):
     estimand = Estimand.parse_text(text)
-    strata = stratal.stratify(population, "neyman", 3, influence=estimand.influence(population))
-    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget))
+    strata = stratal.strata.stratify(population, "neyman", 3, influence=estimand.influence(population))
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget))
     sample = design.draw(population, seed=5)
     rng = np.random.default_rng(8)
     truth = np.where(rng.random(500) < 0.7, sample_answers(population), rng.choice(LEVELS, 500))
@@ -195,7 +195,7 @@ def test_an_estimand_names_itself_where_an_argument_is_strange(kind):
 
 @pytest.mark.parametrize("by", [None, "answer"])
 def test_accuracy_of_answers_that_come_with_the_labels_is_that_of_their_column(population, by):
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
     labels = dict(zip(sample.ids.tolist(), list("abcabb") * 10, strict=True))
     answers = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
     given = {"label": labels, "predicted": answers}
@@ -205,7 +205,7 @@ def test_accuracy_of_answers_that_come_with_the_labels_is_that_of_their_column(p
 
 
 def test_accuracy_takes_the_majority_of_several_annotators(population):
-    sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
     ids = tuple(str(unit) for unit in sample.ids.tolist() for _ in range(3))
     labels = stratal.Labels(ids=ids, values=("a", "a", "b") * 60, annotators=("x", "y", "z") * 60)
     mean, majority = (

@@ -14,7 +14,7 @@ def compared():
     population = stratal.Population.from_arrays(
         proxy={"a": rng.uniform(size=3000), "b": rng.uniform(size=3000)}
     )
-    sample = stratal.SimpleRandom(budget=200).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=2)
     outcomes = {
         name: (rng.random(200) < column).astype(float)
         for name, column in zip(("m", "k"), sample.proxies.T, strict=True)

@@ -39,7 +39,7 @@ def test_the_influence_of_a_mean_is_the_proxy_less_its_mean(population):
 
 
 def test_levels_are_the_rows_of_their_category(population):
-    sample = stratal.SimpleRandom(budget=90).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=90).draw(population, seed=2)
     labels = (np.arange(90) % 4 > 0).astype(float)
     expected = stratal.estimate(sample, labels, by="language")
 
@@ -51,8 +51,10 @@ def test_levels_are_the_rows_of_their_category(population):
 
 def test_levels_that_are_not_asked_about_are_not_drawn(population):
     estimand = LevelMeans("language", ("fr", "en"))
-    strata = stratal.stratify(population, "neyman", 2, influence=estimand.influence(population))
-    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 50)).draw(population, 1)
+    strata = stratal.strata.stratify(population, "neyman", 2, influence=estimand.influence(population))
+    sample = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 50)).draw(
+        population, 1
+    )
 
     assert set(sample.groups["language"]) == {"en", "fr"}
     rows = stratal.estimate(sample, np.ones(50), estimand=estimand)
@@ -63,7 +65,7 @@ def test_levels_that_are_not_asked_about_are_not_drawn(population):
 
 def test_the_influence_of_a_level_has_the_variance_of_its_ratio(population):
     part = LevelMeans("language").parts_in(population)[2]
-    sample = stratal.SimpleRandom(budget=120).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=120).draw(population, seed=2)
     labels = (np.arange(120) % 4 > 0).astype(float)
     found = part.labelled_influence(sample, labels)
 
@@ -78,8 +80,10 @@ def test_a_level_that_nobody_has_is_named(population):
 
 def test_several_outcomes_are_rows(population):
     estimand = Means(("fluency", "adequacy"))
-    strata = stratal.stratify(population, "neyman", 4, influence=estimand.influence(population))
-    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 60)).draw(population, 1)
+    strata = stratal.strata.stratify(population, "neyman", 4, influence=estimand.influence(population))
+    sample = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 60)).draw(
+        population, 1
+    )
     rng = np.random.default_rng(3)
     labels = {name: rng.integers(0, 2, 60).astype(float) for name in estimand.names}
 

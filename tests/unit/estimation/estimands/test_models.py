@@ -28,8 +28,8 @@ def pool():
 
 def drawn(population, text, budget=80, seed=5):
     influence = Estimand.parse_text(text).influence(population)
-    strata = stratal.stratify(population, "neyman", 3, influence=influence)
-    return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget)).draw(
+    strata = stratal.strata.stratify(population, "neyman", 3, influence=influence)
+    return stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget)).draw(
         population, seed
     )
 
@@ -99,7 +99,7 @@ def test_a_ratio_needs_labels_everywhere(pool):
 @pytest.mark.parametrize("design", ["simple random", "strata"])
 def test_the_intervals_are_those_of_compare(pool, design):
     population, truth = pool
-    sample = stratal.SimpleRandom(budget=40).draw(population, seed=5)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=5)
     if design == "strata":
         sample = drawn(population, "ratio:new,old", budget=40)
     labels = truth_of(sample, truth)
@@ -133,7 +133,7 @@ def test_units_that_are_answered_alike_shrink_an_interval_as_they_do_the_value(p
 
 def test_differences_of_outcomes_beyond_one_have_an_interval():
     population = stratal.Population.from_arrays(ids=np.arange(500))
-    sample = stratal.SimpleRandom(budget=30).draw(population, seed=5)
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=5)
     rng = np.random.default_rng(4)
     stars = {"a": rng.integers(1, 6, 30) * 1.0, "b": rng.integers(1, 6, 30) * 1.0}
     found = stratal.estimate(sample, stars, estimand="difference:a,b")
@@ -182,6 +182,6 @@ def test_another_estimand_is_refused_where_it_is_not_identified(pool):
 
 def test_labels_that_tell_nothing_of_the_models_are_refused(pool):
     population, _ = pool
-    sample = stratal.SimpleRandom(budget=5).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=5).draw(population, seed=1)
     with pytest.raises(InputError, match="labels must give the outcome of every model"):
         stratal.estimate(sample, [1.0] * 5, estimand="difference:one,two")

@@ -26,11 +26,11 @@ def test_labels_of_all_units_that_differ_know_every_difference(pool):
     columns = next(population.batches(("a", "b", "c")))
     means = {name: float(np.mean(values == truth)) for name, values in columns.items()}
     estimand = Differences(("a", "b", "c"))
-    strata = stratal.stratify(population, "neyman", 2, influence=estimand.influence(population))
+    strata = stratal.strata.stratify(population, "neyman", 2, influence=estimand.influence(population))
     budget = int(strata.sizes[~strata.is_known].sum())
-    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget)).draw(
-        population, 1
-    )
+    sample = stratal.designs.Stratified(
+        strata=strata, allocation=stratal.strata.allocate(strata, budget)
+    ).draw(population, 1)
 
     table = stratal.estimate(sample, {int(unit): str(truth[unit]) for unit in sample.ids}, estimand=estimand)
 
@@ -43,7 +43,7 @@ def test_labels_of_all_units_that_differ_know_every_difference(pool):
 
 def test_the_rows_are_those_of_compare_where_every_unit_may_be_drawn(pool):
     population, truth = pool
-    sample = stratal.SimpleRandom(budget=90).draw(population, seed=3)
+    sample = stratal.designs.SimpleRandom(budget=90).draw(population, seed=3)
     labels = {int(unit): str(truth[unit]) for unit in sample.ids}
     z = {name: (sample.groups[name] == truth[sample.ids]).astype(float) for name in ("a", "b", "c")}
     expected = stratal.compare(sample, z, bounds=(0.0, 1.0))

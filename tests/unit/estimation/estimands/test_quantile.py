@@ -19,8 +19,8 @@ def population():
 
 def test_labels_are_sent_where_the_quantile_may_be(population):
     influence = Quantile(0.9).influence(population)
-    strata = stratal.stratify(population, "neyman", 8, influence=influence)
-    n_h = stratal.allocate(strata, 100, "neyman").n_h
+    strata = stratal.strata.stratify(population, "neyman", 8, influence=influence)
+    n_h = stratal.strata.allocate(strata, 100, "neyman").n_h
     columns = next(population.batches(("guess",)))
     z = columns["guess"]
     middle = np.array([z[strata.codes == h].mean() for h in range(strata.n_strata)])
@@ -32,7 +32,7 @@ def test_labels_are_sent_where_the_quantile_may_be(population):
 
 
 def test_the_estimate_is_the_quantile_of_the_labels_at_any_level(population):
-    sample = stratal.SimpleRandom(budget=80).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=2)
     labels = np.random.default_rng(1).normal(size=80)
     found = stratal.estimate(sample, labels, estimand="quantile:.5")
     plain = quantile_estimate(labels, 0.5, sample.weighting())
@@ -44,7 +44,7 @@ def test_the_estimate_is_the_quantile_of_the_labels_at_any_level(population):
 
 
 def test_what_a_quantile_cannot_do_is_refused(population):
-    sample = stratal.SimpleRandom(budget=20).draw(population, seed=2)
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=2)
     with pytest.raises(InputError, match="a quantile by weights is that of the population"):
         stratal.estimate(sample, np.ones(20), estimand="quantile:.5", target="superpopulation")
     ordering = stratal.Population.from_arrays(proxy=[3.0, 9.0, -4.0])

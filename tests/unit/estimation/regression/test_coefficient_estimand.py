@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stratal
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.regression import LinearLoss, LogisticLoss, PoissonLoss, from_population, heuristic_spreads, quantile
+from stratal.estimation.regression import (
+    LinearLoss,
+    LogisticLoss,
+    PoissonLoss,
+    from_population,
+    heuristic_spreads,
+    quantile,
+)
 from stratal.estimation.regression.m_estimation import fit_to_proxies
 from stratal.population.influence import averages
-from typing import Any
-import numpy as np
-import pandas as pd
-import pytest
-import stratal
-import subprocess
-import sys
-
 
 FEATURES = ("length", "age")
 LOSSES: dict[str, type[LinearLoss | LogisticLoss | PoissonLoss]] = {

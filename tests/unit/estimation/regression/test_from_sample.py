@@ -26,9 +26,9 @@ def world():
     population = stratal.Population.from_arrays(
         proxy=p, features={"length": length}, groups={"language": language}
     )
-    strata = stratal.stratify(population, n_strata=3)
-    allocation = stratal.allocate(strata, 120)
-    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
+    strata = stratal.strata.stratify(population, n_strata=3)
+    allocation = stratal.strata.allocate(strata, 120)
+    sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
     return {"length": length, "language": language, "p": p, "y": y}, population, sample, strata
 
 
@@ -84,7 +84,7 @@ def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
     path = tmp_path / "units.parquet"
     frame.iloc[order].to_parquet(path)
     population = stratal.Population.read(path, id="id", proxy="p", features=("length",))
-    sample = stratal.SimpleRandom(budget=80).draw(population, seed=5)
+    sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=5)
     drawn = frame.set_index("id").loc[sample.ids]
     found = regress(sample, drawn["y"], features="length")
     told = regress(sample, drawn["y"], features="length", data={"length": drawn["length"].to_numpy()})
@@ -93,8 +93,8 @@ def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
 
 def test_a_post_stratified_sample_keeps_its_groups(world):
     table, population, _, _ = world
-    sample = stratal.SimpleRandom(budget=150).draw(population, seed=5)
-    grouped = stratal.post_stratify(sample, "language")
+    sample = stratal.designs.SimpleRandom(budget=150).draw(population, seed=5)
+    grouped = stratal.designs.post_stratify(sample, "language")
     found = regress(grouped, table["y"][sample.ids], features="length", estimator="stratppi")
     assert found.lam.shape == (3,)
     codes = np.searchsorted(["de", "en", "fr"], table["language"])

@@ -30,7 +30,7 @@ def softmax(probabilities, tmp_path):
 
 
 def values(population, name="confidence"):
-    sample = stratal.SimpleRandom(budget=population.size).draw(population, seed=1)
+    sample = stratal.designs.SimpleRandom(budget=population.size).draw(population, seed=1)
     order = np.argsort(sample.ids)
     return sample.proxies[order, sample.proxy_names.index(name)], sample.groups, order
 
@@ -135,7 +135,7 @@ def test_rows_are_numbered_from_1_in_every_format(tmp_path, kind):
 def test_a_column_called_row_is_a_column():
     frame = pd.DataFrame({"row": ["x", "y"], "score": [0.1, 0.2]})
 
-    sample = stratal.SimpleRandom(budget=2).draw(
+    sample = stratal.designs.SimpleRandom(budget=2).draw(
         Population.from_table(frame, id="row", proxy="score"), seed=1
     )
 

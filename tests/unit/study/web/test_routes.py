@@ -234,7 +234,7 @@ def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
         ids=[f"{HOSTILE}{number}" for number in range(3)],
         show={HOSTILE: [HOSTILE] * 3},
     )
-    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
     page = page_of(make_study(sample=sample, question=Question.of_classes(HOSTILE, ["<i>cat</i>"])))
     item = page.state("ann")["item"]
     assert "<img" not in item["fields"][0]["html"]
