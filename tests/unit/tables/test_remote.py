@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
-import threading
-import warnings
-
-import numpy as np
-import pandas as pd
-import pytest
-
-import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns
+import functools
+import http.server
+import numpy as np
+import os
+import pandas as pd
+import pytest
+import stratal
+import threading
+import warnings
+
 
 FILES = ("rows.parquet", "rows.csv", "rows.jsonl")
 
