@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+import operator
 import re
 
 
@@ -58,8 +59,9 @@ def reference_page() -> str:
     import stratal
 
     rows = ["| name | what it is |", "|---|---|"]
-    for name in sorted(set(stratal.__all__) - {"__version__"}, key=lambda name: (name.lower(), name)):
-        value = getattr(stratal, name)
+    errors = {f"errors.{name}" for name in set(stratal.errors.__all__) - set(stratal.__all__)}
+    for name in sorted((set(stratal.__all__) - {"__version__"}) | errors, key=lambda name: (name.lower(), name)):
+        value = operator.attrgetter(name)(stratal)
         summary = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
         shown = f"stratal.{name}" + ("" if inspect.isclass(value) or inspect.ismodule(value) else "()")
         rows.append(f"| `{shown}` | {summary} |")

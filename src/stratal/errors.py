@@ -21,7 +21,18 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+__all__ = [
+    "BudgetError",
+    "InputError",
+    "LabelError",
+    "MissingExtraError",
+    "RequirementError",
+    "StratalError",
+    "StratalWarning",
+]
+
 _OPTIONS = re.compile(r" \(--[^()]*\)|(?<==), --[^()]*(?=\))")
+"""What a message says of the command's options, in brackets behind the keyword of Python."""
 
 
 class StratalError(Exception):

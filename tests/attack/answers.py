@@ -96,7 +96,8 @@ def _answer(words: list[str], found: Findings) -> Any:
     result = CliRunner().invoke(app, [*words, "--json"])
     if result.exit_code == 0:
         said = json.loads(result.stdout)
-        found.wrong += [f"{words[0]}: {error.message}"[:300] for error in _schema(words[0]).iter_errors(said)]
+        name = " ".join(words[: 1 + (words[0] == "study")])
+        found.wrong += [f"{name}: {error.message}"[:300] for error in _schema(name).iter_errors(said)]
         return said
     if isinstance(result.exception, stratal.errors.StratalError):
         found.refused += 1
@@ -107,7 +108,9 @@ def _answer(words: list[str], found: Findings) -> Any:
 
 @cache
 def _schema(command: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads(CliRunner().invoke(app, ["schema", command]).stdout))
+    return jsonschema.Draft202012Validator(
+        json.loads(CliRunner().invoke(app, ["schema", *command.split()]).stdout)
+    )
 
 
 def _same(found: Findings, what: str, said: Any, part: Any, expected: Any) -> None:

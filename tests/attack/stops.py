@@ -47,7 +47,7 @@ def _drawn(nursery: Nursery, folder: Path, words: list[str]) -> str:
     except (StratalError, OSError) as error:
         return str(error)
     again = nursery.run(words)
-    if sorted(os.listdir(audit)) != ["sample.parquet", "to_label.csv"]:
+    if {*os.listdir(audit)} - {"plan.json"} != {"sample.parquet", "to_label.csv"}:
         return f"{os.listdir(audit)} after the next draw: {again.said}"
     return ""
 
@@ -116,9 +116,9 @@ SCENES = {
         "--resume {folder}/cells.parquet",
         _resumed,
     ),
-    "report": Scene("report {place}/sample.parquet {place}/labels.csv --output {folder}/page.html", _written),
+    "report": Scene("report {place}/audit/sample.parquet {place}/labels.csv --output {folder}/page.html", _written),
     "init": Scene(
-        "study new {place}/sample.parquet --output {folder}/study --question Right? --choices Pass,Fail "
+        "study new {place}/audit/sample.parquet --output {folder}/study --question Right? --choices Pass,Fail "
         "--annotators ann",
         _made,
     ),
@@ -134,12 +134,11 @@ def prepare(nursery: Nursery, place: Path) -> None:
         rows = csv.writer(stream)
         rows.writerow(["id", "p", "z"])
         rows.writerows([f"u{k}", round((k * 7 % 400) / 400, 4), k % 2] for k in range(400))
+    nursery.run(SCENES["draw"].words.format(place=place, folder=place).split())
     made = nursery.run(SCENES["init"].words.format(place=place, folder=place).split())
     assert made.statuses == [0], made.said
-    nursery.run(SCENES["draw"].words.format(place=place, folder=place).split())
-    (place / "audit/sample.parquet").rename(place / "sample.parquet")
     for name, sample, column, values in (
-        ("labels.csv", "sample.parquet", "label", "01"),
+        ("labels.csv", "audit/sample.parquet", "label", "01"),
         ("answers.csv", "study/sample-1.parquet", "label", ("Pass", "Fail")),
     ):
         ids = stratal.Sample.read(place / sample).ids.tolist()

@@ -68,7 +68,7 @@ ROWS = [
     ("plan p.csv --proxy confidence --budget 0", "1 to N", PLAN),
     ("plan p.csv --proxy confidence --budget -5", "1 to N", PLAN),
     ("plan p.csv --proxy confidence --budget 5000", "larger than the population", PLAN),
-    ("plan p.csv --proxy confidence --budget 9 --strata 9", "minimum=1", "plan p.csv --proxy confidence "
+    ("plan p.csv --proxy confidence --budget 9 --strata 9", "--minimum 1", "plan p.csv --proxy confidence "
      "--budget 9 --strata 9 --minimum 1"),
     ("plan p.csv --proxy confidence --half-width 2", "write 0.02", "plan p.csv --proxy confidence "
      "--half-width 0.08"),
@@ -157,7 +157,7 @@ ROWS = [
     ("estimate study", "stratal study label study", "study status study"),
     ("report study --output r.html", "stratal study label study", "study status study"),
     # ---- samples from elsewhere, and options that would be ignored
-    (ELSEWHERE, "population_size=", f"{ELSEWHERE} --population-size 500"),
+    (ELSEWHERE, "--population-size N", f"{ELSEWHERE} --population-size 500"),
     (f"{ELSEWHERE} --stratum kind", "sizes", f"{ELSEWHERE} --stratum kind --sizes sizes.csv"),
     (
         f"{ELSEWHERE} --stratum kind --cluster kind --weight weight",

@@ -136,7 +136,7 @@ def test_majority_of_three_with_a_mapping(judged, follow, run_command, tmp_path)
 
     refused = run_command("estimate", "audit/sample.parquet", *files)
     assert refused.status != 0
-    assert "--map Pass=1,Fail=0,Partial=0.5" in refused.message
+    assert "--map Pass=1,Fail=0,unsure=" in refused.message
 
     done = run_command(
         "estimate", "audit/sample.parquet", *files, "--map", "good=1,poor=0", "--combine", "majority"

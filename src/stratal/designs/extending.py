@@ -271,6 +271,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         round=rounds,
         outcome=sample.outcome,
         estimand=sample.estimand,
+        bounds=sample.bounds,
         counted=sample.counted,
         half_width=sample.half_width,
     )

@@ -67,8 +67,8 @@ _MOST_FRACTIONS = 10
 _ENOUGH = 10
 """So many labels that are all no answer of the model are no accident."""
 HOW = (
-    "Say what counts: positive='…' (--positive VALUE), or mapping={…} (--map Pass=1,Fail=0,unsure=), where "
-    "nothing after the equals sign is no answer."
+    "Say what counts: positive='…' (--positive VALUE), or mapping={'Pass': 1, 'Fail': 0, 'unsure': None} "
+    "(--map Pass=1,Fail=0,unsure=)."
 )
 """What to do with labels that stand for no number."""
 

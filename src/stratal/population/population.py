@@ -472,7 +472,8 @@ def require_population(given: Any, verb: str) -> Population:
     """
     if isinstance(given, Population):
         return given
-    what, action = kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=…, ids=…)."
+    what = kind_of(given)
+    action = "Make one by stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
     if isinstance(given, str | os.PathLike):
         what = f"the path {os.fspath(given)!r}"
         action = f"Read it first: stratal.Population.read({os.fspath(given)!r}, {_READING})."

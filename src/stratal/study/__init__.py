@@ -10,6 +10,7 @@ from stratal.study.question import Answer, Choice, Disagreement, Item, Progress,
 from stratal.study.rounds import add_round, grow
 from stratal.study.status import study_status
 from stratal.study.study import Study, anytime_interval, estimate_study, until
+from stratal.study.web.notebook import annotate
 
 __all__ = [
     "Answer",
@@ -23,6 +24,7 @@ __all__ = [
     "Study",
     "StudyError",
     "add_round",
+    "annotate",
     "anytime_interval",
     "backup_study",
     "check_study",

@@ -130,7 +130,7 @@ MISTAKES = [
     (["plan", "FILE", "--proxy", "confidnce", "--budget", "10"], "'confidence'"),
     (["plan", "FILE", "--proxy", "confidence"], "either a budget or a half-width"),
     (["plan", "FILE", "--proxy", "confidence", "--budget", "2000"], "larger than the population"),
-    (["plan", "FILE", "--proxy", "confidence", "--budget", "9", "--strata", "9"], "minimum=1"),
+    (["plan", "FILE", "--proxy", "confidence", "--budget", "9", "--strata", "9"], "--minimum 1"),
     (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--stratify", "magic"], "k-means"),
     (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--allocation", "magic"], "robust"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "label", "--output", "OUT"],

@@ -47,7 +47,7 @@ def test_labels_that_need_a_map_extend_and_plan(drawn):
     for line in ("plan p.csv --proxy confidence --budget 40 --labels l.csv",
                  "draw --extend A/sample.parquet --labels l.csv --additional 5 --output more",
                  "estimate A/sample.parquet l.csv"):  # fmt: skip
-        assert "--map unsure= for no answer" in said(line)
+        assert "If it is no answer: --map unsure=;" in said(line)
         run(f"{line} --map unsure=")
 
 
@@ -135,4 +135,4 @@ def test_a_team_is_changed_wholly_or_not_at_all(more):
 
 def test_one_problem_is_no_problems():
     run("study new A --output s --question Q --choices Pass,Fail --annotators ann")
-    assert "1 problem (" in invoke("study check s --head deadbeef").output
+    assert "1 problem (" in invoke(f"study check s --head {64 * '0'}").output

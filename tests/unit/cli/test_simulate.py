@@ -86,7 +86,7 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
         (("--output", "table.csv"), "--output is a Parquet file"),
         (("--resume", "missing/cells.parquet"), "there is no directory missing"),
         (("--target-error", -1), "--target-error must be positive"),
-        (("--workers", 0), "workers= is not understood"),
+        (("--workers", 0), "--workers is not understood"),
         (("--seed", -4), "the seed must be a whole number"),
     ],
 )

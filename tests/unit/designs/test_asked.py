@@ -48,7 +48,7 @@ MISTAKES = {
     ),
     "Stratified(dataframe)": (
         lambda w: stratal.designs.Stratified(strata=FRAME, allocation=FRAME),
-        r"stratal\.allocate\(strata, budget\)",
+        r"stratal\.strata\.allocate\(strata, budget\)",
     ),
     "estimate(population)": (
         lambda w: stratal.estimate(w["p"], w["z"]),

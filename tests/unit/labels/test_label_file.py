@@ -70,7 +70,7 @@ def test_two_columns_that_differ_by_case_are_told_apart(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,LABEL,Label\na,1,0\n")
 
-    with pytest.raises(InputError, match=r"several columns.*'LABEL', 'Label'.*--value LABEL"):
+    with pytest.raises(InputError, match=r"several columns.*'LABEL', 'Label'.*value='LABEL'"):
         read_labels(path)
     assert read_labels(path, value="Label").values == ("0",)
 
@@ -198,7 +198,9 @@ def test_a_column_label_beside_another_is_refused(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,label,Label\na,1,0\n")
 
-    with pytest.raises(InputError, match=r"several columns.*'label', 'Label'.*--value label.*--value Label"):
+    with pytest.raises(
+        InputError, match=r"several columns.*'label', 'Label'.*value='label' or value='Label'"
+    ):
         read_labels(path)
     assert read_labels(path, value="label").values == ("1",)
     assert read_labels(path, value="Label").values == ("0",)

@@ -85,7 +85,7 @@ def test_more_labels_are_what_the_next_rounds_expect(drawn):
 
 @pytest.mark.parametrize("kind", ["Systematic", "Poisson", "ProportionalToSize"])
 def test_other_designs_have_a_report_too(population, truth, kind):
-    sample = getattr(stratal, kind)(budget=60).draw(population, seed=7)
+    sample = getattr(stratal.designs, kind)(budget=60).draw(population, seed=7)
     found = stratal.findings(sample, {unit: truth[unit] for unit in sample.ids.tolist()}).to_dict()
 
     assert found["estimate"]["design"] == sample.design.kind

@@ -1040,7 +1040,7 @@ def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but then \
 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the probability \
-of 'yes', say so: f1:yes,probability=score (--estimand f1:yes,probability=score). If it is that of a \
+of 'yes', say so: f1:yes,probability=score. If it is that of a \
 right answer all the same: f1:yes,right=score.
     """
     if not isinstance(estimand, OfClass) or not population.proxies:
