@@ -116,10 +116,12 @@ SCENES = {
         "--resume {folder}/cells.parquet",
         _resumed,
     ),
-    "report": Scene("report {place}/audit/sample.parquet {place}/labels.csv --output {folder}/page.html", _written),
+    "report": Scene(
+        "report {place}/audit/sample.parquet {place}/labels.csv --output {folder}/page.html", _written
+    ),
     "init": Scene(
-        "study new {place}/audit/sample.parquet --output {folder}/study --question Right? --choices Pass,Fail "
-        "--annotators ann",
+        "study new {place}/audit/sample.parquet --output {folder}/study --question Right? "
+        "--choices Pass,Fail --annotators ann",
         _made,
     ),
     "backup": Scene("study backup {folder}/study --output {folder}/copy", _made, _with_study),
