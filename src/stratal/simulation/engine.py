@@ -664,12 +664,15 @@ def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, floa
     found = estimate(sample, labels, **options)
     variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
     result = {"values": found.value, "variances": variance}
-    # Labels of an outcome without bounds that all agree have no interval of their mean: it counts as one
-    # without width, as among the replicates that are sums. Others (a quantile) may have one without an error.
-    varies = task.z is None or found.bounds is not None or found.standard_error > 0 or found.evidence.census
     for method in settings.intervals:
-        level = settings.confidence_level
-        ends = found.confidence_interval(level, method) if varies else (found.value, found.value)
+        try:
+            ends: tuple[float, float] = found.confidence_interval(settings.confidence_level, method)
+        except InputError:
+            # Labels of an outcome without bounds that all agree have no interval: it counts as one without
+            # width, as among the replicates that are sums.
+            if found.standard_error > 0:
+                raise
+            ends = (found.value, found.value)
         result[f"{method} low"], result[f"{method} high"] = ends
     return result
 
