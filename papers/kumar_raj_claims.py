@@ -246,10 +246,9 @@ def _ordering(page: Page, runs: dict[str, Run]) -> None:
 def _small_strata(page: Page) -> None:
     """Eq. 14: strata of 5 units with one accuracy."""
     sizes, n, rate = np.full(20, 5), 20, 0.6
-    spread = sizes * rate * (1 - rate) / (sizes - 1)
-    even = formulas.proportional(sizes, spread, n)
-    total = int(sizes.sum())
-    random = formulas.simple_random(total * rate * (1 - rate) / (total - 1), n, total)
+    spread = formulas.binary_variance(np.full(20, rate), sizes)
+    even = formulas.proportional(sizes, spread, n, correction=False)
+    random = formulas.simple_random(float(formulas.binary_variance(rate, sizes.sum())), n, np.inf)
     page.claim(
         where="eq. 14",
         says="where 1/N_k is not negligible and all accuracies are equal, proportional allocation is "
