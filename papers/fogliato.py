@@ -7,10 +7,10 @@ from pathlib import Path
 from papers.classifiers import FAMILIES, trained_tasks
 from papers.domains import shifted_domains
 from papers.files import prediction_files
-from papers.fogliato_claims import add_claims
+from papers.fogliato_claims import add_claims, the_print_itself
 from papers.fogliato_figures import figure_1, figure_3, figure_7, violins
 from papers.loaders import clip_benchmark
-from papers.page import Page, versions
+from papers.page import Page
 from papers.printed import COLUMNS, printed_rows
 from papers.reproduction import command
 from papers.sources import ARMS, Case, Measured, case_of_file, case_of_task, cases_of_clip, measure
@@ -35,6 +35,7 @@ def reproduce_fogliato(output: Path, *, data: Path | None = None, quick: bool = 
     page = Page(
         title="Efficient model evaluation (Fogliato et al. 2024)",
         directory=output,
+        seed=seed,
         data="trained here, and files" if data else "trained here",
     )
     replicates = 200 if quick else 4000
@@ -67,6 +68,7 @@ def reproduce_fogliato(output: Path, *, data: Path | None = None, quick: bool = 
     shifted = {case.name: measure(case, replicates, seed) for case in domains}
     figure_7(page, shifted)
     add_claims(page, measured, families, other, shifted)
+    the_print_itself(page, printed_rows(data))
     page.write()
     return page
 
@@ -81,7 +83,6 @@ def _opening(page: Page, cases: list[Case], replicates: int) -> None:
         "regression on a held-out half. Files of the data directory come with f = their proxy; f* where "
         "they have a better column; f*c calibrated on half of the file. CLIP-benchmark outputs are taken "
         "where they are given.",
-        versions(),
     ]
     rows = [[c.name, f"{len(c.z):,}", f"{c.z.mean():.3f}", ", ".join(c.proxies)] for c in cases]
     page.add_table("Populations", ["set", "N", "accuracy", "sources"], rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 from papers.kumar_raj_claims import add_claims
 from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
-from papers.page import Page, versions
+from papers.page import Page
 from papers.palette import line
 from papers.reproduction import command
 from papers.scored import ACCURACIES, SHAPES
@@ -50,7 +50,7 @@ def reproduce_kumar_raj(
     -------
     Page
     """
-    page = Page(title="Classifier risk estimation (Kumar & Raj 2016)", directory=output)
+    page = Page(title="Classifier risk estimation (Kumar & Raj 2016)", directory=output, seed=seed)
     replicates = 300 if quick else 3000
     runs = {name: run_set(name, data, replicates, seed, quick=quick) for name in SHAPES}
     _opening(page, runs, replicates)
@@ -78,7 +78,6 @@ def _opening(page: Page, runs: dict[str, Run], replicates: int) -> None:
             "what it prints. Numbers on them show that the methods behave as described, not that the paper's "
             "figures come out to the digit."
         )
-    page.opening.append(versions())
     rows = [
         [name, f"{len(run.found.z):,}", f"{run.found.truth:.4f}", "simulated" if run.simulated else "file"]
         for name, run in runs.items()

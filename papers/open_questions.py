@@ -9,7 +9,7 @@ import numpy as np
 from papers.classifiers import DIGITS, bundled, model
 from papers.domains import corrupted, judged
 from papers.open_regression import regularised
-from papers.page import Page, versions
+from papers.page import Page
 from papers.palette import line
 from papers.reproduction import command
 from stratal.arrays import AnyArray, FloatArray
@@ -41,13 +41,12 @@ def reproduce_open_questions(
     -------
     Page
     """
-    page = Page(title="What the papers leave open", directory=output)
+    page = Page(title="What the papers leave open", directory=output, seed=seed)
     page.opening += [
         "Five questions that the papers name as open or pass over. Ratios are MSE of the method over MSE "
         "of the "
         "mean of a simple random sample, n = 100; below 1 is better. Digits are scikit-learn's; the skewed "
         "strata and the regressions are **simulated**. Bands: two Monte Carlo standard errors.",
-        versions(),
     ]
     replicates = 200 if quick else 2000
     _weak_classifiers(page, replicates, seed)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from papers.page import Page
-from papers.project_pages import write_project_page
+from papers.project_pages import store_quick, write_project_page
 from stratal.errors import InputError, StratalError, near_names
 from stratal.randomness import check_seed
 
@@ -83,7 +83,9 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--quick", is_flag=True, help="Few replicates, to see that it runs.")
 @click.option("--seed", default=0, help="Same seed, same table.")
 @click.option(
-    "--docs", type=FOLDER, help="Directory of pages, such as docs/papers, to write the results into."
+    "--docs",
+    type=FOLDER,
+    help="Directory of pages, docs/papers, for page and numbers (the quick run's alone with --quick).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def app(
@@ -98,8 +100,12 @@ def app(
     """Reproduce fogliato, kumar-raj, stratppi or open-questions: tables, figures, and a comparison."""
     try:
         page = reproduce(paper, output or Path(f"reproduced-{paper}"), data=data, quick=quick, seed=seed)
-        if docs is not None:
-            write_project_page(page, paper, docs)
+        if docs is not None and quick:
+            store_quick(page, paper, docs)
+        elif docs is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                short = reproduce(paper, folder, data=data, quick=True, seed=seed)
+            write_project_page(page, short, paper, docs)
     except StratalError as error:
         print(f"Error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
