@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
 from papers.claims import Number, joint
 from papers.domains import SETS, WHERE
 from papers.page import Page
-from papers.printed import COLUMNS
+from papers.printed import COLUMNS, Rows
+from papers.roles import EVALUATED
 from papers.sources import EVEN, Measured
 from stratal.arrays import FloatArray
 
@@ -217,7 +219,30 @@ def _uncalibrated(page: Page, measured: Sets) -> None:
     )
 
 
-def the_print_itself(page: Page, rows: dict[str, dict[tuple[str, str], float]]) -> None:
+def row_by_row(page: Page, measured: Sets, printed: Rows) -> None:
+    """Add a row for each task that is named as a row of the printed Table 1, all its columns together."""
+    names = {_plain(name): name for name in printed}
+    for task, m in measured.items():
+        row = printed.get(names.get(_plain(task), ""), {})
+        columns = [column for column in row if column in m.ratios]
+        if columns:
+            page.claim(
+                where=f"Table 1, {names[_plain(task)]}",
+                says=", ".join(f"{row[c]:.2f}" for c in columns),
+                data=task,
+                found=", ".join(f"{m.ratios[c]:.2f} ({c[0]} {c[1]})" for c in columns),
+                numbers=[
+                    Number(value=m.ratios[c], error=m.errors[c], low=row[c], high=row[c], tolerance=0.05)
+                    for c in columns
+                ],
+            )
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def the_print_itself(page: Page, rows: Rows) -> None:
     """Add what the text says of the experiments beside what its own Table 1 prints.
 
     Parameters
@@ -266,17 +291,16 @@ def the_print_itself(page: Page, rows: dict[str, dict[tuple[str, str], float]]) 
 def _other(page: Page, other: dict[str, Sets]) -> None:
     for outcome, sets in other.items():
         found = list(sets.values())
-        means = {source: mean_ratio(found, EVEN, source) for source in ("emb", "f", "f*")}
+        sources = [s for s in ("emb", "f", "f*") if all((EVEN, s) in m.ratios for m in found)]
+        means = {source: mean_ratio(found, EVEN, source) for source in sources}
         page.claim(
             where="Fig. 4",
             says=f"{outcome}: under proportional allocation f* generally beats f, and f beats embeddings",
             found=", ".join(f"{source} {v:.2f} ± {e:.2f}" for source, (v, e) in means.items()),
             numbers=[
                 Number(value=v, error=e, low=0.0)
-                for v, e in (
-                    difference(found, (EVEN, "f"), (EVEN, "f*")),
-                    difference(found, (EVEN, "emb"), (EVEN, "f")),
-                )
+                for worse, better in pairwise(sources)
+                for v, e in [difference(found, (EVEN, worse), (EVEN, better))]
             ],
             sets=len(found),
         )
@@ -302,16 +326,21 @@ def _other(page: Page, other: dict[str, Sets]) -> None:
 
 
 def _trained(page: Page, families: dict[str, Sets]) -> None:
-    weak, strong = (_named(families, name) for name in ("naive", "logistic"))
+    weak, strong = (
+        next((found for name, found in families.items() if any(w in name for w in words)), {})
+        for words in (("naive", EVALUATED), ("logistic", "prob"))
+    )
+    if not weak or not strong:
+        return
     for arm in ("SRS DF", NEYMAN):
         a, b = (mean_ratio(sets.values(), arm, "f") for sets in (weak, strong))
         page.claim(
             where="Fig. 5",
             says=f"{arm} with f: a model fitted to the task (linear probing) gains where one that is not "
             "(zero-shot) does not",
-            found=f"mean ratio {b[0]:.2f} ± {b[1]:.2f} with a fitted logistic regression, {a[0]:.2f} ± "
+            found=f"mean ratio {b[0]:.2f} ± {b[1]:.2f} with a fitted model, {a[0]:.2f} ± "
             f"{a[1]:.2f} "
-            "with naive Bayes, which is overconfident",
+            "with a model that is not",
             numbers=[
                 Number(value=b[0], error=b[1], high=1.0),
                 Number(value=a[0] - b[0], error=joint(a[1], b[1]), low=0.0),
@@ -319,17 +348,16 @@ def _trained(page: Page, families: dict[str, Sets]) -> None:
         )
 
 
-def _named(families: dict[str, Sets], start: str) -> Sets:
-    return next(sets for name, sets in families.items() if name.startswith(start))
-
-
 def _families(page: Page, families: dict[str, Sets]) -> None:
     found = [m for sets in families.values() for m in sets.values()]
-    worst, name = max((m.closed[EVEN, source], m.name) for m in found for source in ("emb", "f", "f*", "f*c"))
+    keys = [
+        (m.closed[EVEN, s], m.name) for m in found for s in ("emb", "f", "f*", "f*c") if (EVEN, s) in m.closed
+    ]
+    worst, name = max(keys)
     page.claim(
         where="Fig. 6",
         says="proportional allocation lowers the variance for every family of models",
-        found=f"largest ratio of {4 * len(found)} by closed form {worst:.3f} ({name})",
+        found=f"largest ratio of {len(keys)} by closed form {worst:.3f} ({name})",
         numbers=[Number(value=worst, high=1.0, tolerance=_NEVER_WORSE)],
     )
     for says, one, other in (
@@ -338,16 +366,22 @@ def _families(page: Page, families: dict[str, Sets]) -> None:
         ("a more accurate surrogate helps", (EVEN, "f"), (EVEN, "f*")),
     ):
         parts = {
-            name.split(" (")[0]: difference(sets.values(), one, other) for name, sets in families.items()
+            name: difference(sets.values(), one, other)
+            for name, sets in families.items()
+            if any(one in m.ratios for m in sets.values())
         }
+        if not parts:
+            continue
         page.claim(
             where="Fig. 6",
             says=f"{says}, in every family",
             found="mean ratio lower by " + ", ".join(f"{v:.2f} ({name})" for name, (v, _) in parts.items()),
             numbers=[Number(value=v, error=e, low=0.0) for v, e in parts.values()],
         )
+    if len(families) == 1:
+        return
     rank = {
-        name.split(" (")[0]: (
+        name: (
             float(np.mean([m.accuracy for m in sets.values()])),
             *mean_ratio(sets.values(), EVEN, "f"),
         )

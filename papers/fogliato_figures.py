@@ -43,14 +43,10 @@ _DESIGNS = (
 )
 
 
-def _shown(cases: list[Case]) -> list[Case]:
-    return [case for case in cases if case.name in SHOWN][:3]
-
-
 def figure_1(page: Page, cases: list[Case], replicates: int, seed: int) -> None:
-    """Draw MSE against n on three sets, and set the printed savings beside the largest and the least."""
+    """Draw MSE against n on each set, and compare the largest saving with the printed ones."""
     panels, savings = [], {}
-    for case in _shown(cases):
+    for case in cases:
         budgets = [n for n in (25, 50, 100, 200, 400) if n <= len(case.z) // 3]
         lines = []
         for label, design, estimator in _DESIGNS:
@@ -147,7 +143,7 @@ def _draw_bars(panels: Ratios, path: Path) -> Path:
     return save_figure(figure, axes, path)
 
 
-def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured]) -> None:
+def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured], shown: list[Case]) -> None:
     """Draw the difference estimator's error against accuracy, and n_h by allocation."""
     accuracy = np.linspace(0.02, 0.99, 60)
     points = [(float(case.z.mean()), measured[case.name].difference_error, case.name) for case in cases]
@@ -159,7 +155,6 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured]) -> No
     panel = Panel(title="closed form, no noise", x_label="accuracy", y_label="MSE · n / (1 − f)", lines=lines)
     title = "Figure 3, left: the difference estimator's error against accuracy"
     page.draw(title, [panel], "figure_3_left.png", columns=1)
-    shown = _shown(cases)
     bars = {c.name: {name: n_h.tolist() for name, n_h in true_allocation(c).items()} for c in shown}
     path = _draw_bars(bars, page.directory / "figure_3_right.png")
     page.add_figure("Figure 3, right: allocation per stratum, ideal and plug-in", path)

@@ -8,7 +8,6 @@ from papers.claims import Number
 from papers.files import prediction_files
 from papers.gaussian import SCENARIOS, Scenario, run_scenario
 from papers.libsvm import libsvm_predictions
-from papers.loaders import clip_benchmark
 from papers.scored import SHAPES, ScoreShape
 from tests.tiers import SLOW
 
@@ -51,23 +50,6 @@ def test_prediction_files_take_what_is_usable(tmp_path):
     assert found["wins"].win_rate
     with pytest.raises(InputError, match="no directory"):
         prediction_files(tmp_path / "missing")
-
-
-def test_clip_benchmark_predictions_are_read(tmp_path):
-    (tmp_path / "task").mkdir()
-    logits = np.array([[2.0, 0.0], [0.0, 1.0]])
-    np.savez(tmp_path / "task" / "model.npz", logits=logits, labels=np.array([0, 0]))
-    (found,) = clip_benchmark(tmp_path)
-
-    assert found.task == "task"
-    assert found.correct.tolist() == [1.0, 0.0]
-    assert found.probabilities.sum(axis=1) == pytest.approx([1, 1])
-    np.savez(tmp_path / "task" / "bad.npz", logits=logits)
-    with pytest.raises(InputError, match="lacks predictions"):
-        clip_benchmark(tmp_path)
-    np.savez(tmp_path / "task" / "bad.npz", logits=logits, labels=np.zeros(3))
-    with pytest.raises(InputError, match="one row of logits per label"):
-        clip_benchmark(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "file"), [("news20", "news20.binary"), ("epsilon", "epsilon_normalized")])
@@ -160,14 +142,6 @@ def test_command_prints_what_it_wrote(tmp_path):
 
 
 def test_data_that_cannot_be_read_are_named(tmp_path):
-    (tmp_path / "task").mkdir()
-    broken = tmp_path / "task" / "model.npz"
-    broken.write_text("nothing of the kind")
-    with pytest.raises(InputError, match=r"model\.npz: cannot be read as NumPy arrays"):
-        clip_benchmark(tmp_path)
-    np.savez(broken, labels=np.arange(2), logits=np.full((2, 3), np.nan))
-    with pytest.raises(InputError, match=r"model\.npz: a value is not finite"):
-        clip_benchmark(tmp_path)
     (tmp_path / "junk.parquet").write_text("junk")
     with pytest.raises(InputError, match=r"junk\.parquet: cannot be read as Parquet"):
         prediction_files(tmp_path)
