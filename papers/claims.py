@@ -66,6 +66,30 @@ class Number:
         return None if self.excess <= _NOISE * self.error else False
 
 
+def near(found: tuple[float, float], printed: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its Monte Carlo error beside one printed number.
+
+    Examples
+    --------
+    >>> near((0.42, 0.01), 0.4, 0.05).holds
+    True
+    """
+    value, error = found
+    return Number(value=value, error=error, low=printed, high=printed, tolerance=tolerance, unit=unit)
+
+
+def at_least(found: tuple[float, float], low: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its Monte Carlo error beside a least value.
+
+    Examples
+    --------
+    >>> at_least((0.1, 0.01), 0.0).holds
+    True
+    """
+    value, error = found
+    return Number(value=value, error=error, low=low, tolerance=tolerance, unit=unit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One row of "paper says / we get".

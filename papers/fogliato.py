@@ -112,10 +112,7 @@ def _table_1(page: Page, measured: dict[str, Measured], printed: Rows) -> None:
     header = ["set", *(f"{arm}: {source}" for arm, sources in ARMS.items() for source in sources)]
     columns = [(arm, source) for arm, sources in ARMS.items() for source in sources]
     rows = [
-        [
-            name,
-            *(f"{m.ratios[c]:.2f} ± {m.errors[c]:.2f}" if c in m.ratios else "" for c in columns),
-        ]
+        [name, *(f"{m.ratios[c]:.2f} ± {m.errors[c]:.2f}" if c in m.ratios else "" for c in columns)]
         for name, m in measured.items()
     ]
     ends = [("smallest printed", 0), ("largest printed", 1)]

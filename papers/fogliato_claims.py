@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from papers.claims import Number, joint
+from papers.claims import Number, at_least, joint, near
 from papers.domains import SETS, WHERE
 from papers.page import Page
 from papers.printed import COLUMNS, Rows
@@ -81,9 +81,7 @@ def _closed_forms(page: Page, found: list[Measured]) -> None:
         says="closed forms of the MSE",
         found=f"simulated and closed form differ by {spread:.2f} Monte Carlo errors (root mean square of "
         f"{len(deviations)} cells)",
-        numbers=[
-            Number(value=spread, error=1 / np.sqrt(2 * len(deviations)), low=1.0, high=1.0, tolerance=0.1)
-        ],
+        numbers=[near((spread, 1 / np.sqrt(2 * len(deviations))), 1.0, 0.1)],
     )
 
 
@@ -125,7 +123,7 @@ def _neyman(page: Page, measured: Sets) -> None:
         where="§4.2",
         says="with an overconfident proxy Neyman's plug-in rule can be worse than proportional",
         found="; ".join(worse) or "on none",
-        numbers=[Number(value=largest[0], error=largest[1], low=0.0)],
+        numbers=[at_least(largest, 0.0)],
     )
     if any((EVEN, "f*") in m.ratios for m in measured.values()):
         gaps, noise = _gaps(measured.values(), (EVEN, "f*"), (EVEN, "f*c"))
@@ -136,10 +134,7 @@ def _neyman(page: Page, measured: Sets) -> None:
             says="calibration does not affect proportional allocation, and helps Neyman's",
             found=f"on average proportional moves by {moved:+.3f} ± {error:.3f}, Neyman's improves by "
             f"{helped[0]:.2f} ± {helped[1]:.2f}",
-            numbers=[
-                Number(value=moved, error=error, low=0.0, high=0.0, tolerance=0.03),
-                Number(value=helped[0], error=helped[1], low=0.0),
-            ],
+            numbers=[near((moved, error), 0.0, 0.03), at_least(helped, 0.0)],
         )
 
 
@@ -152,7 +147,7 @@ def _sources(page: Page, measured: Sets) -> None:
             where="§4.2, Fig. 2",
             says="strata from the model's confidence generally beat strata from embeddings",
             found=f"on {np.sum(gaps > 0)} of {len(both)} tasks; the mean ratio is lower by {mean:.3f}",
-            numbers=[Number(value=mean, error=error, low=0.0)],
+            numbers=[at_least((mean, error), 0.0)],
             sets=len(both),
         )
     mean, error = difference(measured.values(), (EVEN, "f"), (EVEN, "f*"))
@@ -162,10 +157,7 @@ def _sources(page: Page, measured: Sets) -> None:
         where="§4.2, Fig. 2",
         says="a better surrogate makes better strata, on every task",
         found=f"mean ratio lower by {mean:.2f}; least gain on a task {gaps[least]:+.2f} ± {noise[least]:.2f}",
-        numbers=[
-            Number(value=mean, error=error, low=0.0),
-            Number(value=float(gaps[least]), error=float(noise[least]), low=0.0),
-        ],
+        numbers=[at_least((mean, error), 0.0), at_least((float(gaps[least]), float(noise[least])), 0.0)],
         sets=len(gaps),
     )
 
@@ -182,7 +174,7 @@ def _same(page: Page, measured: Sets) -> None:
             says=says,
             found=f"ratios differ by {mean:+.3f} on average, by {max(gaps, key=abs):+.2f} at most "
             f"(noise of one pair {np.mean(noise):.2f})",
-            numbers=[Number(value=mean, error=error, low=0.0, high=0.0, tolerance=tolerance)],
+            numbers=[near((mean, error), 0.0, tolerance)],
             sets=len(gaps),
         )
 
@@ -214,7 +206,7 @@ def _uncalibrated(page: Page, measured: Sets) -> None:
         says="DF with a proxy that is not calibrated is better than HT on many tasks (24 of 34 rows with f, "
         "23 with f*), and substantially worse on some (up to 1.82)",
         found=f"better with {better} of {len(values)} proxies; at worst {value:.2f} ± {error:.2f} ({worst})",
-        numbers=[Number(value=better / len(values), low=0.5), Number(value=value, error=error, low=1.0)],
+        numbers=[Number(value=better / len(values), low=0.5), at_least((value, error), 1.0)],
         sets=len(measured),
     )
 
@@ -231,10 +223,7 @@ def row_by_row(page: Page, measured: Sets, printed: Rows) -> None:
                 says=", ".join(f"{row[c]:.2f}" for c in columns),
                 data=task,
                 found=", ".join(f"{m.ratios[c]:.2f} ({c[0]} {c[1]})" for c in columns),
-                numbers=[
-                    Number(value=m.ratios[c], error=m.errors[c], low=row[c], high=row[c], tolerance=0.05)
-                    for c in columns
-                ],
+                numbers=[near((m.ratios[c], m.errors[c]), row[c], 0.05) for c in columns],
             )
 
 
@@ -298,7 +287,7 @@ def _other(page: Page, other: dict[str, Sets]) -> None:
             says=f"{outcome}: under proportional allocation f* generally beats f, and f beats embeddings",
             found=", ".join(f"{source} {v:.2f} ± {e:.2f}" for source, (v, e) in means.items()),
             numbers=[
-                Number(value=v, error=e, low=0.0)
+                at_least((v, e), 0.0)
                 for worse, better in pairwise(sources)
                 for v, e in [difference(found, (EVEN, worse), (EVEN, better))]
             ],
@@ -317,10 +306,7 @@ def _other(page: Page, other: dict[str, Sets]) -> None:
                     else "; our proxies are trained on data like the population, and then the "
                     "paper too finds that they always improve"
                 ),
-                numbers=[
-                    Number(value=low[0], error=low[1], high=1.0),
-                    Number(value=high[0], error=high[1], low=1.0),
-                ],
+                numbers=[Number(value=low[0], error=low[1], high=1.0), at_least(high, 1.0)],
                 sets=len(found),
             )
 
@@ -339,11 +325,10 @@ def _trained(page: Page, families: dict[str, Sets]) -> None:
             says=f"{arm} with f: a model fitted to the task (linear probing) gains where one that is not "
             "(zero-shot) does not",
             found=f"mean ratio {b[0]:.2f} ± {b[1]:.2f} with a fitted model, {a[0]:.2f} ± "
-            f"{a[1]:.2f} "
-            "with a model that is not",
+            f"{a[1]:.2f} with a model that is not",
             numbers=[
                 Number(value=b[0], error=b[1], high=1.0),
-                Number(value=a[0] - b[0], error=joint(a[1], b[1]), low=0.0),
+                at_least((a[0] - b[0], joint(a[1], b[1])), 0.0),
             ],
         )
 
@@ -376,15 +361,12 @@ def _families(page: Page, families: dict[str, Sets]) -> None:
             where="Fig. 6",
             says=f"{says}, in every family",
             found="mean ratio lower by " + ", ".join(f"{v:.2f} ({name})" for name, (v, _) in parts.items()),
-            numbers=[Number(value=v, error=e, low=0.0) for v, e in parts.values()],
+            numbers=[at_least((v, e), 0.0) for v, e in parts.values()],
         )
     if len(families) == 1:
         return
     rank = {
-        name: (
-            float(np.mean([m.accuracy for m in sets.values()])),
-            *mean_ratio(sets.values(), EVEN, "f"),
-        )
+        name: (float(np.mean([m.accuracy for m in sets.values()])), *mean_ratio(sets.values(), EVEN, "f"))
         for name, sets in families.items()
     }
     best, least = max(rank.values()), min(rank.values())
@@ -393,7 +375,7 @@ def _families(page: Page, families: dict[str, Sets]) -> None:
         says="the family that performs far better (ConvNeXT against ResNet) gains more",
         found="accuracy and mean ratio: "
         + ", ".join(f"{name} {a:.2f} and {v:.2f}" for name, (a, v, _) in rank.items()),
-        numbers=[Number(value=least[1] - best[1], error=joint(least[2], best[2]), low=0.0)],
+        numbers=[at_least((least[1] - best[1], joint(least[2], best[2])), 0.0)],
     )
 
 
@@ -407,22 +389,21 @@ def _shifted(page: Page, shifted: Sets) -> None:
         lost = difference(groups[1], (NEYMAN, "f*c"), (EVEN, "f*c"))
         shown = (
             f"mean ratio in distribution: proportional {inside[EVEN][0]:.2f}, Neyman "
-            f"{inside[NEYMAN][0]:.2f}; "
-            f"out: {outside[EVEN][0]:.2f} and {outside[NEYMAN][0]:.2f}"
+            f"{inside[NEYMAN][0]:.2f}; out: {outside[EVEN][0]:.2f} and {outside[NEYMAN][0]:.2f}"
         )
         page.claim(
             where="Fig. 7",
             data=chosen,
             says="gains of proportional allocation are larger in distribution",
             found=shown,
-            numbers=[Number(value=gap[0], error=gap[1], low=0.0)],
+            numbers=[at_least(gap, 0.0)],
         )
         page.claim(
             where="Fig. 7",
             data=chosen,
             says="out of distribution Neyman's allocation is generally worse than proportional (iWildCam)",
             found=f"ratio higher by {lost[0]:+.2f} on average",
-            numbers=[Number(value=lost[0], error=lost[1], low=0.0)],
+            numbers=[at_least(lost, 0.0)],
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Number
+from papers.claims import Number, near
 from papers.domains import SETS, WHERE
 from papers.page import Page
 from papers.palette import line
@@ -173,9 +173,7 @@ def _gains(page: Page, measured: dict[str, Measured]) -> None:
         says="with f, Neyman's plug-in rule gains over proportional on some sets (1 of the 3 shown), not "
         "on all",
         found=found,
-        numbers=[
-            Number(value=share, error=error, low=1 / of, high=1 - 1 / of),
-        ],
+        numbers=[Number(value=share, error=error, low=1 / of, high=1 - 1 / of)],
         sets=of,
     )
     page.claim(
@@ -183,15 +181,7 @@ def _gains(page: Page, measured: dict[str, Measured]) -> None:
         says="with f, Neyman's plug-in rule gains over proportional on 7 of 34 sets",
         found=found,
         # The print's share is of 34 sets, and known to no more than its binomial standard error.
-        numbers=[
-            Number(
-                value=share,
-                error=error,
-                low=printed,
-                high=printed,
-                tolerance=float(np.sqrt(printed * (1 - printed) / 34)),
-            )
-        ],
+        numbers=[near((share, error), printed, float(np.sqrt(printed * (1 - printed) / 34)))],
         sets=of,
     )
 
@@ -229,8 +219,7 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
         "figure_7.png",
         columns=2,
         words="Strata and S_h from f calibrated in distribution. Digits: as they are, and noisy, one pixel "
-        "aside, at half brightness, blurred, or with the top cut off, for several models. Photographs: bands "
-        "of the halves that a forest was trained on, and of the other halves. Monte Carlo standard error "
-        "of a "
-        "ratio: about 2 % of it. Named are the domains where the two allocations differ much.",
+        "aside, at half brightness, blurred, or with the top cut off, for several models. Photographs: "
+        "bands of the halves that a forest was trained on, and of the other halves. Monte Carlo standard "
+        "error of a ratio: about 2 % of it. Named are the domains where the two allocations differ much.",
     )

@@ -14,10 +14,7 @@ from papers.scored import ACCURACIES, SHAPES
 from stratal.report.figures import Line, Panel
 from stratal.simulation import SimulationTable
 
-PRINTED = {
-    ("proportional", "rcv1"): (284, 218),
-    ("equal", "rcv1"): (284, 118),
-}
+PRINTED = {("proportional", "rcv1"): (284, 218), ("equal", "rcv1"): (284, 118)}
 """Labels for 1 % error, random and stratified, where the text prints both."""
 
 UNPLOTTED = {
@@ -171,8 +168,7 @@ def _true_errors(page: Page, runs: dict[str, Run]) -> None:
         "true_errors.png",
         columns=2,
         words="A stratum whose first labels all agree gets S_h = 0, no further label, and an estimated "
-        "variance "
-        "of 0: the estimated ratio falls while the error does not.",
+        "variance of 0: the estimated ratio falls while the error does not.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.claims import Number, joint
+from papers.claims import Number, at_least, joint, near
 from papers.kumar_raj_runs import METHODS, NUMBERS, Run, ratio, saving
 from papers.page import Page
 from stratal.estimation import formulas
@@ -84,7 +84,7 @@ def values(found: dict[str, Pair]) -> dict[str, float]:
 def _below(found: dict[str, Pair], one: str, other: str) -> Number:
     """Return the number that says that one method lies below the other."""
     (a, e), (b, f) = found[one], found[other]
-    return Number(value=b - a, error=joint(e, f), low=0.0, tolerance=0.01)
+    return at_least((b - a, joint(e, f)), 0.0, 0.01)
 
 
 def _proportional(page: Page, runs: dict[str, Run]) -> None:
@@ -105,7 +105,7 @@ def _proportional(page: Page, runs: dict[str, Run]) -> None:
         says="WTMN the worst, about 10 % less variance",
         found=f"WTMN {found['WTMN'][0]:.2f} ± {found['WTMN'][1]:.2f}",
         numbers=[
-            Number(value=found["WTMN"][0], error=found["WTMN"][1], low=0.9, high=0.9, tolerance=0.05),
+            near(found["WTMN"], 0.9, 0.05),
             *(_below(found, other, "WTMN") for other in found if other != "WTMN"),
         ],
     )
@@ -116,12 +116,7 @@ def _proportional(page: Page, runs: dict[str, Run]) -> None:
         says="less than 20 % off the variance; EQSZ marginally better than SQRT and CBRT",
         found=named(values(found)),
         numbers=[
-            Number(
-                value=min(values(found).values()),
-                error=max(e for _, e in found.values()),
-                low=0.8,
-                tolerance=0.02,
-            ),
+            at_least((min(values(found).values()), max(e for _, e in found.values())), 0.8, 0.02),
             _below(found, "EQSZ", "SQRT"),
             _below(found, "EQSZ", "CBRT"),
         ],
@@ -172,7 +167,7 @@ def _equal(page: Page, runs: dict[str, Run]) -> None:
                 Number(value=found[m][0], error=found[m][1], low=0.40, high=0.45, tolerance=0.05)
                 for m in most
             ),
-            *(Number(value=found[m][0], error=found[m][1], low=0.45) for m in ("EQSZ", "WTMN")),
+            *(at_least(found[m], 0.45) for m in ("EQSZ", "WTMN")),
         ],
     )
     found = ratios(runs["epsilon"], "10:equal")
@@ -182,7 +177,7 @@ def _equal(page: Page, runs: dict[str, Run]) -> None:
         says="equal allocation raises the variance for all but EQSZ",
         found=named(values(found)),
         numbers=[
-            Number(value=v, error=e, high=1.0) if m == "EQSZ" else Number(value=v, error=e, low=1.0)
+            Number(value=v, error=e, high=1.0) if m == "EQSZ" else at_least((v, e), 1.0)
             for m, (v, e) in found.items()
         ],
     )
@@ -239,7 +234,7 @@ def _ordering(page: Page, runs: dict[str, Run]) -> None:
             found=f"1 ≥ {even[0]:.2f} ≥ {best[0]:.2f}",
             numbers=[
                 Number(value=even[0], error=even[1], high=1.0),
-                Number(value=even[0] - best[0], error=joint(even[1], best[1]), low=0.0),
+                at_least((even[0] - best[0], joint(even[1], best[1])), 0.0),
             ],
         )
 
@@ -253,8 +248,7 @@ def _small_strata(page: Page) -> None:
     page.claim(
         where="eq. 14",
         says="where 1/N_k is not negligible and all accuracies are equal, proportional allocation is "
-        "worse than "
-        "random",
+        "worse than random",
         data="closed form",
         found=f"20 strata of 5 units: V(proportional) is {even / random:.3f} of V(random)",
         numbers=[Number(value=even / random, low=1.0)],
@@ -271,7 +265,7 @@ def _accuracy(page: Page, tables: dict[str, SimulationTable], simulated: bool) -
             says="the more accurate the classifier (88 %, 77 %, 67 %), the larger the gain",
             found=f"{words}: " + ", ".join(f"{name} {v:.2f}" for name, (v, _) in pairs.items()),
             numbers=[
-                Number(value=pairs[b][0] - pairs[a][0], error=joint(pairs[a][1], pairs[b][1]), low=0.0)
+                at_least((pairs[b][0] - pairs[a][0], joint(pairs[a][1], pairs[b][1])), 0.0)
                 for a, b in (("H", "M"), ("M", "L"))
             ],
         )
@@ -293,7 +287,7 @@ def _abstract(page: Page, runs: dict[str, Run]) -> None:
             says="over 65 % less variance in several cases",
             found=f"{name}, n = 300: by more than 65 % with {sum(g > 0.65 for g, _, _ in gains)} of "
             f"{len(gains)} designs; at most {100 * best:.0f} % ({where})",
-            numbers=[Number(value=100 * best, error=100 * error, low=65.0, tolerance=TEXT, unit=" points")],
+            numbers=[at_least((100 * best, 100 * error), 65.0, TEXT, " points")],
         )
     labels = [
         (after[0] / before[0] - 1, joint(after[1], before[1] * after[0] / before[0]) / before[0], run, design)
@@ -309,9 +303,5 @@ def _abstract(page: Page, runs: dict[str, Run]) -> None:
         data=run.data,
         says="up to 60 % fewer labels for an error of 1 %",
         found=f"{100 * saved:.0f} % ({design})",
-        numbers=[
-            Number(
-                value=100 * saved, error=100 * error, low=-60.0, high=-60.0, tolerance=TEXT, unit=" points"
-            )
-        ],
+        numbers=[near((100 * saved, 100 * error), -60.0, TEXT, " points")],
     )

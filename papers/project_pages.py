@@ -95,11 +95,9 @@ def stored_numbers(path: Path) -> dict[str, Any]:
 
 
 LEGEND = (
-    "Off by: how far the number lies outside what is printed, or how much room it has. ±: its Monte "
-    "Carlo standard "
-    "error. Allowed: the accuracy of the print. A number beyond what is allowed by less than two "
-    "standard errors is "
-    "open."
+    "Off by: how far the number lies outside what is printed, or how much room it has. ±: its Monte Carlo "
+    "standard error. Allowed: the accuracy of the print. A number beyond what is allowed by less than two "
+    "standard errors is open."
 )
 
 

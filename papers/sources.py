@@ -30,11 +30,7 @@ ARMS = {
 }
 """Design and estimator → the sources that Table 1 has of it."""
 
-BETTER = {
-    "gsm8k_models": "agree_strong",
-    "imagenet_golden_crowd": "crowd78",
-    "nq301_llmjudge": "judge_mean",
-}
+BETTER = {"gsm8k_models": "agree_strong", "imagenet_golden_crowd": "crowd78", "nq301_llmjudge": "judge_mean"}
 """File → a column that predicts its outcome better, the surrogate."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Number, joint
+from papers.claims import Number, joint, near
 from papers.files import prediction_files
 from papers.gaussian import ARMS, SCENARIOS, run_scenario
 from papers.page import Page
@@ -44,12 +44,11 @@ def reproduce_stratppi(output: Path, *, data: Path | None = None, quick: bool = 
     )
     page.opening.append(
         "arXiv 2406.04291. Intervals are the paper's: normal quantiles, λ unshrunk, stratum weights known, "
-        "the distribution's mean as target. Beside them stand arms on equal terms (W_h known to all or "
-        "to none, "
-        "λ shrunk or not) and this package's default: ten k-means strata, robust allocation, and an interval "
-        "that holds its level with few labels. A file is taken as the distribution; every replicate "
-        "draws its "
-        "own units from it, so that coverage is that of the target that the intervals are for."
+        "the distribution's mean as target. Beside them stand arms on equal terms (W_h known to all or to "
+        "none, λ shrunk or not) and this package's default: ten k-means strata, robust allocation, and an "
+        "interval that holds its level with few labels. A file is taken as the distribution; every "
+        "replicate draws its own units from it, so that coverage is that of the target that the intervals "
+        "are for."
     )
     _figure_1(page, trials=400 if quick else 5000, seed=seed)
     sets = prediction_files(data)
@@ -181,10 +180,7 @@ def _claims_of_all(page: Page, cases: list[dict[str, float]], data: str) -> None
         says="all cover at 90 %",
         found=f"from {min(c['coverage'] for c in cases):.3f} to {max(c['coverage'] for c in cases):.3f} "
         "at n = 400",
-        numbers=[
-            Number(value=c["coverage"], error=c["coverage_se"], low=0.9, high=0.9, tolerance=0.01)
-            for c in cases
-        ],
+        numbers=[near((c["coverage"], c["coverage_se"]), 0.9, 0.01) for c in cases],
     )
     page.claim(
         where="Fig. 1, bottom",
@@ -193,14 +189,7 @@ def _claims_of_all(page: Page, cases: list[dict[str, float]], data: str) -> None
         found="width over RMSE lies within "
         f"{max(abs(c['width'] / (2 * 1.645 * c['rmse']) - 1) for c in cases):.1%} of the normal one",
         numbers=[
-            Number(
-                value=c["width"] / (2 * 1.6449 * c["rmse"]),
-                error=c["rmse_se"] / c["rmse"],
-                low=1.0,
-                high=1.0,
-                tolerance=0.03,
-            )
-            for c in cases
+            near((c["width"] / (2 * 1.6449 * c["rmse"]), c["rmse_se"] / c["rmse"]), 1.0, 0.03) for c in cases
         ],
     )
 
