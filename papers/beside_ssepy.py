@@ -131,9 +131,8 @@ def main(peer: Path, data: Path, page: Path | None, replicates: int, seed: int) 
         ["file", "arm", "stratal", "ssepy 0.1.1", "difference in errors", "within noise"], rows
     )
     words = (
-        f"n = {LABELS}, ten k-means strata, {replicates:,} draws of ssepy and {10 * replicates:,} of "
-        "ours; ± is "
-        "the Monte Carlo standard error."
+        f"n = {LABELS}, ten k-means strata, {replicates:,} draws of ssepy and {10 * replicates:,} of ours; "
+        "± is the Monte Carlo standard error."
     )
     text = f"{MARK}\n\n{words}\n\n{table}\n"
     if page is not None:

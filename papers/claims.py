@@ -9,6 +9,9 @@ from typing import Any
 _NOISE = 2.0
 """Monte Carlo standard errors that a number may lie beyond its tolerance before the answer is no."""
 
+LEAST_SETS = 5
+"""Sets that a claim on tasks in general needs for a verdict: of fewer, one odd set is a fifth or more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
@@ -63,6 +66,30 @@ class Number:
         return None if self.excess <= _NOISE * self.error else False
 
 
+def near(found: tuple[float, float], printed: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its Monte Carlo error beside one printed number.
+
+    Examples
+    --------
+    >>> near((0.42, 0.01), 0.4, 0.05).holds
+    True
+    """
+    value, error = found
+    return Number(value=value, error=error, low=printed, high=printed, tolerance=tolerance, unit=unit)
+
+
+def at_least(found: tuple[float, float], low: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its Monte Carlo error beside a least value.
+
+    Examples
+    --------
+    >>> at_least((0.1, 0.01), 0.0).holds
+    True
+    """
+    value, error = found
+    return Number(value=value, error=error, low=low, tolerance=tolerance, unit=unit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One row of "paper says / we get".
@@ -76,7 +103,9 @@ class Claim:
     found : str
         What comes out here.
     numbers : tuple of Number
-        What the verdict rests on; all must agree.
+        What the verdict rests on; all must agree. None where the data could not be had.
+    sets : int, optional
+        How many sets a claim on tasks in general rests on.
     data : str
         The data's name; simulated stand-ins say so.
 
@@ -93,22 +122,29 @@ class Claim:
     found: str
     numbers: tuple[Number, ...]
     data: str = ""
+    sets: int | None = None
 
     @property
     def worst(self) -> Number:
         """The number that is furthest from agreeing."""
         order = {False: 2, None: 1, True: 0}
-        return max(self.numbers, key=lambda number: (order[number.holds], number.excess))
+        numbers = self.numbers or (Number(value=math.nan, error=math.nan),)
+        return max(numbers, key=lambda number: (order[number.holds], number.excess))
 
     @property
     def holds(self) -> bool | None:
-        """Whether every number agrees; None where noise alone stands between them and agreement."""
-        return self.worst.holds
+        """Whether every number agrees; None where noise, too few sets or no data leave it open."""
+        few = not self.numbers or (self.sets is not None and self.sets < LEAST_SETS)
+        return None if few else self.worst.holds
 
     @property
     def verdict(self) -> str:
         """The claim's last column."""
         worst = self.worst
+        if not self.numbers:
+            return "not run: no data"
+        if self.sets is not None and self.sets < LEAST_SETS:
+            return f"open: {self.sets} sets are too few"
         if worst.holds is None:
             return "open: within the noise"
         if not worst.holds:
@@ -120,7 +156,7 @@ class Claim:
         """How far off the worst number is, or how much room it has inside a one-sided range."""
         worst = self.worst
         if not math.isfinite(worst.value):
-            return "not reached"
+            return "not reached" if self.numbers else "unknown"
         if worst.deviation != 0:
             return f"{worst.deviation:+.2g}{worst.unit}"
         both = math.isfinite(worst.low) and math.isfinite(worst.high)
@@ -130,23 +166,31 @@ class Claim:
     def row(self) -> list[str]:
         """Return the cells of the page's table."""
         worst = self.worst
-        error, allowed = (f"{x:.1g}{worst.unit}" if x else "0" for x in (worst.error, worst.tolerance))
+        error, allowed = (
+            f"{x:.1g}{worst.unit}" if x and math.isfinite(x) else "0" if x == 0 else "unknown"
+            for x in (worst.error, worst.tolerance)
+        )
         return [self.where, self.says, self.data, self.found, self.off, error, allowed, self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         worst = self.worst
-        finite = math.isfinite(worst.value)
         return {
             "where": self.where,
             "paper_says": self.says,
             "data": self.data,
             "we_get": self.found,
-            "deviation": worst.deviation if finite else None,
-            "monte_carlo_error": worst.error if finite else None,
+            "deviation": _finite(worst.deviation),
+            "monte_carlo_error": _finite(worst.error),
             "tolerance": worst.tolerance,
             "agrees": self.holds,
+            "values": [[_finite(number.value), _finite(number.error)] for number in self.numbers],
         }
+
+
+def _finite(value: float) -> float | None:
+    """Return ten digits of a value, which is more than a change of the order of additions moves."""
+    return float(f"{value:.10g}") if math.isfinite(value) else None
 
 
 def joint(*errors: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,11 @@ class Task:
         Of the calibration half.
     labels : int (N,)
         Of the population.
-    features : float (N, d)
+    features : float (N, d), optional
         Of the population; the embeddings.
     models : dict of name to Trained
+    judges : dict of name to name
+        Evaluated model → its surrogate.
 
     Examples
     --------
@@ -69,8 +71,9 @@ class Task:
     name: str
     held_out_labels: AnyArray
     labels: AnyArray
-    features: FloatArray
+    features: FloatArray | None
     models: dict[str, Trained]
+    judges: dict[str, str] = field(default_factory=FAMILIES.copy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,14 @@ from pathlib import Path
 from papers.kumar_raj_claims import add_claims
 from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
-from papers.page import Page, versions
+from papers.page import Page
 from papers.palette import line
 from papers.reproduction import command
 from papers.scored import ACCURACIES, SHAPES
 from stratal.report.figures import Line, Panel
 from stratal.simulation import SimulationTable
 
-PRINTED = {
-    ("proportional", "rcv1"): (284, 218),
-    ("equal", "rcv1"): (284, 118),
-}
+PRINTED = {("proportional", "rcv1"): (284, 218), ("equal", "rcv1"): (284, 118)}
 """Labels for 1 % error, random and stratified, where the text prints both."""
 
 UNPLOTTED = {
@@ -50,7 +47,7 @@ def reproduce_kumar_raj(
     -------
     Page
     """
-    page = Page(title="Classifier risk estimation (Kumar & Raj 2016)", directory=output)
+    page = Page(title="Classifier risk estimation (Kumar & Raj 2016)", directory=output, seed=seed)
     replicates = 300 if quick else 3000
     runs = {name: run_set(name, data, replicates, seed, quick=quick) for name in SHAPES}
     _opening(page, runs, replicates)
@@ -78,7 +75,6 @@ def _opening(page: Page, runs: dict[str, Run], replicates: int) -> None:
             "what it prints. Numbers on them show that the methods behave as described, not that the paper's "
             "figures come out to the digit."
         )
-    page.opening.append(versions())
     rows = [
         [name, f"{len(run.found.z):,}", f"{run.found.truth:.4f}", "simulated" if run.simulated else "file"]
         for name, run in runs.items()
@@ -172,8 +168,7 @@ def _true_errors(page: Page, runs: dict[str, Run]) -> None:
         "true_errors.png",
         columns=2,
         words="A stratum whose first labels all agree gets S_h = 0, no further label, and an estimated "
-        "variance "
-        "of 0: the estimated ratio falls while the error does not.",
+        "variance of 0: the estimated ratio falls while the error does not.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.claims import Number, joint
+from papers.claims import Number, at_least, joint, near
 from papers.kumar_raj_claims import TEXT, Pair, named, ratios, values
 from papers.kumar_raj_runs import BUDGETS, Run, saving
 from papers.opt_variants import VARIANTS, Found, Rounds, run_variant
@@ -151,7 +151,7 @@ def _figure_6(page: Page, found: Variants, printed: float, name: str) -> None:
             data=run.data,
             says="EQWD is the worst stratification",
             found=f"to the letter: {named(values(every))}",
-            numbers=[Number(value=every["EQWD"][0] - max(others), error=every["EQWD"][1], low=0.0)],
+            numbers=[at_least((every["EQWD"][0] - max(others), every["EQWD"][1]), 0.0)],
         )
 
 
@@ -201,7 +201,7 @@ def _figure_7(page: Page, found: Variants, reading: str) -> None:
 
 
 def _drop(before: Pair, after: Pair) -> Number:
-    return Number(value=before[0] - after[0], error=joint(before[1], after[1]), low=0.0)
+    return at_least((before[0] - after[0], joint(before[1], after[1])), 0.0)
 
 
 def _figure_8(page: Page, found: Variants, reading: str) -> None:
@@ -215,8 +215,7 @@ def _figure_8(page: Page, found: Variants, reading: str) -> None:
         data=found.run.data,
         says="OPT-A2 takes another 5–18 % off OPT-A1's variance",
         found=f"{reading}: {changes[0].value:+.0f} % (5 first), {changes[1].value:+.0f} % (10 first); "
-        "true error "
-        f"{100 * (two[5].true[0] / one[5].true[0] - 1):+.0f} % and "
+        f"true error {100 * (two[5].true[0] / one[5].true[0] - 1):+.0f} % and "
         f"{100 * (two[10].true[0] / one[10].true[0] - 1):+.0f} %",
         numbers=[
             Number(value=c.value, error=c.error, low=-18.0, high=-5.0, tolerance=2.0, unit=" points")
@@ -228,16 +227,9 @@ def _figure_8(page: Page, found: Variants, reading: str) -> None:
         data=found.run.data,
         says="under OPT-A2, n_ini = 5 is as good as 10, and n_step hardly matters",
         found=f"{reading}: MVR {two[5].estimated[0]:.3f} (5, step 10), {two[10].estimated[0]:.3f} (10, "
-        "step 10), "
-        f"{coarse[0]:.3f} (5, step 20)",
+        f"step 10), {coarse[0]:.3f} (5, step 20)",
         numbers=[
-            Number(
-                value=x[0] - two[5].estimated[0],
-                error=joint(x[1], two[5].estimated[1]),
-                low=0.0,
-                high=0.0,
-                tolerance=0.03,
-            )
+            near((x[0] - two[5].estimated[0], joint(x[1], two[5].estimated[1])), 0.0, 0.03)
             for x in (two[10].estimated, coarse)
         ],
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Number
+from papers.claims import Number, near
 from papers.libsvm import libsvm_predictions
 from papers.loaders import Predictions
 from papers.scored import ACCURACIES, SHAPES, ScoreShape, of_accuracy
@@ -102,9 +102,7 @@ def saving(
     """
     (a, e), (b, f) = before, after
     error = 100 * b / a * float(np.hypot(e / a, f / b)) if a and b else 0.0
-    return Number(
-        value=100 * (b / a - 1), error=error, low=printed, high=printed, tolerance=tolerance, unit=" points"
-    )
+    return near((100 * (b / a - 1), error), printed, tolerance, " points")
 
 
 def _population(found: Predictions) -> Population:

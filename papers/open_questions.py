@@ -9,7 +9,7 @@ import numpy as np
 from papers.classifiers import DIGITS, bundled, model
 from papers.domains import corrupted, judged
 from papers.open_regression import regularised
-from papers.page import Page, versions
+from papers.page import Page
 from papers.palette import line
 from papers.reproduction import command
 from stratal.arrays import AnyArray, FloatArray
@@ -41,13 +41,11 @@ def reproduce_open_questions(
     -------
     Page
     """
-    page = Page(title="What the papers leave open", directory=output)
+    page = Page(title="What the papers leave open", directory=output, seed=seed)
     page.opening += [
-        "Five questions that the papers name as open or pass over. Ratios are MSE of the method over MSE "
-        "of the "
-        "mean of a simple random sample, n = 100; below 1 is better. Digits are scikit-learn's; the skewed "
-        "strata and the regressions are **simulated**. Bands: two Monte Carlo standard errors.",
-        versions(),
+        "Five questions that the papers name as open or pass over. Ratios are MSE of the method over MSE of "
+        "the mean of a simple random sample, n = 100; below 1 is better. Digits are scikit-learn's; the "
+        "skewed strata and the regressions are **simulated**. Bands: two Monte Carlo standard errors."
     ]
     replicates = 200 if quick else 2000
     _weak_classifiers(page, replicates, seed)
@@ -62,8 +60,7 @@ def reproduce_open_questions(
 def _ratio(z: FloatArray, proxy: FloatArray, design: str, replicates: int, seed: int, **more: object) -> Pair:
     features = more.get("features")
     population = Population.from_arrays(
-        proxy={"proxy": Proxy(values=np.clip(proxy, 0.0, 1.0))},
-        features=features,
+        proxy={"proxy": Proxy(values=np.clip(proxy, 0.0, 1.0))}, features=features
     )
     (row,) = simulate(
         population,
@@ -184,8 +181,7 @@ def _skewed_strata(page: Page, replicates: int, seed: int) -> None:
         "open_skewed.png",
         columns=2,
         words="Three strata of 10, 15 and 75 % with rates .6, .85 and as given. Where a stratum shows no "
-        "failure "
-        "its variance is estimated as 0, and a normal interval is too short.",
+        "failure its variance is estimated as 0, and a normal interval is too short.",
     )
     rows = [[panel.title, one.label, *(f"{y:.3f}" for y in one.y)] for panel in panels for one in panel.lines]
     heads = [f"{x:g} % failures" for x in panels[0].lines[0].x]

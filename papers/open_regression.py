@@ -102,10 +102,8 @@ def regularised(page: Page, replicates: int, seed: int) -> None:
         panels,
         "open_regression.png",
         words="Linear regression on two features, four strata, simulated: noise .3 to 2, the autorater's "
-        "error .1 "
-        "to 4. The heuristic takes the autorater for the conditional mean with one noise everywhere; the "
-        "second "
-        "round learns S_h from half of the labels.",
+        "error .1 to 4. The heuristic takes the autorater for the conditional mean with one noise "
+        "everywhere; the second round learns S_h from half of the labels.",
     )
     rows = [
         [n, name, *(f"{v:.4f} ± {e:.4f}" for v, e in pairs), *[""] * (2 - len(pairs))]

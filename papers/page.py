@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import stratal
 from papers.claims import Claim, Number
 from stratal.report.figures import Panel, draw_lines
 
@@ -31,6 +33,8 @@ class Page:
         Paragraphs: what was run on which data.
     data : str
         Name of the data of claims that name none.
+    seed : int
+        That the numbers come from.
 
     Examples
     --------
@@ -46,14 +50,24 @@ class Page:
     claims: list[Claim] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     data: str = ""
+    seed: int = 0
     files: list[Path] = field(default_factory=list)
     tables: dict[str, list[list[Any]]] = field(default_factory=dict)
 
-    def claim(self, *, where: str, says: str, found: str, numbers: Sequence[Number], data: str = "") -> None:
+    def claim(
+        self,
+        *,
+        where: str,
+        says: str,
+        found: str,
+        numbers: Sequence[Number],
+        data: str = "",
+        sets: int | None = None,
+    ) -> None:
         """Add a row of "paper says / we get"; see `Claim`."""
-        self.claims.append(
-            Claim(where=where, says=says, found=found, numbers=tuple(numbers), data=data or self.data)
-        )
+        data = data or self.data
+        claim = Claim(where=where, says=says, found=found, numbers=tuple(numbers), data=data, sets=sets)
+        self.claims.append(claim)
 
     def add_table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Add a table, which is also written as a file of comma-separated values."""
@@ -74,7 +88,7 @@ class Page:
 
     def markdown(self) -> str:
         """Return the page."""
-        parts = [f"# {self.title}", *self.opening]
+        parts = [f"# {self.title}", *self.opening, self.stamp()]
         if self.claims:
             parts += ["## The paper says, we get", self.claims_table()]
         return "\n\n".join([*parts, *self.sections]) + "\n"
@@ -83,8 +97,17 @@ class Page:
         """Return the rows of "paper says / we get"."""
         return markdown_table(CLAIMS_HEADER, [claim.row() for claim in self.claims])
 
+    def stamp(self) -> str:
+        """Return what the numbers were made with, and their hash."""
+        return f"{made_with(self.seed)} Numbers: `{digest(self.numbers())}`."
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what is stored: claims with every number that they rest on, and the tables' cells."""
+        tables = {name: [[str(cell) for cell in row] for row in rows] for name, rows in self.tables.items()}
+        return {"claims": [claim.to_dict() for claim in self.claims], "tables": tables}
+
     def write(self) -> Path:
-        """Write `page.md`, `claims.json` and a CSV file per table, and return the page's path."""
+        """Write `page.md`, `numbers.json` and a CSV file per table, and return the page's path."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for name, rows in self.tables.items():
             table = self.directory / f"{name}.csv"
@@ -93,18 +116,34 @@ class Page:
             self.files.append(table)
         path = self.directory / "page.md"
         path.write_text(self.markdown(), encoding="utf-8")
-        claims = self.directory / "claims.json"
-        claims.write_text(json.dumps(self.to_dict()["claims"], indent=2, ensure_ascii=False) + "\n", "utf-8")
-        self.files += [path, claims]
+        self.files += [path, write_numbers(self.directory / "numbers.json", self.numbers())]
         return path
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         return {
             "title": self.title,
             "claims": [claim.to_dict() for claim in self.claims],
             "files": [str(path) for path in self.files],
         }
+
+
+def write_numbers(path: Path, numbers: dict[str, Any]) -> Path:
+    """Write stored numbers as JSON."""
+    path.write_text(json.dumps(numbers, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    return path
+
+
+def digest(numbers: dict[str, Any]) -> str:
+    """Return 12 hexadecimal digits of the SHA-256 of stored numbers.
+
+    Examples
+    --------
+    >>> digest({"claims": [], "tables": {}})
+    'e2f8aad144a9'
+    """
+    text = json.dumps(numbers, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def file_name(title: str) -> str:
@@ -118,17 +157,32 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
 
 
-def versions() -> str:
-    """Return the libraries' versions in a sentence; forests and clusters may differ between them.
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+"""What forests and clusters may differ between the versions of."""
+
+
+def libraries() -> dict[str, str]:
+    """Return the libraries' versions.
 
     Examples
     --------
-    >>> versions().startswith("Made with Python")
+    >>> list(libraries())
+    ['numpy', 'scipy', 'scikit-learn']
+    """
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def made_with(seed: int) -> str:
+    """Return version, seed and libraries in a sentence.
+
+    Examples
+    --------
+    >>> made_with(3).startswith("Made with stratal")
     True
     """
-    names = {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    shown = ", ".join(f"{name} {version}" for name, version in names.items())
-    return f"Made with Python {platform.python_version()}, {shown}."
+    shown = ", ".join(f"{name} {version}" for name, version in libraries().items())
+    python = platform.python_version()
+    return f"Made with stratal {stratal.__version__}, Python {python}, {shown}; seed {seed}."
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 Column = tuple[str, str]
+Rows = dict[str, dict[Column, float]]
+"""Data set → column → printed ratio."""
 
 COLUMNS: dict[Column, tuple[float, float]] = {
     ("SRS DF", "f"): (0.63, 1.22),
@@ -30,19 +32,18 @@ _ARMS = {
 }
 
 
-def printed_rows(data: Path | None) -> dict[str, dict[Column, float]]:
+def printed_rows(*directories: Path | None) -> Rows:
     """Return the printed rows by data set, empty where the file is not to be had.
 
-    `fogliato_table1.json` is looked for in the data directory, and in a folder `vectors` beside it.
+    `fogliato_table1.json` is looked for in each directory, and in a folder `vectors` beside it.
 
     Examples
     --------
     >>> printed_rows(None)
     {}
     """
-    if data is None:
-        return {}
-    places = (data / FILE, data.resolve().parent / "vectors" / FILE)
+    given = [path for path in directories if path is not None]
+    places = [place for path in given for place in (path / FILE, path.resolve().parent / "vectors" / FILE)]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         return {}

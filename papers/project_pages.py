@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from papers.page import Page, file_name
+from papers.page import Page, digest, file_name, libraries, write_numbers
 
 MARK = "<!-- Below this line the page is written by `make papers`. -->"
 
@@ -23,13 +26,19 @@ FIGURES = {
 """Paper → beginnings of the figures that its gallery shows, where it is not all of them."""
 
 
-def write_project_page(page: Page, paper: str, folder: Path) -> Path:
-    """Replace what follows the mark in `folder/PAPER.md`, and the figures in `folder/figures`.
+STORED = "numbers"
+"""Folder beside the pages that has the numbers of each, and those of its quick run."""
+
+
+def write_project_page(page: Page, quick: Page, paper: str, folder: Path) -> Path:
+    """Replace what follows the mark in `folder/PAPER.md`, the figures, and the numbers that are stored.
 
     Parameters
     ----------
     page : Page
         Written already.
+    quick : Page
+        The quick run with the same seed and data, which the tests repeat.
     paper : str
     folder : path
         `docs/papers`.
@@ -41,7 +50,10 @@ def write_project_page(page: Page, paper: str, folder: Path) -> Path:
     """
     target = folder / f"{paper}.md"
     head = target.read_text(encoding="utf-8").split(MARK)[0].rstrip()
-    parts = [head, MARK, *page.opening]
+    stored = store_quick(quick, paper, folder)
+    write_numbers(stored.with_name(f"{paper}.json"), page.numbers())
+    stamp = f"{page.stamp()} Quick run, which the tests repeat: `{digest(quick.numbers())}`."
+    parts = [head, MARK, *page.opening, stamp]
     if page.claims:
         parts += ["## The paper says, we get", LEGEND, page.claims_table()]
     parts += [section for section in page.sections if _wanted(section, TABLES[paper])]
@@ -50,12 +62,42 @@ def write_project_page(page: Page, paper: str, folder: Path) -> Path:
     return target
 
 
+def store_quick(quick: Page, paper: str, folder: Path) -> Path:
+    """Store the numbers of a quick run, with its seed and libraries, and return their file."""
+    path = folder / STORED / f"{paper}-quick.json"
+    path.parent.mkdir(exist_ok=True)
+    return write_numbers(path, {"seed": quick.seed, "libraries": libraries(), **quick.numbers()})
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return which claims and tables of two runs differ.
+
+    Draws follow from the seed and sums are rounded to ten digits, so that two machines with the same
+    libraries write the same numbers.
+
+    Examples
+    --------
+    >>> old = {"claims": [{"where": "§1", "values": [[1.0, 0.1]]}], "tables": {"t": [["0.50"]]}}
+    >>> new = {"claims": [{"where": "§1", "values": [[1.01, 0.1]]}], "tables": {"t": [["0.51"]]}}
+    >>> differences(old, new)
+    ["{'where': '§1', 'values': [[1.0, 0.1]]} → {'where': '§1', 'values': [[1.01, 0.1]]}", 'table t']
+    """
+    claims = zip_longest(old["claims"], new["claims"])
+    found = [f"{one} → {other}" for one, other in claims if one != other]
+    names = dict.fromkeys([*old["tables"], *new["tables"]])
+    return found + [f"table {n}" for n in names if old["tables"].get(n) != new["tables"].get(n)]
+
+
+def stored_numbers(path: Path) -> dict[str, Any]:
+    """Return stored numbers."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 LEGEND = (
-    "Off by: how far the number lies outside what is printed, or how much room it has. ±: its Monte "
-    "Carlo standard "
-    "error. Allowed: the accuracy of the print. A number beyond what is allowed by less than two "
-    "standard errors is "
-    "open."
+    "Off by: how far the number lies outside what is printed, or how much room it has. ±: its Monte Carlo "
+    "standard error. Allowed: the accuracy of the print. A number beyond what is allowed by less than two "
+    "standard errors is open."
 )
 
 

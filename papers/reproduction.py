@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from papers.page import Page
-from papers.project_pages import write_project_page
+from papers.project_pages import store_quick, write_project_page
 from stratal.errors import InputError, StratalError, near_names
 from stratal.randomness import check_seed
 
@@ -20,7 +20,13 @@ PAPERS = ("fogliato", "kumar-raj", "stratppi", "open-questions")
 
 
 def reproduce(
-    paper: str, output: str | Path, *, data: str | Path | None = None, quick: bool = False, seed: int = 0
+    paper: str,
+    output: str | Path,
+    *,
+    data: str | Path | None = None,
+    predictions: str | Path | None = None,
+    quick: bool = False,
+    seed: int = 0,
 ) -> Page:
     """Reproduce a paper: tables, figures, and a page that compares them with the print.
 
@@ -31,6 +37,8 @@ def reproduce(
         Directory; made if it does not exist. Files of the same names are replaced, all at the end or none.
     data : path, optional
         Directory of the paper's data, where there are any; see docs/papers.
+    predictions : path, optional
+        Directory of predictions by role, for "fogliato".
     quick : bool
         Few replicates, to see that it runs.
     seed : int
@@ -57,16 +65,19 @@ def reproduce(
         raise InputError("no such paper", given=repr(paper), allowed=near_names(paper, PAPERS))
     name = paper.replace("-", "_")
     module = importlib.import_module(f"papers.{name}")
-    folder = None if data is None else Path(data)
-    if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder} is no directory", action="Give --data a directory of data files.")
+    folders = {k: Path(v) for k, v in (("data", data), ("predictions", predictions)) if v is not None}
+    for option, folder in folders.items():
+        if not folder.is_dir():
+            raise InputError(f"{folder} is no directory", action=f"Give --{option} a directory of files.")
+    if predictions is not None and paper != "fogliato":
+        raise InputError("--predictions is not an option of this paper", given=paper, allowed="fogliato")
     target = Path(output)
     above = next(place for place in (target, *target.absolute().parents) if place.exists())
     if not above.is_dir():
         raise InputError(f"{above}: is not a directory", action="Choose another --output.")
     run = getattr(module, f"reproduce_{name}")
     with tempfile.TemporaryDirectory(dir=above, prefix=".reproduce-") as partial:
-        page: Page = run(Path(partial), data=folder, quick=quick, seed=check_seed(seed))
+        page: Page = run(Path(partial), **folders, quick=quick, seed=check_seed(seed))
         target.mkdir(parents=True, exist_ok=True)
         page.files = [Path(shutil.move(path, target / path.name)) for path in page.files]
     page.directory = target
@@ -79,16 +90,20 @@ FOLDER = click.Path(path_type=Path)
 @click.command()
 @click.argument("paper")
 @click.option("--data", type=FOLDER, help="Directory of the paper's data; see docs/papers for the names.")
+@click.option("--predictions", type=FOLDER, help="fogliato: TASK/evaluated.npz and TASK/surrogate.npz.")
 @click.option("--output", type=FOLDER, help="Directory to write to.  [default: reproduced-PAPER]")
 @click.option("--quick", is_flag=True, help="Few replicates, to see that it runs.")
 @click.option("--seed", default=0, help="Same seed, same table.")
 @click.option(
-    "--docs", type=FOLDER, help="Directory of pages, such as docs/papers, to write the results into."
+    "--docs",
+    type=FOLDER,
+    help="Directory of pages, docs/papers, for page and numbers (the quick run's alone with --quick).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def app(
     paper: str,
     data: Path | None,
+    predictions: Path | None,
     output: Path | None,
     quick: bool,
     seed: int,
@@ -97,9 +112,18 @@ def app(
 ) -> None:
     """Reproduce fogliato, kumar-raj, stratppi or open-questions: tables, figures, and a comparison."""
     try:
-        page = reproduce(paper, output or Path(f"reproduced-{paper}"), data=data, quick=quick, seed=seed)
-        if docs is not None:
-            write_project_page(page, paper, docs)
+        target = output or Path(f"reproduced-{paper}")
+        page = reproduce(paper, target, data=data, predictions=predictions, quick=quick, seed=seed)
+        if docs is not None and predictions is not None:
+            raise InputError(
+                "--docs is for the project's own data", action="Leave --docs or --predictions out."
+            )
+        if docs is not None and quick:
+            store_quick(page, paper, docs)
+        elif docs is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                short = reproduce(paper, folder, data=data, quick=True, seed=seed)
+            write_project_page(page, short, paper, docs)
     except StratalError as error:
         print(f"Error: {error}", file=sys.stderr)
         raise SystemExit(2) from None

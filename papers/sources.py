@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from papers.classifiers import FAMILIES, Task
-from papers.loaders import ClassProbabilities, Predictions
+from papers.classifiers import Task
+from papers.loaders import Predictions
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.estimation import formulas
 from stratal.population.population import Population
@@ -30,11 +30,7 @@ ARMS = {
 }
 """Design and estimator → the sources that Table 1 has of it."""
 
-BETTER = {
-    "gsm8k_models": "agree_strong",
-    "imagenet_golden_crowd": "crowd78",
-    "nq301_llmjudge": "judge_mean",
-}
+BETTER = {"gsm8k_models": "agree_strong", "imagenet_golden_crowd": "crowd78", "nq301_llmjudge": "judge_mean"}
 """File → a column that predicts its outcome better, the surrogate."""
 
 
@@ -228,7 +224,7 @@ def _proxy(outcome: str, f: FloatArray, judge: FloatArray) -> Proxy:
 
 def case_of_task(task: Task, family: str, outcome: str) -> Case:
     """Return the case of one trained family and outcome, its surrogate calibrated on the held-out half."""
-    f, judge = task.models[family], task.models[FAMILIES[family]]
+    f, judge = task.models[family], task.models[task.judges[family]]
     of_labels, bounds = OUTCOMES[outcome]
     surrogate = _proxy(outcome, f.population, judge.population)
     curve = calibrate(
@@ -259,31 +255,9 @@ def case_of_file(found: Predictions, directory: Path | None, *, seed: int) -> Ca
         table = pq.read_table(directory / f"{found.name}.parquet", columns=[BETTER[found.name]])
         column = table.column(0).to_numpy().astype(np.float64)
         judge = column if len(column) == len(found.z) and np.all(np.isfinite(column)) else None
-    order = np.random.default_rng(seed).permutation(len(found.z))
-    return _case_of_halves(found.name, found.z, found.proxy, judge, order)
-
-
-def _case_of_halves(
-    name: str, z: FloatArray, own: FloatArray, judge: FloatArray | None, order: IntArray
-) -> Case:
-    """Return the second half of an order of the rows as a case, its f*c calibrated on the first half."""
-    held_out, kept = np.array_split(order, 2)
-    score = own if judge is None else judge
-    curve = calibrate(score[held_out], z[held_out], method="isotonic")
-    values = {"f": own} if judge is None else {"f": own, "f*": judge}
+    held_out, kept = np.array_split(np.random.default_rng(seed).permutation(len(found.z)), 2)
+    score = found.proxy if judge is None else judge
+    curve = calibrate(score[held_out], found.z[held_out], method="isotonic")
+    values = {"f": found.proxy} if judge is None else {"f": found.proxy, "f*": judge}
     proxies = {source: Proxy(values=column[kept]) for source, column in values.items()}
-    return Case(name=name, z=z[kept], proxies=proxies | {"f*c": curve.proxy(score[kept])})
-
-
-def cases_of_clip(found: list[ClassProbabilities], *, seed: int) -> list[Case]:
-    """Return a case per task of CLIP-benchmark outputs: the less accurate model is f, the best one f*."""
-    result = []
-    for task in dict.fromkeys(entry.task for entry in found):
-        models = sorted((e for e in found if e.task == task), key=lambda e: e.correct.mean())
-        f, best = models[0], models[-1]
-        judge = None if best is f else best.probabilities[np.arange(len(f.labels)), f.predicted]
-        order = np.random.default_rng(seed).permutation(len(f.labels))
-        case = _case_of_halves(task, f.correct, f.probabilities.max(axis=1), judge, order)
-        features = None if f.embeddings is None else f.embeddings[np.array_split(order, 2)[1]]
-        result.append(replace(case, features=features))
-    return result
+    return Case(name=found.name, z=found.z[kept], proxies=proxies | {"f*c": curve.proxy(score[kept])})

@@ -70,6 +70,7 @@ def arms(n_strata: int, stratification: str = "equal-size") -> dict[str, Arm]:
         "heuristic, 5 each at least": Arm(
             design=replace(heuristic, minimum=5), estimator="published-stratppi"
         ),
+        "heuristic, eq. 63": Arm(design=strata("neyman"), estimator="published-stratppi"),
         "StratPPI robust": Arm(design=strata("robust"), estimator="published-stratppi"),
         "stratal's default": Arm(
             design=strata("robust", "k-means"), estimator="horvitz-thompson", interval="auto"

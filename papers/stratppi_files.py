@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from papers.claims import Number, joint
+from papers.claims import Number, at_least, joint, near
 from papers.page import Page
 from papers.palette import line
 from papers.stratppi_arms import Simulated
@@ -47,6 +47,7 @@ def add_files(page: Page, runs: list[Simulated], replicates: int) -> None:
             _win_rate(page, run)
     if runs:
         _elsewhere(page, [run for run in runs if run.found.name != "galaxies"])
+        _equation_63(page, runs)
         _regularised(page, runs)
         _like_for_like(page, runs)
         _coverage(page, runs)
@@ -84,10 +85,8 @@ def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
         f"figure_2_{run.found.name}.png".replace(" ", "_"),
         columns=2,
         words="Bands: 16 % and 84 % quantiles over the draws, as in the paper; of the coverage, two "
-        "Monte Carlo "
-        "standard errors. An axis ends where the other arms end, and a band that leaves it is not drawn; "
-        "the table "
-        "has the numbers.",
+        "Monte Carlo standard errors. An axis ends where the other arms end, and a band that leaves it is "
+        "not drawn; the table has the numbers.",
     )
 
 
@@ -186,16 +185,7 @@ def _galaxy(page: Page, run: Simulated) -> None:
             found=f"{found[arm][i]:.1f} % at n = {n}, from {found[arm].min():.1f} to "
             f"{found[arm].max():.1f} % over n"
             + (f"; the correlation allows {limit:.0f} % at small n" if arm == "PPI++" else ""),
-            numbers=[
-                Number(
-                    value=found[arm][i],
-                    error=errors[arm][i],
-                    low=printed,
-                    high=printed,
-                    tolerance=2.5,
-                    unit=" points",
-                )
-            ],
+            numbers=[near((found[arm][i], errors[arm][i]), printed, 2.5, " points")],
         )
     gain, noise = _at(run, "StratPPI heuristic", "PPI++")
     page.claim(
@@ -203,16 +193,7 @@ def _galaxy(page: Page, run: Simulated) -> None:
         data=run.found.name,
         says="the improvement over PPI++ is as large as 10 points",
         found=f"{gain.min():.1f} to {gain.max():.1f} points; {_shown(run)}",
-        numbers=[
-            Number(
-                value=gain.max(),
-                error=noise[np.argmax(gain)],
-                low=10.0,
-                high=10.0,
-                tolerance=2.5,
-                unit=" points",
-            )
-        ],
+        numbers=[near((gain.max(), noise[np.argmax(gain)]), 10.0, 2.5, " points")],
     )
     step, noise = _at(run, "StratPPI heuristic", "StratPPI proportional")
     page.claim(
@@ -220,16 +201,7 @@ def _galaxy(page: Page, run: Simulated) -> None:
         data=run.found.name,
         says="heuristic allocation accounts for 10 points of it",
         found=f"{step.mean():+.1f} points over proportional on average",
-        numbers=[
-            Number(
-                value=step.mean(),
-                error=joint(*noise) / len(noise),
-                low=10.0,
-                high=10.0,
-                tolerance=2.5,
-                unit=" points",
-            )
-        ],
+        numbers=[near((step.mean(), joint(*noise) / len(noise)), 10.0, 2.5, " points")],
     )
 
 
@@ -240,7 +212,7 @@ def _win_rate(page: Page, run: Simulated) -> None:
         data=run.found.name,
         says="win rate: stratification helps here too",
         found=_shown(run),
-        numbers=[Number(value=even.mean(), error=joint(*noise) / len(noise), low=0.0, unit=" points")],
+        numbers=[at_least((even.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
     )
     found, errors = run.reductions()["StratPPI heuristic"], run.reduction_errors()["StratPPI heuristic"]
     small = run.budgets.index(100)
@@ -253,13 +225,8 @@ def _win_rate(page: Page, run: Simulated) -> None:
         "this judge gives few values and no doubt, so strata at the ends get S_h near 0 and two labels each. "
         + _variants(run, small),
         numbers=[
-            Number(value=found[small], error=errors[small], low=0.0, unit=" points"),
-            Number(
-                value=found[small] - found[-1],
-                error=joint(errors[small], errors[-1]),
-                low=0.0,
-                unit=" points",
-            ),
+            at_least((found[small], errors[small]), 0.0, unit=" points"),
+            at_least((found[small] - found[-1], joint(errors[small], errors[-1])), 0.0, unit=" points"),
         ],
     )
 
@@ -285,11 +252,7 @@ def _elsewhere(page: Page, runs: list[Simulated]) -> None:
         data=f"{len(runs)} other files",
         says="StratPPI with proportional allocation is not wider than PPI++",
         found=f"narrower by {values.mean():.1f} points on {worst}, where it gains least",
-        numbers=[
-            Number(
-                value=values.mean(), error=joint(*noise) / len(noise), low=0.0, tolerance=0.5, unit=" points"
-            )
-        ],
+        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, 0.5, " points")],
     )
     lost = {run.found.name: _at(run, "StratPPI heuristic", "PPI++") for run in runs}
     wider = {name: v.mean() for name, (v, _) in lost.items() if v.mean() < -0.5}
@@ -311,6 +274,22 @@ def _elsewhere(page: Page, runs: list[Simulated]) -> None:
     )
 
 
+def _equation_63(page: Page, runs: list[Simulated]) -> None:
+    """Appendix B's heuristic as its last line has it, Var(y) with λ = 0, against Example 2's with λ = 1."""
+    gains = {run.found.name: _at(run, "heuristic, eq. 63", "StratPPI heuristic") for run in runs}
+    means = {name: values.mean() for name, (values, _) in gains.items()}
+    worst = min(means, key=lambda name: means[name])
+    values, noise = gains[worst]
+    page.claim(
+        where="App. B, eq. 63",
+        data=f"{len(runs)} files",
+        says="Var(y − λ f) simplifies to mean f (1 − f) + Var f",
+        found=f"as narrow as with λ = 1 or narrower on {sum(gain > -0.5 for gain in means.values())} of "
+        f"{len(runs)}; at worst {means[worst]:+.1f} points ({worst}), at best {max(means.values()):+.1f}",
+        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, 0.5, " points")],
+    )
+
+
 def _regularised(page: Page, runs: list[Simulated]) -> None:
     """What the paper leaves to future work: a heuristic that does not take the judge at its word."""
     gains = {run.found.name: _at(run, "StratPPI robust", "PPI++") for run in runs}
@@ -324,7 +303,7 @@ def _regularised(page: Page, runs: list[Simulated]) -> None:
         found=f"with our robust allocation StratPPI is narrower than PPI++ by {values.mean():.1f} points on "
         f"{worst}, where it gains least, and than with proportional allocation on "
         f"{sum(gain > 0 for gain in over)} of {len(over)}",
-        numbers=[Number(value=values.mean(), error=joint(*noise) / len(noise), low=0.0, unit=" points")],
+        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
     )
 
 
@@ -355,7 +334,7 @@ def _like_for_like(page: Page, runs: list[Simulated]) -> None:
             says="all StratPPI methods improve over PPI++",
             found=f"{terms}: {min(v.mean() for v, _ in gains.values()):+.1f} ({worst}) to "
             f"{max(v.mean() for v, _ in gains.values()):+.1f} points narrower than {other}",
-            numbers=[Number(value=values.mean(), error=joint(*noise) / len(noise), low=0.0, unit=" points")],
+            numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
         )
 
 
@@ -378,5 +357,5 @@ def _coverage(page: Page, runs: list[Simulated]) -> None:
             says="intervals cover at least 1 − α in the limit",
             found=f"{words}: least coverage {value:.3f} ({name}, n = {n}, {arm}) of {len(cells)} cells, "
             f"{sum(c[0] < 0.94 for c in cells)} below .94",
-            numbers=[Number(value=value, error=error, low=0.95, tolerance=0.01)],
+            numbers=[at_least((value, error), 0.95, 0.01)],
         )

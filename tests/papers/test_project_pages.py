@@ -1,17 +1,18 @@
-"""Pages that the reproductions write into the docs, and the print that they are set beside."""
+"""Pages that the reproductions write into the docs, the numbers that are stored, and the print."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.claims import Number
+from papers.claims import Claim, Number
 from papers.classifiers import DIGITS, trained_tasks
-from papers.page import Page
+from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
-from papers.project_pages import MARK, TABLES, write_project_page
+from papers.project_pages import MARK, STORED, TABLES, differences, stored_numbers, write_project_page
 
 from papers import PAPERS, reproduce
+
+pytestmark = pytest.mark.xdist_group("papers")
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
@@ -33,7 +34,7 @@ def test_no_rows_are_printed_where_the_file_is_not_there(tmp_path):
 
 
 def small_page(folder):
-    page = Page(title="A paper", directory=folder, opening=["What was run."])
+    page = Page(title="A paper", directory=folder, opening=["What was run."], seed=5)
     page.claim(where="§1", says="a", found="b", numbers=[Number(value=1.0, low=0.0)])
     page.add_table("Table 1, ours", ["n"], [[1]])
     page.add_table("Another", ["n"], [[2]])
@@ -49,10 +50,11 @@ def test_what_follows_the_mark_is_written_anew_and_the_rest_is_kept(tmp_path):
     docs.mkdir()
     (docs / "fogliato.md").write_text(f"# Title\n\nBy hand.\n\n{MARK}\n\nOld results.\n")
     page = small_page(output)
-    first = write_project_page(page, "fogliato", docs).read_text()
-    again = write_project_page(page, "fogliato", docs).read_text()
+    first = write_project_page(page, page, "fogliato", docs).read_text()
+    again = write_project_page(page, page, "fogliato", docs).read_text()
 
     assert first == again
+    assert f"seed 5. Numbers: `{digest(stored_numbers(docs / STORED / 'fogliato.json'))}`" in first
     assert first.startswith("# Title\n\nBy hand.\n")
     assert "Old results" not in first
     assert "## Table 1, ours" in first
@@ -85,14 +87,74 @@ def test_no_row_is_without_verdict_deviation_error_and_allowance():
             assert all(row[-4:]), row
 
 
-def test_open_questions_have_a_figure_each(tmp_path):
+@pytest.mark.parametrize("paper", [p for p in PAPERS if (DOCS / STORED / f"{p}.json").is_file()])
+def test_a_page_is_that_of_its_stored_numbers(paper):
+    text = (DOCS / f"{paper}.md").read_text(encoding="utf-8")
+    whole, quick = (stored_numbers(DOCS / STORED / f"{paper}{ending}.json") for ending in ("", "-quick"))
+
+    assert digest(whole) in text
+    assert digest({key: quick[key] for key in whole}) in text
+    assert all(
+        markdown_table([], [[c["where"], c["paper_says"]]]).splitlines()[-1][:-2] in text
+        for c in whole["claims"]
+    )
+
+
+@pytest.fixture(scope="module")
+def quick_runs(shared, tmp_path_factory):
+    """Each paper once, quickly, as its stored numbers were made."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
-    page = reproduce("open-questions", tmp_path, quick=True)
-    figures = [path for path in page.files if path.suffix == ".png"]
+    found = {}
 
-    assert len(figures) == 5
-    assert json.loads((tmp_path / "claims.json").read_text()) == []
+    def run(paper):
+        if paper not in found:
+            folder = tmp_path_factory.mktemp(paper)
+            found[paper] = reproduce(paper, folder, data=shared / "data", quick=True, seed=0)
+        return found[paper]
+
+    return run
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_quick_run_gives_the_numbers_that_are_stored(paper, quick_runs):
+    """Where page and code part, `make papers` writes both again: look at what changed before it is kept."""
+    stored = stored_numbers(DOCS / STORED / f"{paper}-quick.json")
+    if stored["libraries"] != libraries():
+        pytest.skip("other versions train other classifiers: stored with " + str(stored["libraries"]))
+    page = quick_runs(paper)
+
+    assert stored["seed"] == page.seed
+    assert differences(stored, page.numbers()) == []
+    assert all(path.exists() for path in page.files)
+    assert page.stamp() in (page.directory / "page.md").read_text()
+    assert len([path for path in page.files if path.suffix == ".png"]) >= 5
+
+
+def test_every_experiment_has_a_row_and_a_claim_on_tasks_needs_five(quick_runs):
+    where = {paper: {claim.where for claim in quick_runs(paper).claims} for paper in PAPERS}
+
+    assert where["fogliato"] >= {f"Fig. {n}" for n in (1, 4, 5, 6, 7)} | {"Table 1", "Fig. 1, abstract"}
+    assert where["kumar-raj"] >= {"abstract", "eq. 14", "Fig. 9"}
+    assert where["stratppi"] >= {"App. B, eq. 63", "Fig. 2, Seahorse", "Fig. 2, AttributedQA", "Fig. 3"}
+    by_task = next(c for c in quick_runs("fogliato").claims if "on every task" in c.says)
+    assert by_task.verdict == "yes"
+    few = Claim(where="§1", says="", found="", numbers=by_task.numbers, sets=4)
+    assert (few.verdict, few.holds) == ("open: 4 sets are too few", None)
+    none = Claim(where="§1", says="", found="", numbers=())
+    assert (none.verdict, none.holds) == ("not run: no data", None)
+
+
+def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared, tmp_path, monkeypatch):
+    """The stratified variance times 1.01, as a slip would have it."""
+    from stratal.estimation import formulas
+
+    stored = stored_numbers(DOCS / STORED / "kumar-raj-quick.json")
+    right = formulas.stratified
+    monkeypatch.setattr(formulas, "stratified", lambda *a, **k: 1.01 * right(*a, **k))
+    page = reproduce("kumar-raj", tmp_path, data=shared / "data", quick=True, seed=0)
+
+    assert len(differences(stored, page.numbers())) > 10
 
 
 def test_probabilities_are_rounded_so_that_versions_do_not_move_the_draws():

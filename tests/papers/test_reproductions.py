@@ -8,7 +8,6 @@ from papers.claims import Number
 from papers.files import prediction_files
 from papers.gaussian import SCENARIOS, Scenario, run_scenario
 from papers.libsvm import libsvm_predictions
-from papers.loaders import clip_benchmark
 from papers.scored import SHAPES, ScoreShape
 from tests.tiers import SLOW
 
@@ -36,7 +35,7 @@ def test_page_is_written_with_claims_and_json(tmp_path):
     assert "a \\| b" in path.read_text()
     assert (tmp_path / "out" / "t.csv").read_text().split() == ["n", "1"]
     assert "**no**" in path.read_text()
-    assert json.loads((tmp_path / "out" / "claims.json").read_text())[0]["agrees"] is False
+    assert json.loads((tmp_path / "out" / "numbers.json").read_text())["claims"][0]["agrees"] is False
 
 
 def test_prediction_files_take_what_is_usable(tmp_path):
@@ -51,23 +50,6 @@ def test_prediction_files_take_what_is_usable(tmp_path):
     assert found["wins"].win_rate
     with pytest.raises(InputError, match="no directory"):
         prediction_files(tmp_path / "missing")
-
-
-def test_clip_benchmark_predictions_are_read(tmp_path):
-    (tmp_path / "task").mkdir()
-    logits = np.array([[2.0, 0.0], [0.0, 1.0]])
-    np.savez(tmp_path / "task" / "model.npz", logits=logits, labels=np.array([0, 0]))
-    (found,) = clip_benchmark(tmp_path)
-
-    assert found.task == "task"
-    assert found.correct.tolist() == [1.0, 0.0]
-    assert found.probabilities.sum(axis=1) == pytest.approx([1, 1])
-    np.savez(tmp_path / "task" / "bad.npz", logits=logits)
-    with pytest.raises(InputError, match="lacks predictions"):
-        clip_benchmark(tmp_path)
-    np.savez(tmp_path / "task" / "bad.npz", logits=logits, labels=np.zeros(3))
-    with pytest.raises(InputError, match="one row of logits per label"):
-        clip_benchmark(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "file"), [("news20", "news20.binary"), ("epsilon", "epsilon_normalized")])
@@ -136,17 +118,6 @@ def test_stratppi_on_given_files(tmp_path):
     assert (tmp_path / "out" / "figure_2_galaxies.png").exists()
 
 
-@pytest.mark.parametrize("paper", ["kumar-raj", "fogliato"])
-def test_other_papers_without_data(tmp_path, paper):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("sklearn")
-    page = reproduce(paper, tmp_path, quick=not SLOW)
-
-    assert len(page.claims) > 8
-    assert all(path.exists() for path in page.files)
-    assert "The paper says, we get" in (tmp_path / "page.md").read_text()
-
-
 def test_unknown_papers_and_directories_are_refused(tmp_path):
     assert PAPERS == ("fogliato", "kumar-raj", "stratppi", "open-questions")
     with pytest.raises(InputError, match="no such paper"):
@@ -171,14 +142,6 @@ def test_command_prints_what_it_wrote(tmp_path):
 
 
 def test_data_that_cannot_be_read_are_named(tmp_path):
-    (tmp_path / "task").mkdir()
-    broken = tmp_path / "task" / "model.npz"
-    broken.write_text("nothing of the kind")
-    with pytest.raises(InputError, match=r"model\.npz: cannot be read as NumPy arrays"):
-        clip_benchmark(tmp_path)
-    np.savez(broken, labels=np.arange(2), logits=np.full((2, 3), np.nan))
-    with pytest.raises(InputError, match=r"model\.npz: a value is not finite"):
-        clip_benchmark(tmp_path)
     (tmp_path / "junk.parquet").write_text("junk")
     with pytest.raises(InputError, match=r"junk\.parquet: cannot be read as Parquet"):
         prediction_files(tmp_path)

@@ -78,6 +78,7 @@ def test_fogliato_mean_squared_errors(world):
     assert formulas.neyman(truth.sizes, truth.variances, 30) == close(F.mse_ssrs_n_ht(Z, h, 30))
     exact = formulas.simple_random(residual.population_variance, 30, 120)
     assert exact * 119 / 120 == close(F.mse_srs_df(Z, proxy, 30))
+    assert formulas.difference(Z, proxy, 30) == close(exact * 119 / 120)
 
 
 @pytest.mark.parametrize("lam", [0.0, 1.0])
@@ -133,14 +134,14 @@ def test_kumar_raj_variances(seed):
     n_k = np.array([5, 7, 9, 11])
     drawn = formulas.stratified(truth.sizes, truth.variances * N_k / (N_k - 1), n_k, with_replacement=True)
     neyman = K.n_opt(A_k, N_k, 32)
-    # Without the finite population correction, which [K] leaves out: N much larger than n, the same moments.
-    apart = 10**13 * N_k
+    plain = {"correction": False}
 
     assert truth.variances == close(K.S2(A_k, N_k))
     assert truth.population_variance / 32 == close(K.V_random(truth.value, N_k.sum(), 32))
     assert drawn == close(K.V_stratified(A_k, N_k, n_k))
-    assert formulas.proportional(apart, truth.variances, 32) == close(K.V_pro(A_k, N_k, 32))
-    assert formulas.neyman(apart, truth.variances, 32) == close(K.V_opt(A_k, N_k, 32))
+    assert formulas.proportional(N_k, truth.variances, 32, **plain) == close(K.V_pro(A_k, N_k, 32))
+    assert formulas.neyman(N_k, truth.variances, 32, **plain) == close(K.V_opt(A_k, N_k, 32))
+    assert formulas.neyman_counts(N_k, truth.variances, 32) == close(neyman)
     assert K.V_stratified(A_k, N_k, neyman) == close(K.V_opt(A_k, N_k, 32))
     assert K.V_stratified(A_k, N_k, np.full(4, 8)) == close(K.V_equ(A_k, N_k, 32))
     assert K.V_pro(A_k, N_k, 32) - K.V_opt(A_k, N_k, 32) == close(K.gain_opt(A_k, N_k, 32))
