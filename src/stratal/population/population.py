@@ -380,6 +380,11 @@ class Population(ABC):
             the same for all changes no estimate.
         label : {"pass/fail"} or (float, float), optional
             What annotators will say, where a proxy is on another scale: it then only orders units.
+        answers : str or sequence of str, optional
+            Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
+            one counts for nothing. They become the proxy `peer_agreement` of the model in `predicted`, and
+            `peer_agreement_COLUMN` of any other one of them that `proxy` names so
+            (`stratal.proxy.peer_agreement`).
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
@@ -437,7 +442,8 @@ class Population(ABC):
             stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
             PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
             of a pandas dataframe is not taken as the id.
-        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax, missing, label
+        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
+        missing, label, answers : optional
             As in `Population.read`.
 
         Raises
