@@ -85,7 +85,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     label : KIND
         What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
     answers : COL,… or PATTERN
-        Columns of other models' answers; the proxy is how many answer as the model in --predicted.
+        Other models' answers; the proxy is how many agree with --predicted. Free texts: text:COL, number:COL.
     remote : bool
         FILE may be an address: https://… or s3://….
     engine : str

@@ -300,8 +300,8 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
         *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
         *(rows.as_category(name, types[name]) for name in declared.answer_columns),
     ]
-    of_softmax = declared.softmax or (declared.answers and not declared.agreements)
-    if of_softmax or None in wanted or not wanted:
+    by_query = declared.softmax or declared.alike or (declared.answers and not declared.agreements)
+    if by_query or None in wanted or not wanted:
         raise _NotInMemoryError
     found = rows.arrow(*map(str, wanted))
     if not found or not len(found[0]):

@@ -382,9 +382,10 @@ class Population(ABC):
             What annotators will say, where a proxy is on another scale: it then only orders units.
         answers : str or sequence of str, optional
             Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
-            one counts for nothing. They become the proxy `peer_agreement` of the model in `predicted`, and
-            `peer_agreement_COLUMN` of any other one of them that `proxy` names so
-            (`stratal.proxy.peer_agreement`).
+            one counts for nothing. `text:answer_*` compares them without case, punctuation, articles and
+            extra blanks, `number:answer_*` by the last number in each. They become the proxy
+            `peer_agreement` of the model in `predicted`, and `peer_agreement_COLUMN` of any other one of
+            them that `proxy` names so (`stratal.proxy.peer_agreement`).
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional

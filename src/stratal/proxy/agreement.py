@@ -25,6 +25,12 @@ MOST_ITEMS = 4_096
 PURPOSE = "answers:"
 """Makes the random numbers that choose these items independent of every draw's."""
 
+PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
+"""What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016)."""
+
+LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
+"""The answer of a calculation, as evaluations of GSM8K read it; thousands have lost their commas."""
+
 SCALE = 1_000
 """The largest weight: whole numbers add up to the same share on every engine."""
 
