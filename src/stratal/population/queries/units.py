@@ -485,7 +485,10 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
     )
-    chosen = source.run(keyed.filter(keyed.key.notnull()).order_by("key").limit(MOST_ITEMS))
+    # The limit first, of keys alone: engines that sort rows of a thousand answers hold them all.
+    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MOST_ITEMS)
+    highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
+    chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
     weights, notes = agreement_weights(declared, codes) if len(codes) else ({}, ())
     made = {}
