@@ -34,6 +34,11 @@ MAIN = {
     ),
     "several": (Figure("fewest labels: ms"), Figure("with a budget: ms")),
     "learners": (Figure("mean squared error / best judge's", "ridge", "error over the best judge's, ridge"),),
+    "peer_agreement": (
+        Figure("ours", called="labels that a label is worth"),
+        Figure("ours / share", called="over the plain share's"),
+        Figure("coverage"),
+    ),
     "unequal_weights": (
         Figure("coverage", "proportional-to-size", "coverage, proportional to size"),
         Figure("coverage", "poisson", "Poisson"),

@@ -53,6 +53,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,
         "learners": list,
+        "peer_agreement": list,
         "estimates": list,
         "adaptive": list,
         "promises": lambda: ["--runs", "300"],

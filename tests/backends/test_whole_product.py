@@ -21,9 +21,14 @@ SCORE = np.round(RNG.beta(4, 1, SIZE), 4)
 LENGTH = RNG.normal(size=SIZE)
 ANSWER = np.where(RNG.random(SIZE) < 0.2, "match", "other")
 LANGUAGE = RNG.choice(["de", "en"], SIZE)
+PEERS = {
+    f"peer_{at}": np.where(np.random.default_rng(at).random(SIZE) < share, ANSWER, "none")
+    for at, share in enumerate((0.95, 0.8, 0.7))
+}
 Z = (RNG.random(SIZE) < SCORE).astype(float)
 KEYWORDS: dict[str, Any] = {
     "proxy": "score",
+    "answers": list(PEERS),
     "features": ["length"],
     "groups": ["answer", "language"],
     "predicted": "answer",
@@ -34,7 +39,10 @@ KEYWORDS: dict[str, Any] = {
 def in_memory() -> Population:
     return Population.from_arrays(
         ids=np.arange(SIZE),
-        proxy={"score": SCORE},
+        proxy={
+            "peer_agreement": stratal.proxy.peer_agreement(ANSWER, PEERS, ids=np.arange(SIZE)),
+            "score": SCORE,
+        },
         features={"length": LENGTH},
         groups={"answer": ANSWER, "language": LANGUAGE},
         predicted="answer",
@@ -43,7 +51,7 @@ def in_memory() -> Population:
 
 
 def rows() -> pa.Table:
-    columns = {"score": SCORE, "length": LENGTH, "answer": ANSWER, "language": LANGUAGE}
+    columns = {"score": SCORE, "length": LENGTH, "answer": ANSWER, "language": LANGUAGE, **PEERS}
     return pa.table({"id": np.arange(SIZE), **columns}).take(np.random.default_rng(3).permutation(SIZE))
 
 
@@ -100,10 +108,8 @@ def _everything(population: Population) -> dict[str, Any]:
     found["learner"] = _ids(
         stratal.next_round(sample, labels, additional=30, population=population, **learned)
     )
-    for calibration, features in (("isotonic", None), ("ridge", ["length"])):
-        made = stratal.estimate(
-            sample, labels, population=population, calibration=calibration, features=features
-        )
+    for calibration, used in (("isotonic", {"proxy": "peer_agreement"}), ("ridge", {"features": ["length"]})):
+        made = stratal.estimate(sample, labels, population=population, calibration=calibration, **used)
         found[calibration] = [made.value, made.standard_error]
     data = {"length": LENGTH[np.asarray(sample.ids, np.int64)]}
     fitted = stratal.regression.regress(sample, labels, features="length", data=data, population=population)

@@ -32,7 +32,7 @@ GROUPS = {
     "Design": """half_width estimand design seed extend labels additional strata stratify allocation
         estimator replicates""",
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
-        answer new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
+        answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate softmax missing label margin
         second_moment margins post_stratify lam cross_fit winsorise target_error workers resume figures
         delimiter remote engine threads memory""",

@@ -36,12 +36,13 @@ _LARGEST = 20_000_000
 def _inspected(asked: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
-    from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+    from stratal.population.inspection import answer_options, describe_columns, describe_proxies, suggestion
     from stratal.report import inspection_page
 
     with progress("reading"):
         columns = describe_columns(asked.file, **asked.of_file)
         named = asked.proxy is not None or asked.groups is not None or asked.softmax is not None
+        named = named or asked.answers is not None
         proxies = describe_proxies(asked.population()) if named else {}
     found = {"file": str(asked.file), **columns, **proxies}
     if columns["rows"] == 0:
@@ -58,6 +59,8 @@ def _inspected(asked: Reading) -> Result:
     if models is not None:
         file, about = _of_one_model(asked.file, models)
         rows //= models["count"]
+    if models is None and asked.answers is None:
+        suggested += answer_options(columns, asked.predicted)
     known = [file, *suggested, *others, "--budget", min(300, rows)]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:
@@ -101,7 +104,7 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
     return kept, about
 
 
-@command(Reading, without="by show features predicted second_moment")
+@command(Reading, without="by show features second_moment")
 def doctor(asked: Reading) -> Result:
     """Say what a file seems to be, and which command to type next.
 

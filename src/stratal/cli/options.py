@@ -84,6 +84,8 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         Units without a proxy: refuse, or own-stratum to keep them as one of their own.
     label : KIND
         What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
+    answers : COL,… or PATTERN
+        Other models' answers; the proxy is how many agree with --predicted. Free texts: text:COL, number:COL.
     remote : bool
         FILE may be an address: https://… or s3://….
     engine : str
@@ -116,6 +118,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     softmax: Text = None
     missing: str = "refuse"
     label: Text = None
+    answers: Annotated[Text, option(needs="with --predicted or --proxy or --softmax")] = None
     remote: bool = False
     engine: str = "duckdb"
     threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
@@ -145,6 +148,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             softmax=listed(self.softmax) or None,
             missing=self.missing,
             label=self.label,
+            answers=listed(self.answers) or None,
             **self.of_file,
         )
 

@@ -36,7 +36,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
         What the estimate is called: accuracy, pass rate, …
     against : FILE
         Answers of a new version of the model, joined by id.
-    answer : COL or OLD=NEW
+    answers : COL or OLD=NEW
         Column of the answers in that file, and in the sample where that is another.
     new_labels : paths
         Labels of answers that changed, as far as they are there.
@@ -53,7 +53,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     question: Annotated[Text, option(shown="the study's")] = None
     quantity: Text = None
     against: Path | None = None
-    answer: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
+    answers: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
     new_labels: Annotated[list[Path] | None, option(names=("--labels",), needs=OF_NEW_VERSION)] = None
     with_examples: bool = False
 
@@ -132,7 +132,7 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
 
     sample = result.sample
     predicted = result.asked.predicted
-    before, equals, after = (asked.answer or "").partition("=")
+    before, equals, after = (asked.answers or "").partition("=")
     # One name is that of both, where the sample has such a column; else of the new answers alone.
     old = before if equals or before in {*sample.shown, *sample.groups} else None
     column = after or before or predicted or sample.predicted or "answer"

@@ -134,7 +134,7 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 @command(
     SimulateOptions,
     without="groups by show features second_moment softmax missing label",
-    needs={"predicted": "with --estimand", "margin bounds": "without --estimand"},
+    needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
 )
 def simulate(asked: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -178,6 +178,7 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
         bounds=bounds,
         scaled=asked.scaled,
         predicted=asked.predicted,
+        answers=listed(asked.answers) or None,
         id=asked.id,
         **asked.of_file,
     )

@@ -13,6 +13,7 @@ from stratal.arrays import (
     AnyArray,
     BoolArray,
     FloatArray,
+    IntArray,
     array_of,
     checked_threads,
     finite_vector,
@@ -30,6 +31,7 @@ from stratal.population.declaration import (
     Declaration,
     FileKeywords,
     TableKeywords,
+    agreement_weights,
     checked_missing,
     declaration_of,
     is_softmax_of,
@@ -296,8 +298,10 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
         *(rows.as_number(name, types[name]) for name in declared.numbers),
         *(rows.as_category(name, types[name]) for name in declared.groups),
         *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
+        *(rows.as_category(name, types[name]) for name in declared.answer_columns),
     ]
-    if declared.softmax or None in wanted or not wanted:
+    by_query = declared.softmax or declared.alike or (declared.answers and not declared.agreements)
+    if by_query or None in wanted or not wanted:
         raise _NotInMemoryError
     found = rows.arrow(*map(str, wanted))
     if not found or not len(found[0]):
@@ -309,6 +313,10 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     numbers = {name: frozen(_held_numbers(next(remaining))[order]) for name in declared.numbers}
     groups = {name: frozen(_held_texts(next(remaining))[order]) for name in declared.groups}
     shown = {name: frozen(object_column(next(remaining))[order]) for name in declared.shown}
+    notes = rows.notes
+    if declared.answers:
+        declared, made, more = _held_agreements(declared, ids, _held_answers(list(remaining))[order])
+        numbers, notes = numbers | made, (*notes, *more)
     values = {name: numbers[name] for name in declared.proxies}
     if declared.may_be_softmax and is_softmax_of(list(values.values())):
         raise _NotInMemoryError
@@ -328,9 +336,35 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
         proxies=infos,
         id_name=declared.id,
         predicted=declared.predicted,
-        notes=rows.notes,
+        notes=notes,
         threads=threads,
     )
+
+
+def _held_answers(columns: Sequence[Any]) -> IntArray:
+    """Return answers (N, J) as numbers that are equal where the texts are, −1 where there is none."""
+    import pyarrow as pa
+
+    texts = pa.concat_arrays([chunk for column in columns for chunk in column.chunks])
+    codes = texts.dictionary_encode().indices.cast("int64").fill_null(-1).to_numpy()
+    return np.asarray(codes.reshape(len(columns), -1).T)
+
+
+def _held_agreements(
+    declared: Declaration, ids: AnyArray, codes: IntArray
+) -> tuple[Declaration, dict[str, FloatArray], tuple[str, ...]]:
+    """Return what is declared with the proxies made of answers (N, J), their values, and notes."""
+    from stratal.proxy.agreement import chosen_items
+
+    weights, notes = agreement_weights(declared, codes[chosen_items(len(codes), ids)])
+    place = {name: at for at, name in enumerate(declared.answer_columns)}
+    made = {}
+    for name, found in weights.items():
+        peers = [place[one] for one in declared.peers(declared.agreements[name])]
+        if np.any(codes[:, peers[0]] < 0):
+            raise _NotInMemoryError
+        made[name] = frozen(found.shares(codes[:, peers]))
+    return declared.with_agreements(made), made, notes
 
 
 _SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")

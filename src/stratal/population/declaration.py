@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.tables.logs.log import ID_NAMES, Log
+
+if TYPE_CHECKING:
+    from stratal.proxy.agreement import PeerWeights
 
 ROW = "row"
 """Asked for as the id where no column is called so: the number of the row, from 1."""
@@ -34,6 +37,9 @@ POINT = (
 
 CONFIDENCE, PREDICTED = "confidence", "predicted_class"
 """The columns made of a softmax: the probability of the answer, and the most probable class."""
+
+PEER_AGREEMENT = "peer_agreement"
+"""The column made of other models' answers; with `_COLUMN` behind it for a model that is not `predicted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +65,12 @@ class Declaration:
         What is done with units whose proxy is missing; they are refused if left out.
     label : (float, float), optional
         Bounds of what annotators will say, where that is not the proxies' scale.
+    answers : tuple of str
+        Columns of several models' answers, of which agreements are made.
+    agreements : mapping of proxy to column
+        Proxies to be made of `answers`, and the evaluated model's column of each.
+    alike : {"text", "number"}, optional
+        How answers are written alike before they are compared; as they are if left out.
 
     Examples
     --------
@@ -78,12 +90,29 @@ class Declaration:
     softmax: tuple[str, ...] = ()
     missing: str | None = None
     label: tuple[float, float] | None = None
+    answers: tuple[str, ...] = ()
+    agreements: Mapping[str, str] = field(default_factory=dict)
+    alike: str | None = None
 
     @property
     def used(self) -> tuple[str, ...]:
         """Every column that is read, once."""
         named = (*self.proxies, *self.second_moments.values(), *self.groups, *self.features, *self.shown)
-        return tuple(dict.fromkeys((self.id, *named, *self.softmax)))
+        return tuple(dict.fromkeys((self.id, *named, *self.softmax, *self.answer_columns)))
+
+    @property
+    def answer_columns(self) -> tuple[str, ...]:
+        """Every column that is read for its answers, once."""
+        return tuple(dict.fromkeys((*self.answers, *self.agreements.values())))
+
+    def peers(self, own: str) -> tuple[str, ...]:
+        """Return the columns of answers of a model and, behind it, of the others."""
+        return (own, *(name for name in self.answers if name != own))
+
+    def with_agreements(self, made: Iterable[str]) -> Declaration:
+        """Return what is declared once some of the agreements are made: they are the first proxies."""
+        agreements = {name: self.agreements[name] for name in made}
+        return replace(self, proxies=(*agreements, *self.proxies), answers=(), agreements=agreements)
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that are read of a table with these; numbered rows need none for the id."""
@@ -103,9 +132,17 @@ class Declaration:
 
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
         """Return what is known of each proxy, from the smallest and largest value of columns."""
-        scale = self.bounds, self.scaled
+        # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
+        other = self.bounds not in (None, (0.0, 1.0))
         return tuple(
-            proxy_info_for(name, *extents[name], *scale, self.second_moments.get(name), self.label)
+            proxy_info_for(
+                name,
+                *extents[name],
+                None if name in self.agreements else self.bounds,
+                False if name in self.agreements and other else self.scaled,
+                self.second_moments.get(name),
+                self.label,
+            )
             for name in self.proxies
         )
 
@@ -142,6 +179,7 @@ class TableKeywords(TypedDict, total=False):
     softmax: str | Sequence[str] | None
     missing: str | None
     label: str | tuple[float, float] | None
+    answers: str | Sequence[str] | None
 
 
 class FileKeywords(TableKeywords, total=False):
@@ -177,6 +215,11 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
+    alike, named = _written_alike(listed("answers", given.get("answers")))
+    answers = _spelt_out("answers", named, existing, label, (id_name,))
+    answers = tuple(_require(name, existing, label) for name in answers)
+    agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
+    made |= {PEER_AGREEMENT, *agreeing} if answers else set()
 
     def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
         wanted = [name for name in listed(what, named) if name not in made]
@@ -188,6 +231,9 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     predicted = next(iter(found("predicted", given.get("predicted"))), None)
     if predicted is not None and predicted not in groups:
         groups = (*groups, predicted)
+    agreements = {PEER_AGREEMENT: predicted} if answers and predicted is not None else {}
+    agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
+    _refuse_unused_answers(answers, agreements, bool(softmax or len(proxies) > 1), existing, label)
     moments = _second_moments(given.get("second_moment"), proxies)
     features = _spelt_out("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -203,7 +249,64 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         softmax=tuple(_require(name, existing, label) for name in softmax),
         missing=missing,
         label=label_bounds(given.get("label")),
+        answers=answers,
+        agreements=agreements,
+        alike=alike,
     )
+
+
+def _written_alike(answers: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """Return how answers are written alike, `text:` or `number:` before the first column, and the columns."""
+    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
+    return (kind, (first, *answers[1:])) if colon and kind in ("text", "number") else (None, answers)
+
+
+def agreement_weights(
+    declared: Declaration, codes: IntArray
+) -> tuple[dict[str, PeerWeights], tuple[str, ...]]:
+    """Return the weights of each agreement that can be made, and a note on each.
+
+    Parameters
+    ----------
+    declared : Declaration
+    codes : int (n, len(declared.answer_columns))
+        Answers to the items that weights come from, as `stratal.proxy.agreement.answer_codes` gives them.
+    """
+    from stratal.proxy.agreement import peer_weights
+
+    place = {name: at for at, name in enumerate(declared.answer_columns)}
+    found = {
+        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
+        for name, own in declared.agreements.items()
+    }
+    notes = tuple(weights.note(name, declared.agreements[name]) for name, weights in found.items())
+    return {name: weights for name, weights in found.items() if weights.weights.any()}, notes
+
+
+def _refuse_unused_answers(
+    answers: tuple[str, ...],
+    agreements: Mapping[str, str],
+    may_be_predicted: bool,
+    existing: list[str],
+    label: str,
+) -> None:
+    """Refuse answers of which no proxy can be made: a softmax may still say what the model's answer is."""
+    if not answers:
+        return
+    taken = [name for name in agreements if name in existing]
+    if taken:
+        what = f"{label}: a column is called {taken[0]!r} already, as what is made of answers"
+        raise InputError(what, action="Rename it, or leave answers out and name it as the proxy.")
+    if not agreements and not may_be_predicted:
+        raise InputError(
+            "answers are compared with those of the evaluated model, which is not named",
+            allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
+            action="Name the column of its answers.",
+        )
+    for own in agreements.values():
+        if set(answers) <= {own}:
+            what, given = f"{label}: answers name no model but the evaluated one", repr(own)
+            raise InputError(what, given=given, allowed="other models' columns", action="Name those too.")
 
 
 def with_log(given: TableKeywords, log: Log) -> TableKeywords:
@@ -347,6 +450,8 @@ def _require(name: str, existing: list[str], label: str) -> str:
     found = same_name(name, existing)
     if found is None:
         allowed, action = near_names(name, existing), _other_delimiter(existing)
+        if name.startswith(PEER_AGREEMENT):
+            action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(found) > 1:
         what = f"{label}: {existing.count(found)} columns are called {name!r}"

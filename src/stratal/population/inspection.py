@@ -71,6 +71,12 @@ LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge"
 """Names by which a proxy is guessed, best first."""
 
 
+ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
+"""How columns of models' answers begin."""
+
+_SEVERAL = 3
+"""Columns that begin alike and are taken for answers: two may be an answer and what is right."""
+
 _AT_ONCE = 500
 """Columns of one query."""
 
@@ -128,6 +134,12 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
         found["softmax"] = as_pattern(added, names)
+    answers = answer_columns(described)
+    if answers:
+        what = (
+            f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]}): how many agree with a model"
+        )
+        notes.append(f"{what} predicts where it is right. Name that model's column in --predicted")
     found["models"] = models = judged_models(described, rows, look.first)
     if models is not None:
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
@@ -267,6 +279,32 @@ def softmax_among(
     return None
 
 
+def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of several models' answers: text or whole numbers, and named alike.
+
+    Examples
+    --------
+    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
+    >>> answer_columns([{"name": f"answer_{letter}", **facts} for letter in "abc"])
+    ('answer_a', 'answer_b', 'answer_c')
+    """
+    families: dict[str, list[str]] = {}
+    for row in columns:
+        family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
+        if family.startswith(ANSWER_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
+            families.setdefault(family, []).append(row["name"])
+    largest = max(families.values(), key=len, default=[])
+    return tuple(largest) if len(largest) >= _SEVERAL else ()
+
+
+def _may_be_classes(row: Mapping[str, Any]) -> bool:
+    """Return whether a column is text, or numbers that could all be whole."""
+    if row["kind"] == "text":
+        return True
+    low, high = float(row["minimum"]), float(row["maximum"])
+    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
+
+
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     """Return how to name some columns: a pattern that fits them alone, or all names.
 
@@ -354,11 +392,30 @@ def suggestion(
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    numbers = [row for row in found if row["kind"] == "number" and row["name"] != chosen_id]
+    known = (chosen_id, *answer_columns(found))
+    numbers = [row for row in found if row["kind"] == "number" and row["name"] not in known]
     scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
     chosen = scores[0] if scores else _likely_proxy(numbers)
     kept = ["--missing", OWN_STRATUM] if chosen and chosen["missing"] else []
     return [*first, "--proxy", chosen["name"], *kept] if chosen else first
+
+
+def answer_options(columns: dict[str, Any], predicted: str | None = None) -> list[str]:
+    """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
+
+    The evaluated model is the first unless it is named.
+
+    Examples
+    --------
+    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
+    >>> answer_options({"columns": [{"name": f"answer_{letter}", **facts} for letter in "abc"]})
+    ['--predicted', 'answer_a', '--answers', 'answer_*']
+    """
+    answers = answer_columns(columns["columns"])
+    if not answers:
+        return []
+    pattern = as_pattern(answers, [row["name"] for row in columns["columns"]])
+    return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
 def _likely_proxy(numbers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

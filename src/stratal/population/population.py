@@ -6,15 +6,10 @@ summaries, or the units that were drawn.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
@@ -22,16 +17,13 @@ from stratal.population.digest import Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
-from stratal.population.summary import (
-    Candidates,
-    Drawn,
-    ProxyInfo,
-    Size,
-    SizeProfile,
-    StratumSummary,
-)
+from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
+from typing import Any, ClassVar, Unpack
+import numpy as np
+import os
+
 
 _READING = "id='ID', proxy='PROXY'"
 
@@ -380,6 +372,12 @@ class Population(ABC):
             the same for all changes no estimate.
         label : {"pass/fail"} or (float, float), optional
             What annotators will say, where a proxy is on another scale: it then only orders units.
+        answers : str or sequence of str, optional
+            Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
+            one counts for nothing. `text:answer_*` compares them without case, punctuation, articles and
+            extra blanks, `number:answer_*` by the last number in each. They become the proxy
+            `peer_agreement` of the model in `predicted`, and `peer_agreement_COLUMN` of any other one of
+            them that `proxy` names so (`stratal.proxy.peer_agreement`).
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
@@ -437,7 +435,8 @@ class Population(ABC):
             stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
             PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
             of a pandas dataframe is not taken as the id.
-        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax, missing, label
+        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
+        missing, label, answers : optional
             As in `Population.read`.
 
         Raises

@@ -1,5 +1,6 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
+from stratal.proxy.agreement import peer_agreement
 from stratal.proxy.calibration import (
     Calibration,
     Combination,
@@ -34,6 +35,7 @@ __all__ = [
     "cross_fit",
     "learn",
     "margin",
+    "peer_agreement",
     "squared_error",
     "squared_regression_error",
 ]

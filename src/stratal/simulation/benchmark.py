@@ -13,6 +13,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.means import Mean
 from stratal.population.population import Population
+from stratal.proxy import Proxy
 
 
 def read_benchmark(
@@ -46,7 +47,7 @@ def read_benchmark(
     predicted : str, optional
         Column of the model's answers.
     **reading
-        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers`, which make proxies.
 
     Returns
     -------
@@ -88,14 +89,20 @@ def read_benchmark(
         bounds=bounds,
         **reading,
     )
+    agreements = [info for info in read.proxies if info.name not in (*proxies, outcome)]
+    proxies = (*(info.name for info in agreements), *proxies)
     names = (*proxies, *groups, *numbers, outcome)
     parts: dict[str, list[AnyArray]] = {name: [] for name in names}
     for batch in read.batches(names):
         for name in names:
             parts[name].append(np.asarray(batch[name]))
     whole = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    on_own_scale = {
+        one.name: Proxy(values=whole[one.name], scaled=one.scaled, bounds=one.bounds, name=one.name)
+        for one in agreements
+    }
     population = Population.from_arrays(
-        proxy={name: whole[name] for name in proxies} or None,
+        proxy={name: whole[name] for name in proxies} | on_own_scale or None,
         groups={name: whole[name] for name in groups} or None,
         features={name: whole[name] for name in numbers} or None,
         show=None if proxies or groups or numbers else {outcome: whole[outcome]},

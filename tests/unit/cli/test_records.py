@@ -84,7 +84,7 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
     options = {name: set(names(one)) for name, one in commands().items()}
     known = {kind: set(kind.__struct_fields__) for kind in (Reading, Planning, SharedDrawOptions)}
 
-    assert known[Reading] - options["doctor"] == {"by", "show", "features", "predicted", "second_moment"}
+    assert known[Reading] - options["doctor"] == {"by", "show", "features", "second_moment"}
     assert known[Planning] - options["plan"] == {"show"}
     assert known[SharedDrawOptions] - options["draw"] == {"assume"}
 

@@ -159,9 +159,9 @@ def test_a_file_that_is_no_report_stays(audit, run_command, tmp_path):
 
 
 def test_options_of_a_new_version_need_one(audit, run_command):
-    done = run_command("report", "audit/sample.parquet", "judged.csv", "--output", "r.md", "--answer", "x")
+    done = run_command("report", "audit/sample.parquet", "judged.csv", "--output", "r.md", "--answers", "x")
 
-    assert "--answer would have no effect" in done.message
+    assert "--answers would have no effect" in done.message
 
 
 def test_a_study_brings_its_question_and_agreement(tmp_path, monkeypatch, run_command):

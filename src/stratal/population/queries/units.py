@@ -16,16 +16,27 @@ from stratal.population.declaration import (
     CONFIDENCE,
     OWN_STRATUM,
     OWN_STRATUM_GROUP,
+    PEER_AGREEMENT,
     POINT,
     PREDICTED,
     ROUNDED,
     ROW,
     Declaration,
+    agreement_weights,
     class_names,
     middle,
     own_stratum_note,
 )
-from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes, stored
+from stratal.proxy.agreement import (
+    ARTICLES,
+    BLANKS,
+    LAST_NUMBER,
+    MOST_ITEMS,
+    PUNCTUATION,
+    PURPOSE,
+    answer_codes,
+)
+from stratal.tables.engine import digest, duplicate_key, moment_text, orders_by_bytes, stored
 from stratal.tables.source import Source, readable
 
 WHOLE_LIMIT = 2.0**53
@@ -362,6 +373,8 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     columns = declared.softmax or _undeclared_softmax(source, declared)
     if columns:
         source, declared = _with_softmax(source, declared, columns)
+    if declared.answers:
+        source, declared = _with_agreements(source, declared)
     if declared.missing == OWN_STRATUM:
         source, declared = _with_own_stratum(source, declared)
     return source, declared
@@ -447,6 +460,77 @@ def _levels(source: Source, answer: Any) -> set[str]:
 
 def _listed(columns: Sequence[str]) -> str:
     return ", ".join(columns) if len(columns) <= 4 else f"{columns[0]} … {columns[-1]}"
+
+
+# ---- other models' answers
+
+
+def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
+    """Return the source with the shares of other models that answer as a model does."""
+    if not declared.agreements:  # the answer is a softmax's most probable class
+        own = declared.predicted
+        if own is None:
+            raise InputError(
+                "answers are compared with those of the evaluated model, which is not named",
+                action="Name the column of its answers: predicted=COLUMN, --predicted COLUMN.",
+            )
+        declared = replace(declared, agreements={PEER_AGREEMENT: own})
+    where = f"{source.label}: column"
+    texts = {
+        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
+        for name in declared.answer_columns
+    }
+    ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
+    keyed = source.table.select(
+        key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
+        **{f"a{at}": text for at, text in enumerate(texts.values())},
+    )
+    # The limit first, of keys alone: engines that sort rows of a thousand answers hold them all.
+    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MOST_ITEMS)
+    highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
+    chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
+    codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
+    weights, notes = agreement_weights(declared, codes) if len(codes) else ({}, ())
+    made = {}
+    for name, found in weights.items():
+        own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
+        counted = [
+            (text, weight) for text, weight in zip(peers, found.weights.tolist(), strict=True) if weight
+        ]
+        agreed = _added([ibis.ifelse(text == own, weight, 0) for text, weight in counted])
+        present = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in counted])
+        mean = found.share[0] / found.share[1]
+        share = ibis.ifelse(present > 0, agreed.cast("float64") / present.cast("float64").nullif(0.0), mean)
+        made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), share)
+    source, declared = _with_columns(source, notes, **made), declared.with_agreements(made)
+    if made and source.ordered and source.backend.name == "duckdb":
+        # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
+        kept = {source.columns[name]: source.column(name) for name in declared.among(source.columns)}
+        with readable(source.label):
+            source = replace(source, table=stored(source.backend, source.table.select(**kept)))
+        source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
+    return source, declared
+
+
+def _written_alike(text: Any, kind: str | None) -> Any:
+    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
+    if kind == "number":
+        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
+        return category(number, "")
+    if kind == "text":
+        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
+        for article in ARTICLES:
+            text = text.replace(f" {article} ", " ")
+        return text.strip()
+    return text
+
+
+def _added(terms: Sequence[Any]) -> Any:
+    """Return a sum of expressions, by halves: engines limit how deep an expression may be nested."""
+    if len(terms) == 1:
+        return terms[0].cast("int64")
+    half = len(terms) // 2
+    return _added(terms[:half]) + _added(terms[half:])
 
 
 # ---- missing proxies

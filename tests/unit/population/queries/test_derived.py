@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.population import Population
-from stratal.population.inspection import describe_columns, suggestion
+from stratal.population.inspection import answer_options, describe_columns, suggestion
 from stratal.population.queries.units import class_names
 
 
@@ -258,6 +258,164 @@ def test_a_score_that_looks_like_percent_is_asked_about():
 def test_what_annotators_will_say_has_two_forms(given):
     with pytest.raises(InputError, match="pass/fail, or LOW,HIGH"):
         Population.from_table(pd.DataFrame({"id": [1], "s": [2.0]}), proxy="s", label=given)
+
+
+# ---- other models' answers
+
+
+@pytest.fixture
+def pool():
+    """300 units: four models' answers, of which one is missing, a copy of one model, and a score."""
+    rng = np.random.default_rng(4)
+    truth = rng.choice(["cat", "dog", "cow"], 300)
+    drawn = {model: rng.choice(["cat", "dog", "cow"], 300) for model in "abcd"}
+    frame = pd.DataFrame({"id": [f"u{row}" for row in range(300)], "score": rng.random(300).round(3)})
+    for model, share in zip("abcd", (0.6, 0.9, 0.8, 0.7), strict=True):
+        frame[f"answer_{model}"] = np.where(rng.random(300) < share, truth, drawn[model])
+    frame["answer_e"] = frame["answer_d"]
+    frame.loc[5, "answer_b"] = None
+    return frame
+
+
+ANSWERS = {"predicted": "answer_a", "answers": "answer_*"}
+
+
+def test_answers_are_the_same_proxy_by_every_way(pool, tmp_path):
+    import ibis
+
+    pool.to_csv(tmp_path / "p.csv", index=False)
+    pool.to_parquet(tmp_path / "p.parquet")
+    connection = ibis.duckdb.connect()
+    peers = {f"answer_{model}": pool[f"answer_{model}"] for model in "bcde"}
+    ids, own = pool["id"].tolist(), pool["answer_a"]
+    populations = [
+        Population.from_arrays(
+            proxy=stratal.proxy.peer_agreement(own, peers, ids=ids),
+            ids=ids,
+            groups={"answer_a": own},
+            predicted="answer_a",
+        ),
+        Population.read(tmp_path / "p.csv", **ANSWERS),
+        Population.read(tmp_path / "p.parquet", **ANSWERS),
+        Population.from_table(pool.iloc[::-1], **ANSWERS),
+        Population.from_table(connection.read_parquet(tmp_path / "p.parquet"), **ANSWERS),
+    ]
+
+    assert {population.proxy_names for population in populations} == {("peer_agreement",)}
+    assert len({str(population.digest(3)) for population in populations}) == 1
+    assert len({tuple(values(population, "peer_agreement")[0]) for population in populations}) == 1
+    assert "4 of 4 count (2 nearly copies)" in populations[1].notes[0]
+
+
+def test_a_population_on_a_connection_has_the_digest_of_its_answers(pool):
+    changed = pool.copy()
+    changed["answer_b"] = np.roll(changed["answer_b"], 1)
+
+    digests = [str(Population.from_table(frame, **ANSWERS).digest(3)) for frame in (pool, changed)]
+
+    assert digests[0] != digests[1]
+
+
+def test_each_of_several_models_has_an_agreement_of_its_own(pool):
+    names = ["peer_agreement_answer_b", "peer_agreement_answer_c"]
+    pool = pool.fillna("none")
+    both = Population.from_table(pool, proxy=[*names, "score"], answers="answer_*")
+    one = Population.from_table(pool, predicted="answer_c", answers="answer_*")
+
+    assert both.proxy_names == (*names, "score")
+    assert np.array_equal(values(both, names[1])[0], values(one, "peer_agreement")[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "spellings"),
+    [
+        ("text", ["The Eiffel Tower!", "eiffel  tower", " the EIFFEL tower.", "a Eiffel-tower"]),
+        ("number", ["so 1,234", "It is 1234.0 dollars.", "1 + 1233 = 1234", "#### 1234"]),
+    ],
+)
+def test_free_texts_are_written_alike_where_that_is_wanted(pool, kind, spellings):
+    other = {"text": "Louvre", "number": "7"}[kind]
+    right = pool.filter(like="answer_").eq(pool["answer_a"], axis=0)
+    frame = pd.DataFrame({"id": pool["id"]})
+    for at, name in enumerate(right):
+        frame[name] = np.where(right[name], spellings[at % 3], f"{other}, or {at}")
+    frame["answer_f"] = np.where(right["answer_b"], spellings[3], "9")
+    if kind == "text":
+        frame["answer_f"] = frame["answer_f"].str.replace("-", " ")
+    plain = right.astype(str).assign(id=pool["id"], answer_f=right["answer_b"].astype(str))
+    for at, name in enumerate(right):  # wrong answers differ by model, as above
+        plain.loc[~right[name], name] = f"no {at}"
+    plain.loc[~right["answer_b"], "answer_f"] = "no 9"
+
+    alike = Population.from_table(frame, predicted="answer_a", answers=f"{kind}:answer_*")
+    known = Population.from_table(plain, **ANSWERS)
+
+    assert np.array_equal(values(alike, "peer_agreement")[0], values(known, "peer_agreement")[0])
+
+
+def test_an_agreement_is_on_the_scale_of_right_and_wrong(pool):
+    ratings = Population.from_table(pool, **ANSWERS, bounds=(1, 5)).proxies[0]
+
+    assert not ratings.scaled
+    assert Population.from_table(pool, **ANSWERS).proxies[0].bounds == (0.0, 1.0)
+
+
+def test_the_answer_of_a_softmax_is_compared_too(pool, softmax):
+    frame = pd.read_csv(softmax)
+    for model in "bcd":
+        frame[f"other_{model}"] = frame["answer"]
+    frame.loc[frame.index % 5 == 0, "other_b"] = "cat"
+    frame.loc[frame.index % 5 == 1, "other_c"] = "dog"
+    frame.loc[frame.index % 5 == 2, "other_d"] = "cow"
+
+    population = Population.from_table(frame, softmax="p_*", answers="other_*")
+
+    assert population.proxy_names == ("peer_agreement", "confidence")
+    assert population.predicted == "predicted_class"
+
+
+def test_models_that_guess_make_no_proxy():
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({f"answer_{model}": rng.choice(["a", "b"], 400) for model in range(8)})
+    frame["id"] = range(400)
+
+    population = Population.from_table(frame, predicted="answer_0", answers="answer_*")
+
+    assert population.proxy_names == ()
+    assert "no other model agrees" in population.notes[0]
+    assert stratal.plan(population, budget=50).recommended.design == "simple-random"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"answers": "answer_*"}, "evaluated model, which is not named"),
+        ({"answers": "answer_a", "predicted": "answer_a"}, "no model but the evaluated one"),
+        ({"proxy": "peer_agreement"}, "made of other models' answers: name their columns"),
+        ({"answers": "reply_*", "predicted": "answer_a"}, "no column fits answers"),
+        ({"answers": "answer_*", "proxy": ["score", "id"]}, "evaluated model, which is not named"),
+    ],
+)
+def test_answers_that_cannot_be_compared_are_refused(pool, keywords, message):
+    with pytest.raises(InputError, match=message):
+        Population.from_table(pool.assign(id=range(300)), **keywords)
+
+
+def test_a_column_that_is_called_like_the_agreement_is_refused(pool):
+    with pytest.raises(InputError, match="'peer_agreement' already"):
+        Population.from_table(pool.assign(peer_agreement=0.5), **ANSWERS)
+
+
+def test_inspection_offers_the_answers(pool, tmp_path):
+    pool.to_csv(tmp_path / "p.csv", index=False)
+    pool[["id", "answer_a", "answer_b"]].to_csv(tmp_path / "two.csv", index=False)
+    found = describe_columns(tmp_path / "p.csv")
+
+    assert answer_options(found) == ["--predicted", "answer_a", "--answers", "answer_*"]
+    assert answer_options(found, "answer_b") == ["--answers", "answer_*"]
+    assert suggestion(found, None, None) == ["--id", "id", "--proxy", "score"]
+    assert "5 columns hold answers" in found["notes"][0]
+    assert answer_options(describe_columns(tmp_path / "two.csv")) == []
 
 
 # ---- the same from arrays

@@ -1,0 +1,153 @@
+"""Other models' answers as a proxy: what each model's agreement counts for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stratal.errors import InputError
+from stratal.proxy import peer_agreement
+from stratal.proxy.agreement import MOST_ITEMS, SCALE, answer_codes, chosen_items, peer_weights
+
+SIZE, CLASSES = 2000, 4
+ACCURACIES = np.array([0.75, 0.9, 0.8, 0.7, 0.6])
+"""Of the evaluated model and four others."""
+
+
+def answers(accuracies, seed=1, size=SIZE, classes=CLASSES):
+    """Return the truth and answers (size, len(accuracies)) that err independently."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, size)
+    wrong = (truth[:, None] + rng.integers(1, classes, (size, len(accuracies)))) % classes
+    return truth, np.where(rng.random(wrong.shape) < accuracies, truth[:, None], wrong)
+
+
+def clones(column, count, seed=2, changed=0.01):
+    rng = np.random.default_rng(seed)
+    copies = np.repeat(column[:, None], count, axis=1)
+    return np.where(rng.random(copies.shape) < changed, rng.integers(0, CLASSES, copies.shape), copies)
+
+
+def test_weights_are_squared_log_odds_of_accuracies_that_no_label_told():
+    _, codes = answers(ACCURACIES)
+
+    odds = np.log(ACCURACIES[1:] * (CLASSES - 1) / (1 - ACCURACIES[1:])) ** 2
+
+    found = peer_weights(codes)
+    assert found.weights.max() == SCALE
+    # 2,000 answers tell an accuracy of .9 to .007 and its squared log-odds, 11, to .5 or 5 %; three of these.
+    assert np.allclose(found.weights / SCALE, odds / odds.max(), atol=0.15)
+    assert (found.copies, found.guessing) == (0, 0)
+
+
+def test_the_share_is_the_weight_of_those_that_answer_alike():
+    _, codes = answers(ACCURACIES)
+    found = peer_weights(codes)
+
+    row = (codes[7, 1:] == codes[7, 0]) @ found.weights / found.weights.sum()
+
+    assert found.shares(codes)[7] == row
+
+
+def test_guessing_and_constant_models_count_nothing():
+    _, codes = answers([*ACCURACIES, 1 / CLASSES, 1 / CLASSES])
+    codes = np.column_stack([codes, np.zeros(SIZE, np.int64)])
+
+    found = peer_weights(codes)
+
+    assert found.weights[-3:].tolist() == [0, 0, 0]
+    assert np.all(found.weights[:-3] > 0)
+    assert found.guessing == 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_among_guessing_models_alone_none_counts(seed):
+    _, codes = answers([0.9] + 20 * [1 / CLASSES], seed=seed)
+
+    assert not peer_weights(codes).weights.any()
+    with pytest.raises(InputError, match="no other model agrees with the rest more than chance"):
+        peer_agreement(codes[:, 0], codes[:, 1:])
+
+
+def test_clones_weigh_together_as_one_model():
+    _, codes = answers(ACCURACIES)
+    alone = peer_weights(codes).weights
+    found = peer_weights(np.column_stack([codes, clones(codes[:, 4], 40)]))
+
+    of_clones = found.weights[3] + found.weights[4:].sum()
+
+    assert found.copies == 41
+    assert found.weights[:3] / SCALE == pytest.approx(alone[:3] / SCALE, abs=0.1)
+    assert of_clones / SCALE == pytest.approx(alone[3] / SCALE, abs=0.05)
+
+
+def test_clones_of_the_evaluated_model_count_nothing():
+    _, codes = answers(ACCURACIES)
+    found = peer_weights(np.column_stack([codes, clones(codes[:, 0], 30)]))
+
+    assert not found.weights[4:].any()
+    assert found.weights[:4] / SCALE == pytest.approx(peer_weights(codes).weights / SCALE, abs=0.1)
+
+
+def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
+    _, codes = answers(ACCURACIES)
+    texts = np.array(["d", "a", "c", "b"])[codes]
+    order = [3, 0, 2, 1]
+
+    plain = peer_agreement(codes[:, 0], codes[:, 1:]).values
+
+    assert np.array_equal(peer_agreement(texts[:, 0], texts[:, 1:]).values, plain)
+    named = {f"model {at}": texts[:, 1 + at].tolist() for at in order}
+    assert np.allclose(peer_agreement(texts[:, 0].tolist(), named).values, plain, atol=2 / SCALE)
+
+
+def test_a_missing_answer_counts_for_nothing():
+    _, codes = answers(ACCURACIES)
+    columns = {f"m{at}": codes[:, at].astype(object) for at in range(1, 5)}
+    columns["m1"][:1000] = None
+    for column in columns.values():
+        column[-1] = np.nan
+
+    values = peer_agreement(codes[:, 0], columns).values
+    codes = answer_codes([codes[:, 0], *columns.values()])
+    found = peer_weights(codes)
+
+    row = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:] / found.weights[1:].sum()
+    assert values[7] == row
+    # Nobody answered the last: the mean share.
+    assert values[-1] == found.share[0] / found.share[1] == pytest.approx(values.mean(), abs=0.05)
+
+
+def test_free_texts_need_no_classes():
+    rng = np.random.default_rng(3)
+    truth = np.arange(SIZE)
+    right = rng.random((SIZE, 5)) < ACCURACIES
+    # Wrong ones are one of three that an item suggests, or one that nobody else gives.
+    likely = -1 - truth[:, None] * 10 - rng.integers(0, 3, (SIZE, 5))
+    odd = 10**6 + np.arange(SIZE * 5).reshape(SIZE, 5)
+    codes = np.where(right, truth[:, None], np.where(rng.random((SIZE, 5)) < 0.5, likely, odd))
+
+    found = peer_weights(answer_codes(codes.T))
+
+    assert np.all(np.diff(found.weights) < 0)
+    share = found.shares(answer_codes(codes.T))
+    assert share[right[:, 0]].mean() > share[~right[:, 0]].mean() + 0.5
+
+
+def test_the_items_that_weights_come_from_are_chosen_by_id():
+    ids = [f"u{row}" for row in range(2 * MOST_ITEMS)]
+    backwards = chosen_items(len(ids), ids[::-1])
+
+    assert len(backwards) == MOST_ITEMS
+    assert {ids[::-1][row] for row in backwards} == {ids[row] for row in chosen_items(len(ids), ids)}
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(InputError, match=r"an answer of the evaluated model is missing \(at position 1\)"):
+        peer_agreement(["a", None], {"m": ["a", "b"]})
+    with pytest.raises(InputError, match=r"answers\[1\]"):
+        peer_agreement(["a", "b"], {"m": ["a"]})
+    with pytest.raises(InputError, match="there are no other models"):
+        peer_agreement(["a", "b"], {})
+    with pytest.raises(InputError, match="ids"):
+        peer_agreement(["a", "b"], {"m": ["a", "b"]}, ids=["u"])
