@@ -28,8 +28,8 @@ MOST_SHOWN = 20
 """Options that `--help` shows; of more, those that most people need."""
 
 GROUPS = {
-    "Columns": "id proxy predicted groups by show features",
-    "Design": """half_width estimand design seed extend labels additional strata stratify allocation
+    "Columns": "id proxy predicted judge groups by show features",
+    "Design": """half_width require estimand design seed extend labels additional strata stratify allocation
         estimator replicates""",
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
         answer new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
@@ -437,7 +437,9 @@ def repeated(option: Any, first: Any, second: Any) -> Any:
     if first == second:
         return first
     # An option's metavar declares whether its value is a list.
-    between = ";" if option.name == "estimand" else "," if ",…" in (option.metavar or "") else None
+    between = (
+        ";" if option.name in ("estimand", "require") else "," if ",…" in (option.metavar or "") else None
+    )
     if between is not None:
         return f"{first}{between}{second}"
     raise InputError(

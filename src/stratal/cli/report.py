@@ -83,6 +83,7 @@ def _findings(asked: ReportOptions) -> Findings:
         found=result.estimate,
         tables=result.tables,
         notes=result.remarks,
+        require=result.held() or (),
         question=asked.question or known.get("question"),
         quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
         confidence_level=asked.confidence_level,

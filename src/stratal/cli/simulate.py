@@ -25,7 +25,7 @@ def demo(
     ] = None,
 ) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
-    from stratal.report import estimate_page, plan_page
+    from stratal.report import answer_page, plan_page
     from stratal.simulation.demonstration import run, write_data
 
     with progress("training, planning, drawing, labelling"):
@@ -38,9 +38,9 @@ def demo(
     return Result(
         shown.to_dict() | ({"output": str(output)} if written else {}),
         [*shown.opening(), ""],
-        plan_page(shown.plan.to_dict()),
+        plan_page(shown.plan.to_dict(), details=False),
         "",
-        estimate_page(shown.estimate.to_dict()),
+        answer_page(shown.estimate.to_dict()),
         ["", *shown.closing(), *then],
     )
 

@@ -33,7 +33,7 @@ LINES = [
     f"draw {FILE} --half-width .2 --output pilot",
     "draw p.parquet --extend a/sample.parquet --labels right.csv --half-width .05 --output more",
     "draw p.parquet --extend a/sample.parquet --labels right.csv --half-width .3 --output enough",
-    "estimate a/sample.parquet right.csv --require-lower .5",
+    "estimate a/sample.parquet right.csv --require value>=.5",
     "estimate a/sample.parquet classes.csv --predicted answer --metric accuracy,f1,mcc --by language",
     "estimate a/sample.parquet right.csv --compare a,b,c",
     "estimate a/sample.parquet right.csv --outcome unbounded --estimator ppi++",

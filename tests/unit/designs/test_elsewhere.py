@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimands import ClassReport
 import numpy as np
 import pytest
-import stratal
 
+import stratal
+from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimands import ClassReport
 
 TABLE = {
     "id": ["u1", "u2", "u3", "u4", "u5", "u6"],

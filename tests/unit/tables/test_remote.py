@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from stratal.errors import InputError
-from stratal.population import Population
-from stratal.population.inspection import describe_columns
 import functools
 import http.server
-import numpy as np
 import os
-import pandas as pd
-import pytest
-import stratal
 import threading
 import warnings
 
+import numpy as np
+import pandas as pd
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.population import Population
+from stratal.population.inspection import describe_columns
 
 FILES = ("rows.parquet", "rows.csv", "rows.jsonl")
 
