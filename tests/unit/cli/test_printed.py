@@ -39,7 +39,7 @@ LINES = [
     "estimate a/sample.parquet right.csv --outcome unbounded --estimator ppi++",
     "estimate st",
     "report a/sample.parquet classes.csv --predicted answer --metric f1 --against p.parquet --output r.html",
-    "report a/sample.parquet right.csv --against new.csv --with-examples --output r.html",
+    "report a/sample.parquet right.csv --against new.csv --items 20 --output r.html",
     "report a/sample.parquet right.csv --compare a,b,c --output r.html",
     "report st --output r.html",
     "demo --budget 60",

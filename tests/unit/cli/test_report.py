@@ -97,7 +97,7 @@ def test_payload_is_there_only_when_asked_for(audit, run_command, tmp_path):
     words = ["report", "audit/sample.parquet", "judged.csv", "--output", "report.html"]
     run_command(*words)
     assert "alert(" not in (tmp_path / "report.html").read_text()
-    run_command(*words, "--with-examples")
+    run_command(*words, "--items", "20")
     page = (tmp_path / "report.html").read_text()
     assert "&lt;script&gt;alert(" in page
     assert "<script" not in page

@@ -196,7 +196,9 @@ def association(
     result = of_variable(value, influence / weighting.total, weighting, target)
     smooth = _smoothed(statistic, x, y, weighting, result, target)
     known = np.isfinite(result.variance) and result.standard_error > _ROUNDING
-    own = replace(smooth, value=value, standard_error=result.standard_error if known else 0.0)
+    # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
+    room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
+    own = replace(smooth, value=value, standard_error=smooth.standard_error * room)
     limits = OuterLimits(value=value, bounds=bounds, first=own, second=smooth)
     shown = result.standard_error if known or weighting.census else None
     return linearised_estimate(
@@ -242,7 +244,7 @@ def _smoothed(
         own_weights = weighting.weights / weighting.total
         squares, fourth = (float(own_weights @ result.variable**power) for power in (2, 4))
         heavy = 2.0 * n / max(fourth / squares**2 - 1.0, 2.0)
-        freedom = min(freedom, max(heavy, _FEWEST))
+        freedom = min(freedom, heavy)
     return FisherLimits(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
@@ -253,10 +255,6 @@ def _smoothed(
 
 _ROUNDING = 1e-9
 """Standard errors below this are of labels that are the scores themselves, up to rounding."""
-
-_FEWEST = 4.0
-"""Degrees of freedom that a heavy tail leaves at least: of few disagreements the pairs that are
-mixed in already say how few they are."""
 
 SLOPE = 0.8
 """How steeply labels are expected to follow the score before there are any: as a plan for a mean has it."""
