@@ -61,6 +61,7 @@ MAIN = {
     "cross_fitting": (Figure("efficiency"), Figure("coverage")),
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
+    "judge_coverage": (Figure("coverage"),),
     "known_answers": (Figure("covered", called="coverage of precision"),),
     "wrong_scores": (Figure("lowest coverage"), Figure("width over knowing, median")),
     "estimands": (

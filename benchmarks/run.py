@@ -64,6 +64,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "heavy_tails": list,
         "metrics_coverage": list,
         "known_answers": list,
+        "judge_coverage": list,
         "wrong_scores": list,
         "cross_fitting": list,
         "effective_size": list,
