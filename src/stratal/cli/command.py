@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
+from msgspec import Meta, NODEFAULT, Struct, structs
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
-
-import click
-from msgspec import NODEFAULT, Meta, Struct, structs
-
 from stratal.cli.output import Result
 from stratal.cli.stopping import refuse_few_addresses
 from stratal.errors import InputError, utf8_path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+import click
+import inspect
+import math
+import re
+
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -28,8 +27,8 @@ MOST_SHOWN = 20
 """Options that `--help` shows; of more, those that most people need."""
 
 GROUPS = {
-    "Columns": "id proxy predicted groups by show features",
-    "Design": """half_width estimand design seed extend labels additional strata stratify allocation
+    "Columns": "id proxy predicted judge groups by show features",
+    "Design": """half_width require estimand design seed extend labels additional strata stratify allocation
         estimator replicates""",
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
@@ -437,7 +436,9 @@ def repeated(option: Any, first: Any, second: Any) -> Any:
     if first == second:
         return first
     # An option's metavar declares whether its value is a list.
-    between = ";" if option.name == "estimand" else "," if ",…" in (option.metavar or "") else None
+    between = (
+        ";" if option.name in ("estimand", "require") else "," if ",…" in (option.metavar or "") else None
+    )
     if between is not None:
         return f"{first}{between}{second}"
     raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 LABEL = "label"
 """Column of the labels, unless said otherwise."""
 
-REQUIREMENT_FAILED = 4
-"""Exit status where the interval does not lie where it must."""
+STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
+"""Exit statuses of the verdicts on what is required."""
 
 NO_CLASSES = "none"
 """What --predicted says where labels are no classes."""
@@ -108,6 +109,12 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         LABELS are long, one row per unit and model: column of the models' names.
     by : str
         Group to report on, one estimate for each level.
+    judge : str
+        Compare labels with this judge too: a column of verdicts, kept by draw or in LABELS, or a proxy of
+        scores.
+    require : 'NAME>=X'
+        What the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8', 'value@de<=.1';
+        several with semicolons, or the option once for each.
     labelled : path
         Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
     stratum : str
@@ -171,6 +178,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     compare: Text = None
     model: Text = None
     by: Text = None
+    judge: Annotated[Text, option(needs="without --labelled, --estimand or --model")] = None
+    require: Text = None
     labelled: Path | None = None
     stratum: Annotated[Text, option(needs=ELSEWHERE)] = None
     sizes: Annotated[Path | None, option(needs=ELSEWHERE)] = None
@@ -187,59 +196,70 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         return listed(self.compare)[0] if alone else self.value or LABEL
 
 
-class RequiringOptions(EvidenceOptions, frozen=True, kw_only=True):
-    """The options of `estimate`, and what is required of its interval.
+class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
+    """The options of `estimate`: those of the evidence, and how much is printed.
 
     Parameters
     ----------
-    require_lower : float
-        Exit status 4 unless the interval's lower end is at least this.
-    require_upper : float
-        Exit status 4 unless the interval's upper end is at most this.
+    details : bool
+        Print the strata, all rows and all notes, after the answer.
 
     Examples
     --------
-    >>> RequiringOptions(require_lower=0.9).require_upper is None
-    True
+    >>> EstimateOptions(require="value>=.9").details
+    False
     """
 
-    require_lower: Number = None
-    require_upper: Number = None
+    details: bool = False
 
 
-@command(RequiringOptions)
-def estimate(asked: RequiringOptions) -> Result:
+@command(EstimateOptions)
+def estimate(asked: EstimateOptions) -> Result:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
     counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
     weights).
 
-    With --require-lower or --require-upper the exit status is 4 if the interval does not lie there, for
-    pipelines.
+    With --require the exit status is 0 if the whole interval satisfies it (PASS), 4 if none of it does
+    (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
     """
-    from stratal.estimation.requirement import Requirement
-    from stratal.report import estimate_page
+    from stratal.estimation.requirement import status_of
+    from stratal.planning.findings import more_labels_of
+    from stratal.report import answer_page, estimate_page
 
-    wanted = Requirement(lower=asked.require_lower, upper=asked.require_upper)
     with progress("estimating"):
         result = made(asked)
     estimates, level = result.estimate, asked.confidence_level
-    required = asked.require_lower is not None or asked.require_upper is not None
-    if result.several:
-        if required:
-            raise InputError(
-                "--require-lower and --require-upper need one interval, and here there are several",
-                action="Ask for one estimate in a command of its own.",
-            )
-        return Result(estimates.to_dict(level), lambda _: estimates.page(level))
-    wanted.check(estimates.bounds)
-    found = result.described()
-    if required:
-        found["requirement"] = wanted.to_dict(found["confidence_interval"])
+    held = result.held()
+    status = 0 if held is None else STATUSES[status_of(held)]
     again = (*places(asked), *words(part(EvidenceOptions, asked)))
-    status = 0 if wanted.met(found["confidence_interval"]) else REQUIREMENT_FAILED
-    return Result(found, estimate_page, ("report", *again, "--output", "report.html"), status=status)
+    if result.several:
+        found = estimates.to_dict(level)
+        then: tuple[Any, ...] = ()
+    else:
+        found = result.described()
+        then = ("report", *again, "--output", "report.html")
+        found["more_labels"] = more_labels_of(
+            result.sample,
+            result.labels,
+            estimates,
+            estimand=asked.estimand,
+            predicted=result.asked.predicted or False,
+            combine=asked.combine,
+            confidence_level=level,
+            interval=asked.interval,
+        )
+    if held is not None:
+        found["requirements"] = held
+    page: Any = estimate_page if asked.details else answer_page
+    if result.several:
+        page = (
+            (lambda _: estimates.page(level))
+            if asked.details
+            else partial(answer_page, about=estimates.title)
+        )
+    return Result(found, page, *([then] if then else []), status=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +284,27 @@ class Made:
 
         return isinstance(self.estimate, Estimates)
 
+    def held(self) -> list[dict[str, Any]] | None:
+        """Return the verdicts on what is required; None where nothing is."""
+        from stratal.estimation.requirement import held_against
+
+        if self.asked.require is None:
+            return None
+        return held_against(
+            self.estimate,
+            self.asked.require.split(";"),
+            tables=self.tables,
+            confidence_level=self.asked.confidence_level,
+            method=self.asked.interval,
+        )
+
     def described(self) -> dict[str, Any]:
         """Return the estimate's dict with the tables that were asked for."""
         from stratal.estimation.estimate import with_tables
 
         level = self.asked.confidence_level
-        return with_tables(
-            self.estimate.to_dict(level, self.asked.interval), self.tables, level, self.remarks
-        )
+        found = self.estimate.to_dict(level, self.asked.interval)
+        return with_tables(found, self.tables, level, self.remarks)
 
 
 def made(asked: EvidenceOptions) -> Made:
@@ -294,6 +327,9 @@ def made(asked: EvidenceOptions) -> Made:
     _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
+    for table in tables:
+        if table.kind == "judge":
+            remarks = [*_judged(asked, evidence.sample, labels, table), *remarks]
     model = None if columns or evidence.answered == (asked.value or LABEL) else evidence.answered
     return Made(asked, evidence.sample, given, result, tables, remarks, model)
 
@@ -311,7 +347,7 @@ def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
 
     if not isinstance(result, Estimates):
         return
-    for name in ("interval", "metric", "compare", "by"):
+    for name in ("interval", "metric", "compare", "judge", "by"):
         if getattr(asked, name) not in (None, "auto"):
             raise InputError(
                 f"--{name} would have no effect",
@@ -394,7 +430,7 @@ def _tables(
 ) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.comparison import compare
-    from stratal.estimation.estimands import ClassReport
+    from stratal.estimation.estimands import ClassReport, JudgeReport
     from stratal.estimation.evaluation import estimate as estimated
 
     found: list[Estimates] = []
@@ -408,9 +444,36 @@ def _tables(
     if evidence.models:
         outcomes = {name: evidence.column(name) for name in evidence.models}
         found.append(compare(sample, outcomes, bounds=bounds, **shared))
+    if asked.judge is not None:
+        found.append(estimated(sample, _as_said(labels), estimand=JudgeReport(asked.judge), **shared))
     if asked.by is not None:
         shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
         found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
+    return found
+
+
+def _as_said(labels: Labels) -> Labels:
+    """Return labels as annotators said them, whatever they count as."""
+    return replace(labels, positive=None, mapping=None)
+
+
+def _judged(asked: EvidenceOptions, sample: Sample, labels: Labels, table: Estimates) -> list[str]:
+    """Return the readings of the shares beside each other, and groups in which the judge is worse."""
+    from stratal.estimation.evaluation import estimate as estimated
+    from stratal.report import judge_notes
+
+    found = judge_notes(table.rows(asked.confidence_level))
+    if asked.by is None or asked.judge in sample.proxy_names:
+        return found
+    agreed = table.of(metric="agreement")
+    groups = estimated(sample, _as_said(labels), by=asked.by, predicted=str(asked.judge), target=asked.target)
+    for row in groups:
+        low, high = row.confidence_interval(asked.confidence_level)
+        if high < agreed.value:
+            found.append(
+                f"in {row.label['domain']!r} {asked.judge!r} agrees with people less than elsewhere: "
+                f"{row.value:.3f} ({low:.3f} to {high:.3f}; {agreed.value:.3f} overall)"
+            )
     return found
 
 
@@ -566,6 +629,8 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
         bounds = bounds or known.get("bounds")
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
+        if asked.judge not in sample.proxy_names:
+            sample = _with_predictions(sample, asked.judge, column, "--judge")
     else:
         (sample, column), known = _elsewhere(asked, asked.labelled), {}
     meant = mapping("--map", asked.map)
@@ -595,21 +660,24 @@ def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
     return sample if asked.post_stratify is None else post_stratify(sample, asked.post_stratify)
 
 
-def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:
+def _with_predictions(
+    sample: Sample, predicted: str | None, column: Column, name: str = "--predicted"
+) -> Sample:
     """Return the sample with the model's answers, from the labels where the draw did not keep them."""
     if predicted in (None, NO_CLASSES) or predicted in sample.groups:
         return sample
     from stratal.estimation.columns import with_group
 
+    kept = "--predicted" if name == "--predicted" else "--groups"
     try:
         given = column(predicted)
     except InputError as error:
         if f"no column {predicted!r}" not in str(error):
             raise
         raise InputError(
-            f"--predicted: neither the sample nor the labels have a column {predicted!r}",
+            f"{name}: neither the sample nor the labels have a column {predicted!r}",
             given=f"the sample keeps {', '.join(map(repr, sample.groups)) or 'no column'}",
-            action="Put the column in the labels, or draw with --predicted, so that it is kept.",
+            action=f"Put the column in the labels, or draw with {kept}, so that it is kept.",
         ) from None
     return with_group(sample, predicted, given)
 

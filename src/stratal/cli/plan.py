@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 from msgspec import structs
-
+from pathlib import Path
 from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
 from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
 from stratal.cli.parsing import place
 from stratal.errors import InputError
+from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.planning.plan import Plan
@@ -39,6 +37,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Column of the label, in --labels.
     output : FILE
         Write the plan, which `draw` takes: plan.json.
+    details : bool
+        Print the designs, the strata and all notes, after the answer.
 
     Examples
     --------
@@ -52,6 +52,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     labels: list[Path] | None = None
     value: Annotated[Text, option(shown="label")] = None
     output: Path | None = None
+    details: bool = False
 
 
 @command(
@@ -70,10 +71,13 @@ def plan(asked: PlanOptions) -> Result:
     With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
     instead of its own word.
     """
+    from functools import partial
+
     from stratal.report import plan_page
 
+    page = partial(plan_page, details=asked.details)
     if asked.file is None:
-        return Result(_without_file(asked), plan_page)
+        return Result(_without_file(asked), page)
     if asked.population_size is not None or asked.rate is not None:
         raise InputError(
             "--population-size and --rate are for plans without a file",
@@ -96,7 +100,7 @@ def plan(asked: PlanOptions) -> Result:
     drawing += ("--seed", 7, "--output", new_folder("audit"))
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
-    return Result(made.to_dict(), plan_page, about, ("draw", *drawing))
+    return Result(made.to_dict(), page, about, ("draw", *drawing))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

@@ -56,6 +56,7 @@ class Label(Struct, kw_only=True):
     """What an estimate that is not of the mean is of."""
 
     estimand: Text | None = UNSET
+    judge: Text | None = UNSET
     metric: Text | None = UNSET
     class_: Text | None = field(name="class", default=UNSET)
     domain: Text | None = UNSET
@@ -77,6 +78,7 @@ class Row(Label, kw_only=True):
     confidence_interval: Interval | None
     outcome: Text = UNSET
     p_value: Number | UnsetType = UNSET
+    more_labels: int | UnsetType | None = UNSET
     n: int
     ratio: Found | UnsetType | None = UNSET
     win_rate: WinRate | UnsetType = UNSET
@@ -102,6 +104,16 @@ class LabelValue(Struct, kw_only=True):
     meaning: float | str | list[float] | None
 
 
+class Requirement(Struct, kw_only=True):
+    """What was required of an interval, and the verdict."""
+
+    required: str
+    estimate: Number
+    confidence_interval: Interval | None
+    verdict: str
+    more_labels: int | None
+
+
 SEVERAL = [
     msgspec.defstruct(
         kind.title(),
@@ -111,6 +123,7 @@ SEVERAL = [
             ("notes", list[str]),
             ("leaderboard", list[Place] | UnsetType, UNSET),
             ("label_values", list[LabelValue] | UnsetType, UNSET),
+            ("requirements", list[Requirement] | UnsetType, UNSET),
         ],
         namespace={"__doc__": "Several estimates, in a table alone."},
     )
@@ -128,12 +141,11 @@ class Nonresponse(Struct, kw_only=True):
     worst_bounds: Interval | UnsetType | None = UNSET
 
 
-class Requirement(Struct, kw_only=True):
-    """What was required of the interval."""
+class MoreLabels(Struct, kw_only=True):
+    """The half-width that more labels would give."""
 
-    lower: Number
-    upper: Number
-    met: bool
+    labels: int
+    half_width: float
 
 
 class Estimate(Label, kw_only=True):
@@ -168,8 +180,10 @@ class Estimate(Label, kw_only=True):
     metrics: list[Row] | UnsetType = UNSET
     comparisons: list[Row] | UnsetType = UNSET
     domains: list[Row] | UnsetType = UNSET
+    judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
     leaderboard: list[Place] | UnsetType = UNSET
-    requirement: Requirement | UnsetType = UNSET
+    requirements: list[Requirement] | UnsetType = UNSET
+    more_labels: list[MoreLabels] | UnsetType = UNSET
 
 
 class LabelsOfPlan(Struct, kw_only=True):
@@ -390,13 +404,6 @@ class Calibration(Struct, kw_only=True):
     proxy: str
     bias: Bias | None
     bins: list[CalibrationBin]
-
-
-class MoreLabels(Struct, kw_only=True):
-    """The half-width that more labels would give."""
-
-    labels: int
-    half_width: float
 
 
 class Agreement(Struct, kw_only=True):

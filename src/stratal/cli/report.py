@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 from stratal.cli.command import command, option, part, words
 from stratal.cli.estimate import EvidenceOptions, Made, made
-from stratal.cli.options import Text, places
+from stratal.cli.options import Text, Whole, places
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping
+from typing import Annotated, Any, TYPE_CHECKING
+import shlex
 
 if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion
     from stratal.planning.findings import Findings
 
-
-EXAMPLES = 20
-"""Units that --with-examples shows."""
 
 OF_NEW_VERSION = "with --against"
 
@@ -40,13 +36,13 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
         Column of the answers in that file, and in the sample where that is another.
     new_labels : paths
         Labels of answers that changed, as far as they are there.
-    with_examples : bool
-        Show some units as annotators saw them; else no payload is in it.
+    items : int
+        Show so many units as annotators saw them; without it no payload is in it.
 
     Examples
     --------
-    >>> ReportOptions(output=Path("report.html")).with_examples
-    False
+    >>> ReportOptions(output=Path("report.html")).items is None
+    True
     """
 
     output: Path
@@ -55,7 +51,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     against: Path | None = None
     answers: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
     new_labels: Annotated[list[Path] | None, option(names=("--labels",), needs=OF_NEW_VERSION)] = None
-    with_examples: bool = False
+    items: Annotated[Whole, option(shown="none")] = None
 
 
 @command(ReportOptions)
@@ -63,7 +59,7 @@ def report(asked: ReportOptions) -> Result:
     """Write a report of the estimate: one file for somebody who was not there.
 
     Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
-    page asks the network for nothing, and holds nothing that annotators saw unless --with-examples is given.
+    page asks the network for nothing, and holds nothing that annotators saw unless --items is given.
     With --against it says what the same labels tell of a new version of the model, and what needs labels.
     """
     with progress("reporting"):
@@ -83,6 +79,7 @@ def _findings(asked: ReportOptions) -> Findings:
         found=result.estimate,
         tables=result.tables,
         notes=result.remarks,
+        require=result.held() or (),
         question=asked.question or known.get("question"),
         quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
         confidence_level=asked.confidence_level,
@@ -90,7 +87,7 @@ def _findings(asked: ReportOptions) -> Findings:
         pairs=known.get("pairs", ()),
         new=None if asked.against is None else _new_version(asked, result, asked.against),
         commands=_commands(asked),
-        examples=EXAMPLES if asked.with_examples else 0,
+        examples=asked.items or 0,
         predicted=result.asked.predicted or False,
         combine=asked.combine,
         estimand=asked.estimand,

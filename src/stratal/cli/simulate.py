@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 from stratal.cli.command import command, option
 from stratal.cli.options import ConfidenceLevel, EstimandText, Number, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, counting, progress
 from stratal.cli.parsing import listed, pair, whole_numbers
 from stratal.errors import InputError
+from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand
@@ -25,7 +24,7 @@ def demo(
     ] = None,
 ) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
-    from stratal.report import estimate_page, plan_page
+    from stratal.report import answer_page, plan_page
     from stratal.simulation.demonstration import run, write_data
 
     with progress("training, planning, drawing, labelling"):
@@ -38,9 +37,9 @@ def demo(
     return Result(
         shown.to_dict() | ({"output": str(output)} if written else {}),
         [*shown.opening(), ""],
-        plan_page(shown.plan.to_dict()),
+        plan_page(shown.plan.to_dict(), details=False),
         "",
-        estimate_page(shown.estimate.to_dict()),
+        answer_page(shown.estimate.to_dict()),
         ["", *shown.closing(), *then],
     )
 

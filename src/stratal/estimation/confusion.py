@@ -41,6 +41,7 @@ from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, Outer
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
+    "false_discovery_rate": ((-1, 1, 0, 0), (0, 1, 0, 0)),
     "recall": ((1, 0, 0, 0), (0, 0, 1, 0)),
     "f1": ((2, 0, 0, 0), (0, 1, 1, 0)),
     "specificity": ((1, -1, -1, 1), (0, 0, -1, 1)),
@@ -52,7 +53,9 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 """Numerator and denominator in (hits, predicted, true, all)."""
 
 CLASS_METRICS = tuple(_FORMS)
-OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc")
+OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
+SIGNED = ("mcc", "kappa")
+"""Metrics from −1 to 1; all others are from 0 to 1."""
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
 AVERAGES = ("macro", "micro", "weighted")
 
@@ -219,6 +222,24 @@ def _matthews(shares: Shares) -> tuple[float, Shares, str]:
     return min(max(value, -1.0), 1.0), slopes, ""
 
 
+def _kappa(shares: Shares) -> tuple[float, Shares, str]:
+    """Return Cohen's kappa of K classes: (agreement − chance) / (1 − chance), chance by the two margins."""
+    total = shares.everything
+    agreed = float(shares.hits.sum()) / total
+    chance = float(shares.predicted @ shares.true) / total**2
+    if 1.0 - chance <= _DUST:
+        return np.nan, shares, "only one class was seen"
+    value = (agreed - chance) / (1.0 - chance)
+    below = (1.0 - chance) * total
+    slopes = Shares(
+        hits=np.full(len(shares.hits), 1.0 / below),
+        predicted=-(1.0 - value) * shares.true / (below * total),
+        true=-(1.0 - value) * shares.predicted / (below * total),
+        everything=(2.0 * (1.0 - value) * chance - agreed) / below,
+    )
+    return min(max(value, -1.0), 1.0), slopes, ""
+
+
 def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
     """Return a metric as a function of the shares of K classes: its value, its slopes, and what is wrong.
 
@@ -245,8 +266,8 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     """
     if name == "accuracy":
         return _accuracy
-    if name == "mcc":
-        return _matthews
+    if name in SIGNED:
+        return _matthews if name == "mcc" else _kappa
     if name == "balanced_accuracy":
         name, which = "recall", "macro"
     above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
@@ -283,6 +304,8 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
         return None
     if isinstance(function, _Averaged):
         return lambda hits, misses, answered: _averaged_ratio(function, hits, misses, answered)
+    if function is _kappa:
+        return _kappa_of_two
     return _correlation if function is _matthews else None
 
 
@@ -317,6 +340,15 @@ def _correlation(hits: Any, misses: Any, answered: Any) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (hits - true * answered) / np.sqrt(spread)
     return np.asarray(np.where(spread > _DUST**2, np.clip(value, -1.0, 1.0), np.nan))
+
+
+def _kappa_of_two(hits: Any, misses: Any, answered: Any) -> FloatArray:
+    """Return Cohen's kappa of two classes: twice the covariance over the disagreement of chance."""
+    true = hits + misses
+    chance = true + answered - 2.0 * true * answered
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = 2.0 * (hits - true * answered) / chance
+    return np.asarray(np.where(chance > _DUST, np.clip(value, -1.0, 1.0), np.nan))
 
 
 def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -398,7 +430,7 @@ class Confusion:
         function, counted, pseudo = self._parts(name, which)
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
-        lowest = -1.0 if name == "mcc" else 0.0
+        lowest = -1.0 if name in SIGNED else 0.0
         n, bounds = int(counted.sum()), (lowest, 1.0)
         if not np.isfinite(value):
             if which == "macro" or name == "balanced_accuracy":
@@ -418,7 +450,7 @@ class Confusion:
         if limits is not None:
             limits = replace(limits, value=value, bounds=bounds)
         else:
-            averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
+            averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
             dice = name == "f1" and isinstance(which, int)
             if dice:
                 index = self.metric("jaccard", which, target).evidence.own
@@ -520,7 +552,7 @@ class Confusion:
             sides = (np.any(used & answered), np.any(used & ~answered))
             if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
                 return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
-        if name == "mcc":
+        if name in SIGNED:
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
 
@@ -689,7 +721,10 @@ class Confusion:
 MOST_UNSEEN = 0.2
 """Share of the classes that may lack labels in a mean over them: with more the interval says too little."""
 
-_NEEDS = {"precision": (True, False), "negative_predictive_value": (False, True)}
+_NEEDS = {
+    **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
+    "negative_predictive_value": (False, True),
+}
 """Metrics of a class that depend on its hits alone, or on its misses alone."""
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]

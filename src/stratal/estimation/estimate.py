@@ -635,11 +635,48 @@ class Estimate(Record, Printed, Plotted):
             return None
         return None if ends == [None, None] else ends
 
+    def labels_to_exclude(self, limit: float, interval: Sequence[float | None] | None) -> int | None:
+        """Return how many more labels would leave a limit outside of the interval, if the estimate stays.
+
+        The interval's reach towards the limit falls as its standard error does: the part that labels add by
+        (1/m − 1/N) / (1/n − 1/N), that of a superpopulation not at all. None where no number of labels would
+        do, or nothing is known.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> population = stratal.Population.from_arrays(ids=range(100_000))
+        >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+        >>> found = stratal.estimate(sample, [1.0] * 90 + [0.0] * 10)
+        >>> [found.labels_to_exclude(limit, [0.8, 0.95]) for limit in (0.85, 0.9)]
+        [299, None]
+        """
+        low, high = interval or (None, None)
+        end = low if limit < self.value else high
+        n, size, far = self.labels, self.population_size, abs(self.value - limit)
+        if end is None or not far > 0 or n >= size or self.value == end:
+            return None
+        wanted, whole = (far / abs(self.value - end)) ** 2, self.evidence.variance
+        fixed = self.evidence.population_part / whole if whole > 0 else 0.0
+        if not 0.0 <= fixed < wanted:
+            return None
+        left = (wanted - fixed) / (1.0 - fixed) * (1.0 / n - 1.0 / size)
+        return max(min(math.ceil(1.0 / (1.0 / size + left) - 1e-9), size) - n, 1)
+
     def row(self, confidence_level: float = 0.95) -> dict[str, Any]:
-        """Return what a table shows of it: label, value, standard error, interval and labels."""
+        """Return what a table shows of it: label, value, standard error, interval and labels.
+
+        Where it is held against a value, also the p-value and the labels that would tell it from this.
+        """
         ends = self.limits(confidence_level)
-        known = ends is not None and self.null is not None
-        tested = {} if self.null is None else {"p_value": plain(self.p_value(self.null)) if known else None}
+        tested: dict[str, Any] = {}
+        if self.null is not None:
+            known = None not in (ends or [None])
+            included = known and ends[0] <= self.null <= ends[1]  # type: ignore[index, operator]
+            tested = {
+                "p_value": None if ends is None else plain(self.p_value(self.null)),
+                "more_labels": self.labels_to_exclude(self.null, ends) if included else None,
+            }
         return {
             **self.label,
             "estimate": plain(self.value),

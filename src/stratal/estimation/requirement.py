@@ -3,56 +3,76 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from stratal.errors import InputError, MissingExtraError, RequirementError, kind_of, names_mistyped
-from stratal.estimation.estimate import Estimate
-from stratal.report import value_with_interval
+from stratal.errors import (
+    InputError,
+    MissingExtraError,
+    RequirementError,
+    kind_of,
+    names_mistyped,
+    near_names,
+)
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.report import plain, requirement_text, value_with_interval
+
+PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
+
+_PARTS = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
+"""A name, a sign, a number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Requirement:
-    """Where both ends of an interval must lie.
+    """What an estimate must be at least, or at most; the whole interval says whether it is.
 
     Parameters
     ----------
-    lower : float, optional
-        The lower end must be at least this.
-    upper : float, optional
-        The upper end must be at most this.
+    name : str
+        Of the estimate: `value` where there is one, or what it is of: `kappa`, `recall:cat`, `value@de`.
+    sign : str
+        `>=` or `<=`.
+    limit : float
 
     Examples
     --------
-    >>> Requirement(lower=0.9).met([0.91, 0.97]), Requirement(lower=0.9, upper=0.95).met([0.91, 0.97])
-    (True, False)
+    >>> wanted = Requirement.parse("value>=.9")
+    >>> [wanted.verdict(ends) for ends in ([0.91, 0.97], [0.85, 0.89], [0.88, 0.95], None)]
+    ['PASS', 'FAIL', 'UNDECIDED', 'UNDECIDED']
     """
 
-    lower: float | None = None
-    upper: float | None = None
+    name: str
+    sign: str
+    limit: float
 
-    def __post_init__(self) -> None:
-        for name in ("lower", "upper"):
-            value = getattr(self, name)
-            real = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (real and math.isfinite(value)):
-                raise InputError(
-                    f"{name} must be a finite number",
-                    given=repr(value),
-                    action="Give it in the outcome's units, such as 0.9.",
-                )
-        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+    @classmethod
+    def parse(cls, text: str) -> Requirement:
+        """Return the requirement that a text states.
+
+        Raises
+        ------
+        InputError
+            For a text of another form, and for a limit that is no finite number.
+        """
+        found = _PARTS.match(text) if isinstance(text, str) else None
+        try:
+            limit = float(found[3]) if found else math.nan
+        except ValueError:
+            limit = math.nan
+        if found is None or not math.isfinite(limit):
             raise InputError(
-                "the lower requirement must be below the upper one",
-                given=f"at least {self.lower}, at most {self.upper}",
-                action="Swap them, or give one of them.",
+                "that is no requirement",
+                given=repr(text),
+                allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
+                action="In a shell, put it in quotation marks.",
             )
+        return cls(found[1], found[2], limit)
 
-    @property
-    def words(self) -> list[str]:
-        """What is required, in words."""
-        ends = (("a lower end of at least", self.lower), ("an upper end of at most", self.upper))
-        return [f"{words} {limit:g}" for words, limit in ends if limit is not None]
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.limit:g}"
 
     def check(self, bounds: tuple[float, float] | None) -> None:
         """Refuse a requirement that no labels could fail, or none could meet, given an estimate's bounds.
@@ -64,61 +84,144 @@ class Requirement:
 
         Examples
         --------
-        >>> Requirement(lower=0.9).check((0.0, 1.0))
-        >>> Requirement(upper=5.0).check((0.0, 1.0))
+        >>> Requirement("value", ">=", 0.9).check((0.0, 1.0))
+        >>> Requirement("value", "<=", 5.0).check((0.0, 1.0))
         Traceback (most recent call last):
-        stratal.errors.InputError: an upper end of at most 5 is always met (given: an estimate that lies
-        between 0 and 1; allowed: from 0, less than 1)...
+        stratal.errors.InputError: 'value<=5' is always met (given: an estimate that lies between 0 and 1;
+        allowed: from 0, less than 1)...
         """
         if bounds is None:
             return
         low, high = bounds
-        if self.lower is not None and not low < self.lower <= high:
-            what, always, allowed = self.words[0], self.lower <= low, f"more than {low:g}, up to {high:g}"
-        elif self.upper is not None and not low <= self.upper < high:
-            what, always, allowed = self.words[-1], self.upper >= high, f"from {low:g}, less than {high:g}"
+        if self.sign == ">=":
+            always, never, allowed = (
+                self.limit <= low,
+                self.limit > high,
+                f"more than {low:g}, up to {high:g}",
+            )
         else:
-            return
-        raise InputError(
-            f"{what} is {'always' if always else 'never'} met",
-            given=f"an estimate that lies between {low:g} and {high:g}",
-            allowed=allowed,
-            action="Require a limit that the estimate could meet or miss, in the outcome's units.",
-        )
+            always, never, allowed = self.limit >= high, self.limit < low, f"from {low:g}, less than {high:g}"
+        if always or never:
+            raise InputError(
+                f"'{self}' is {'always' if always else 'never'} met",
+                given=f"an estimate that lies between {low:g} and {high:g}",
+                allowed=allowed,
+                action="Require a limit that the estimate could meet or miss, in the outcome's units.",
+            )
 
-    def met(self, interval: Any) -> bool:
-        """Return whether an interval lies where it must; an open or unknown end does not."""
-        if interval is None:
-            return self.lower is None and self.upper is None
-        low, high = interval
-        above = self.lower is None or (low is not None and low >= self.lower)
-        return above and (self.upper is None or (high is not None and high <= self.upper))
+    def verdict(self, interval: Sequence[float | None] | None) -> str:
+        """Return PASS if the whole interval satisfies it, FAIL if none of it does, otherwise UNDECIDED.
 
-    def to_dict(self, interval: Any) -> dict[str, Any]:
-        """Return what was required, and whether it is met."""
-        return {"lower": self.lower, "upper": self.upper, "met": self.met(interval)}
+        An end that is open or unknown is None.
+        """
+        low, high = interval or (None, None)
+        low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
+        if self.sign == "<=":
+            low, high = -high, -low
+        limit = self.limit if self.sign == ">=" else -self.limit
+        return PASS if low >= limit else FAIL if high < limit else UNDECIDED
+
+    def held_against(
+        self, found: Estimate, confidence_level: float = 0.95, method: str = "auto"
+    ) -> dict[str, Any]:
+        """Return the verdict on an estimate, as JSON has it, with the labels that would decide it."""
+        self.check(found.bounds)
+        try:
+            ends: list[float | None] | None = plain([*found.confidence_interval(confidence_level, method)])
+        except InputError:  # labels of an outcome without bounds that all agree
+            ends = None
+        verdict = self.verdict(ends)
+        return {
+            "required": str(self),
+            "estimate": plain(found.value),
+            "confidence_interval": ends,
+            "verdict": verdict,
+            "more_labels": found.labels_to_exclude(self.limit, ends) if verdict == UNDECIDED else None,
+        }
+
+
+def held_against(
+    found: Estimate | Estimates,
+    requirements: Sequence[str],
+    *,
+    tables: Sequence[Estimates] = (),
+    confidence_level: float = 0.95,
+    method: str = "auto",
+) -> list[dict[str, Any]]:
+    """Return the verdict on each requirement, of an estimate, of several, or of tables from the same labels.
+
+    Raises
+    ------
+    InputError
+        For a requirement of another form, of an estimate that there is not, or that could not be missed or
+        met.
+    """
+    known = _by_name([*([found] if isinstance(found, Estimate) else found)], getattr(found, "kind", ""))
+    alone = known.get("value")
+    for table in tables:
+        for name, rows in _by_name(list(table), table.kind).items():
+            known.setdefault(name, []).extend(rows)
+    held = []
+    for wanted in map(Requirement.parse, requirements):
+        rows = known.get(wanted.name, [])
+        if len(rows) != 1:
+            raise InputError(
+                f"'{wanted}': {'several estimates are' if rows else 'no estimate is'} called {wanted.name!r}",
+                allowed=near_names(wanted.name, [name for name, each in known.items() if len(each) == 1]),
+                action="Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
+            )
+        own = method if alone and rows[0] is alone[0] else "auto"
+        held.append(wanted.held_against(rows[0], confidence_level, own))
+    return held
+
+
+def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
+    """Return the estimates by each name that a requirement may call them by."""
+    known: dict[str, list[Estimate]] = {"value": [rows[0]]} if not kind and rows else {}
+    for row in rows:
+        # A judge is left out where there is one: kappa instead of verdict:kappa.
+        each = [
+            [str(w) for key, w in row.label.items() if w is not None and key != left]
+            for left in ("", "judge")
+        ]
+        between = "-" if kind == "comparisons" else ":"
+        names = [between.join(words) for words in each if words]
+        names = [f"value@{name}" if kind == "domains" else name for name in names]
+        for called in dict.fromkeys((*names, *(name.partition(":")[0] for name in names[-1:]))):
+            known.setdefault(called, []).append(row)
+    return known
+
+
+def status_of(held: Sequence[Mapping[str, Any]]) -> str:
+    """Return the verdict on all of several requirements: FAIL if one fails, PASS if all pass.
+
+    Examples
+    --------
+    >>> status_of([{"verdict": PASS}, {"verdict": UNDECIDED}]), status_of([])
+    ('UNDECIDED', 'PASS')
+    """
+    verdicts = {entry["verdict"] for entry in held}
+    return next((verdict for verdict in (FAIL, UNDECIDED) if verdict in verdicts), PASS)
+
+
+AnyEstimate = TypeVar("AnyEstimate", Estimate, Estimates)
 
 
 @names_mistyped
 def require(
-    estimate: Estimate,
-    *,
-    lower: float | None = None,
-    upper: float | None = None,
-    confidence_level: float = 0.95,
-    method: str = "auto",
-) -> Estimate:
-    """Return the estimate if its interval lies where it must, and raise otherwise.
+    estimate: AnyEstimate, *requirements: str, confidence_level: float = 0.95, method: str = "auto"
+) -> AnyEstimate:
+    """Return the estimate if its whole interval satisfies every requirement, and raise otherwise.
 
     For a test (pytest shows the figures where it fails) and for any pipeline. What is held against the limit
-    is the end of the two-sided interval, not the estimate: a model passes because its labels show it, not
-    because they are few.
+    is the interval, not the estimate: a model passes because its labels show it, not because they are few.
 
     Parameters
     ----------
-    estimate : Estimate
-    lower, upper : float, optional
-        The lower end must be at least `lower`, the upper end at most `upper`; at least one of them.
+    estimate : Estimate or Estimates
+    *requirements : str
+        Such as `"value>=.9"`; of several estimates a name of one: `"kappa>=.6"`, `"recall:cat>=.8"`,
+        `"value@de>=.7"`.
     confidence_level : float
     method : str
         Of the interval.
@@ -126,7 +229,8 @@ def require(
     Raises
     ------
     RequirementError
-        An AssertionError that says the estimate, its interval and what was required.
+        An AssertionError that says the estimate, its interval, the verdict (FAIL, or UNDECIDED with the
+        labels that would decide) and what was required.
     InputError
         If nothing is required, or what no estimate within these bounds could miss or meet.
 
@@ -136,29 +240,28 @@ def require(
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
     >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     >>> found = stratal.estimate(sample, [1.0] * 95 + [0.0] * 5)
-    >>> stratal.require(found, lower=0.85).value
+    >>> stratal.require(found, "value>=.85").value
     0.95
-    >>> stratal.require(found, lower=0.9)
+    >>> stratal.require(found, "value>=.9")
     Traceback (most recent call last):
-    stratal.errors.RequirementError: the interval does not lie where it must (given: 0.95, 95% interval 0.8975
-    to 0.98, from 100 labels; allowed: a lower end of at least 0.9)...
+    stratal.errors.RequirementError: value>=0.9: UNDECIDED; about 8 more labels would decide it if the
+    estimate stays (given: 0.95, 95% interval 0.8975 to 0.98, from 100 labels)...
     """
-    if not isinstance(estimate, Estimate):
+    if not isinstance(estimate, Estimate | Estimates):
         raise InputError(
-            "require takes an Estimate",
+            "require takes an Estimate or Estimates",
             given=kind_of(estimate),
             action="Make one first: stratal.estimate(sample, labels).",
         )
-    if lower is None and upper is None:
-        raise InputError("nothing is required", allowed="lower=, upper=, or both")
-    wanted = Requirement(lower=lower, upper=upper)
-    wanted.check(estimate.bounds)
-    found = estimate.to_dict(confidence_level, method)
-    if not wanted.met(found["confidence_interval"]):
+    if not requirements:
+        raise InputError("nothing is required", allowed="such as require(estimate, 'value>=.9')")
+    held = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
+    missed = [entry | {"confidence_level": confidence_level} for entry in held if entry["verdict"] != PASS]
+    if missed:
+        labels = estimate.labels if isinstance(estimate, Estimate) else max(row.labels for row in estimate)
         raise RequirementError(
-            "the interval does not lie where it must",
-            given=f"{value_with_interval(found)}, from {found['n']:,} labels",
-            allowed=", ".join(wanted.words),
+            "; ".join(map(requirement_text, missed)),
+            given=f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels",
             action="More labels narrow it; a better model moves it.",
         )
     return estimate

@@ -101,6 +101,7 @@ def findings(
     found: Estimate | Estimates | None = None,
     tables: Iterable[Estimates] = (),
     notes: Sequence[str] = (),
+    require: Sequence[Mapping[str, Any]] = (),
     title: str | None = None,
     question: str | None = None,
     quantity: str | None = None,
@@ -124,6 +125,8 @@ def findings(
         Metrics, comparisons and domains to be reported too.
     notes : sequence of str
         Shown in addition to the estimate's own.
+    require : sequence of dict
+        Verdicts on what was required, as `estimation.requirement.held_against` gives them.
     title, question : str, optional
         The heading, and what the annotators were asked.
     quantity : str, optional
@@ -176,6 +179,8 @@ def findings(
     agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
     contents["estimate"] = with_tables(contents["estimate"], list(tables), confidence_level, list(all_notes))
+    if require:
+        contents["estimate"]["requirements"] = list(require)
     return Findings(
         found=plain_dict(
             {
@@ -195,6 +200,37 @@ def findings(
             }
         )
     )
+
+
+def more_labels_of(
+    sample: Sample,
+    labels: Any,
+    found: Estimate,
+    *,
+    estimand: Any = None,
+    predicted: bool | str = False,
+    combine: str = "mean",
+    confidence_level: float = 0.95,
+    interval: str = "auto",
+) -> list[dict[str, Any]]:
+    """Return what more labels would buy of an estimate: see `rounds.more_labels`; options as `findings`."""
+    asked = as_estimand(estimand or found.label.get("estimand") or sample.estimand)
+    columns = asked.label_columns(sample)
+    one = labels[columns[0]] if columns else labels
+    try:
+        labelled = _labelled(sample, one, predicted or asked.compared, combine)
+        return more_labels(
+            asked,
+            sample,
+            labels,
+            labelled,
+            found,
+            confidence_level=confidence_level,
+            interval=interval,
+            target=found.target,
+        )
+    except InputError:  # an estimate stands, whether or not anything is expected of more labels
+        return []
 
 
 def _labelled(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> BoolArray:

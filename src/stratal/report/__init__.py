@@ -2,10 +2,13 @@
 
 from stratal.report.document import WRITERS as WRITERS
 from stratal.report.document import report_html as report_html
+from stratal.report.estimates import answer_page as answer_page
 from stratal.report.estimates import answer_sentence as answer_sentence
 from stratal.report.estimates import estimate_page as estimate_page
 from stratal.report.estimates import estimates_table as estimates_table
+from stratal.report.estimates import judge_notes as judge_notes
 from stratal.report.estimates import leaderboard_table as leaderboard_table
+from stratal.report.estimates import requirement_text as requirement_text
 from stratal.report.estimates import value_with_interval as value_with_interval
 from stratal.report.figures import Bars as Bars
 from stratal.report.figures import Intervals as Intervals

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import MOST_STRATA, Page, Table, first_rows, interval_text, level_text, noted, number
+from stratal.report.text import (
+    MOST_STRATA,
+    Page,
+    Table,
+    brief,
+    first_rows,
+    interval_text,
+    level_text,
+    noted,
+    number,
+)
 
 
 def answer_sentence(findings: Mapping[str, Any]) -> str:
@@ -186,6 +196,7 @@ TABLES = {
     "metrics": "Metrics",
     "comparisons": "Differences",
     "domains": "Groups",
+    "judge": "Judge",
 }
 """Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
@@ -233,6 +244,169 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     return Page(lines=_sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
 
 
+def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
+    """Return the answer in at most `text.MOST_LINES` lines: what `estimate` prints unless it is to say more.
+
+    Parameters
+    ----------
+    found : dict
+        As for `estimate_page`, or a table of several estimates alone; with `more_labels` and `requirements`
+        where they are known.
+    about : str
+        What a table of several alone is of.
+
+    Examples
+    --------
+    >>> found = {"estimate": 0.5, "standard_error": 0.1, "confidence_interval": [0.3, 0.7],
+    ...          "confidence_level": 0.9, "n": 20, "notes": [], "more_labels": [
+    ...              {"labels": 20, "half_width": 0.2}, {"labels": 40, "half_width": 0.14}]}
+    >>> answer_page(found).lines
+    ['Estimate 0.5, 90% interval 0.3 to 0.7', 'More labels: ± 0.2 with 20, about ± 0.14 with 40.']
+    """
+    level, lines = found["confidence_level"], [*([about] if about else []), *_verdicts(found)]
+    if "estimate" in found:
+        lines = [*(line for line in _sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
+    elif found.get("judge"):
+        lines = [judge_sentence(found["judge"]), *lines]
+    tables = []
+    for kind in TABLES:
+        rows = found.get(kind, ())
+        if kind == "comparisons" and len(rows) == 1:
+            lines.append(_two_models(rows[0], level))
+        elif kind == "judge" and rows and "estimate" in found:
+            continue  # its sentence is there
+        elif rows:
+            title = "Leaderboard" if "leaderboard" in found and kind == "comparisons" else TABLES[kind]
+            tables.append(_leaders(found) if title == "Leaderboard" else _lowest(title, rows, kind, level))
+    return brief(Page(lines=lines, tables=tables, notes=noted(found.get("notes", ()))))
+
+
+_ASIDE = ("Standard error ", "λ = ")
+"""How the lines begin that an answer leaves out."""
+
+_WORST = 3
+"""Groups that an answer shows, of many: the lowest."""
+
+_FEW = 4
+"""Groups that an answer shows all of: one more takes no more room than the words on the others."""
+
+
+def _leaders(found: Mapping[str, Any]) -> Table:
+    return leaderboard_table(found["leaderboard"], found["confidence_level"])
+
+
+def _lowest(title: str, rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table:
+    """Return a table, of many groups with the lowest alone."""
+    if kind != "domains":
+        return estimates_table(title, rows, level)
+    known = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
+    if len(rows) <= _FEW:
+        return estimates_table(f"{title}, the lowest first", known, level)
+    others = f"{len(rows) - _WORST} others: --details"
+    return estimates_table(f"{title}: the {_WORST} lowest ({others})", known[:_WORST], level)
+
+
+def _more(found: Mapping[str, Any]) -> list[str]:
+    """Return what more labels would buy: the widths at once and at twice the labels, and at most."""
+    rows = found.get("more_labels") or ()
+    kept = [row for k, row in enumerate(rows) if k in (0, len(rows) // 2, len(rows) - 1)]
+    if len(kept) < 2:
+        return []
+    parts = [f"± {number(row['half_width'])} with {row['labels']:,}" for row in kept]
+    return [f"More labels: {', about '.join(parts)}."]
+
+
+def _two_models(row: Mapping[str, Any], level: float) -> str:
+    """Return the comparison of two models in one line."""
+    first, second, ends, value = row["a"], row["b"], row["confidence_interval"], row["estimate"]
+    between = f"{first} − {second} {number(value)}"
+    if ends is None or value is None:
+        return f"{first} and {second}: undecided ({between}, no interval)."
+    between += f", {level_text(level)} {interval_text(ends)}"
+    low, high = (0.0 if end is None else end for end in ends)
+    if low > 0 or high < 0:
+        above, below = (first, second) if low > 0 else (second, first)
+        return f"{above} is above {below}: {between}."
+    more = row.get("more_labels")
+    buys = "" if more is None else f"; about {more:,} more labels for ± {number(abs(value))}"
+    return f"{first} and {second}: undecided ({between}){buys}."
+
+
+def requirement_text(held: Mapping[str, Any]) -> str:
+    """Return a requirement with its verdict.
+
+    Examples
+    --------
+    >>> requirement_text({"required": "value>=0.9", "verdict": "UNDECIDED", "more_labels": 350})
+    'value>=0.9: UNDECIDED; about 350 more labels would decide it if the estimate stays'
+    """
+    text = f"{held['required']}: {held['verdict']}"
+    if held["verdict"] != "UNDECIDED":
+        return text
+    more = held["more_labels"]
+    if more is None:
+        return f"{text}; at this estimate no number of labels would decide it"
+    return f"{text}; about {more:,} more label{'s' if more > 1 else ''} would decide it if the estimate stays"
+
+
+def _verdicts(found: Mapping[str, Any]) -> list[str]:
+    return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
+
+
+def judge_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what labels say of a judge in one sentence; of two classes the rarer one is what it looks for.
+
+    Examples
+    --------
+    >>> rows = [{"judge": "verdict", "metric": name, "estimate": value, "confidence_interval": ends}
+    ...         for name, value, ends in (("agreement", 0.86, [0.81, 0.9]), ("kappa", 0.62, [0.51, 0.72]))]
+    >>> judge_sentence(rows)
+    "'verdict' agrees with people on 86.0% (81.0–90.0%), kappa 0.62 (0.51 to 0.72)."
+    """
+    judge, known = rows[0]["judge"], {(row["metric"], row.get("class")): row for row in rows}
+    if ("agreement", None) not in known:
+        parts = [f"{row['metric'].replace('_', ' ')} {_briefly(row)}" for row in rows]
+        return f"{judge!r} and people: {', '.join(parts)}."
+    agreed, kappa = (known[name, None] for name in ("agreement", "kappa"))
+    found = f"{judge!r} agrees with people on {_briefly(agreed, share=True)}, kappa {_briefly(kappa)}"
+    shares = [row for row in rows if row["metric"] == "prevalence" and row["estimate"] is not None]
+    if len(shares) != 2:
+        return f"{found}."
+    rare, other = (row["class"] for row in sorted(shares, key=lambda row: row["estimate"]))
+    hits, right = known["recall", rare], known["recall", other]
+    ends = right["confidence_interval"]
+    wrong = {
+        "estimate": None if right["estimate"] is None else 1.0 - right["estimate"],
+        "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
+    }
+    return (
+        f"{found}; it finds {_briefly(hits, share=True)} of what they call {rare!r}, and calls "
+        f"{_briefly(wrong, share=True)} of the {other!r} so."
+    )
+
+
+def _briefly(row: Mapping[str, Any], *, share: bool = False) -> str:
+    ends = row["confidence_interval"]
+    value = value_text(row["estimate"], {"share": share})
+    return value if ends is None else f"{value} ({ends_text(ends, share=share)})"
+
+
+def judge_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the three readings of a share, and which to take; nothing of more than two classes."""
+    known = {(row["metric"], row["class"]): row for row in rows if row.get("class") is not None}
+    shares = [row for (name, _), row in known.items() if name == "prevalence" and row["estimate"] is not None]
+    corrected = [name for name, _ in known if name == "rogan_gladen"]
+    if len(shares) != 2 or not corrected:
+        return []
+    rare = min(shares, key=lambda row: row["estimate"])["class"]
+    ours, raw, other = (known[name, rare] for name in ("prevalence", "predicted_prevalence", "rogan_gladen"))
+    return [
+        f"the share of {rare!r} is {_briefly(ours, share=True)} by the labels; the judge alone says "
+        f"{value_text(raw['estimate'], {'share': True})}, which no label corrects, and Rogan & Gladen's "
+        f"correction {_briefly(other, share=True)}, which takes labels for a random sample: take the first"
+    ]
+
+
 def estimates_table(
     title: str,
     rows: Sequence[Mapping[str, Any]],
@@ -249,7 +423,12 @@ def estimates_table(
     ['metric', '95% interval']
     """
     names = list(
-        dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], tuple | dict))
+        dict.fromkeys(
+            name
+            for row in rows
+            for name in row
+            if name != "more_labels" and not isinstance(row[name], tuple | dict)
+        )
     )
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
     return Table(
@@ -273,17 +452,16 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
     if worth is not None:
         be = "are" if estimate["n"] != 1 else "is"
         lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
-    counts, wanted = estimate.get("nonresponse"), estimate.get("requirement")
+    counts = estimate.get("nonresponse")
     if counts is not None and counts["drawn"] > counts["labelled"]:
         lines.append(
             f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
             f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
             f"at random.{worst_text(counts)}"
         )
-    if wanted is not None:
-        ends = {"lower end at least": wanted["lower"], "upper end at most": wanted["upper"]}
-        limits = ", ".join(f"{what} {end:g}" for what, end in ends.items() if end is not None)
-        lines.append(f"Required: {limits}: {'met' if wanted['met'] else 'NOT met'}.")
+    lines += _verdicts(estimate)
+    if estimate.get("judge"):
+        lines.insert(1, judge_sentence(estimate["judge"]))
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines

@@ -6,7 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import Page, Table, first_rows, interval_text, level_text, noted, number, table_of
+from stratal.report.text import (
+    Page,
+    Table,
+    brief,
+    first_rows,
+    interval_text,
+    level_text,
+    noted,
+    number,
+    table_of,
+)
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
@@ -90,8 +100,11 @@ _STRATA = {
 }  # fmt: skip
 
 
-def plan_page(plan: Mapping[str, Any]) -> Page:
+def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     """Return the page of a plan (`Plan.to_dict`): what is recommended and what it is expected to give.
+
+    Without details it is the answer alone, in few lines; with them also the designs, the strata, and which
+    difference of two models would show.
 
     Examples
     --------
@@ -100,16 +113,17 @@ def plan_page(plan: Mapping[str, Any]) -> Page:
     ...     "designs": [], "strata": [], "assumptions": [], "notes": []}).lines[0]
     'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
     """
-    if plan.get("estimands"):
-        expected = _estimands_table(plan["estimands"], plan["confidence_level"])
-    else:
-        expected = table_of("Designs", plan["designs"], _DESIGNS)
+    several = plan.get("estimands")
+    tables = [_estimands_table(several, plan["confidence_level"])] if several else []
+    notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
+    if not details:
+        return brief(Page(lines=_sentences(plan, details=False), tables=tables, notes=notes))
+    tables = tables or [table_of("Designs", plan["designs"], _DESIGNS)]
     strata = table_of("Strata", plan["strata"], _STRATA, what="strata")
-    notes = [*noted(plan["assumptions"], "Assumed"), *noted(plan["notes"])]
-    return Page(lines=_sentences(plan), tables=[expected, strata], notes=notes)
+    return Page(lines=_sentences(plan), tables=[*tables, strata], notes=notes)
 
 
-def _sentences(plan: Mapping[str, Any]) -> list[str]:
+def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
     chosen, budget, labels = plan["recommended"], plan["budget"], plan.get("labels")
     error, gain = chosen["expected_standard_error"], chosen["relative_efficiency"]
     lines = [
@@ -138,7 +152,7 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         )
     if gain is not None and gain > 1 and not plan.get("estimands"):
         lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
-    if plan.get("detectable_difference") is not None:
+    if details and plan.get("detectable_difference") is not None:
         lines.append(
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
             "show in four draws of five (a smaller one will if they err on the same units)."

@@ -126,6 +126,47 @@ def first_rows(
     return shown
 
 
+MOST_LINES = 15
+"""Lines of an answer, with the next command: what one sees at a glance, above a prompt."""
+
+_AFTER = 2
+"""Lines of the next command: an empty one and its own."""
+
+
+def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:
+    """Return a page of at most so many lines: the first rows of its tables, and the notes that fit.
+
+    A table takes an empty line, its title and its header; what is left out is counted, and where it is said.
+
+    Examples
+    --------
+    >>> notes = [f"Note: {k}." for k in range(20)]
+    >>> short = brief(Page(lines=["Estimate 0.5"], notes=notes))
+    >>> len(short.notes), short.notes[-1]
+    (11, '… and 10 more notes: --details')
+    """
+    tables, left = list(page.tables), most - len(page.lines)
+    kept = 2 if page.notes else 0  # an empty line, and a note or their number
+    shown = [table for k, table in enumerate(tables) if (k + 1) * 4 + kept <= left]
+    extra = [f"Also: {table.title.lower()} ({len(table.rows)}): --details" for table in tables[len(shown) :]]
+    left -= len(extra) + kept + 4 * len(shown)
+    cut = []
+    for table in shown:
+        rows = list(table.rows[: 1 + max(left, 0)])
+        if len(rows) < len(table.rows):
+            title = f"{table.title}: {len(rows)} of {len(table.rows):,} (--details: all)"
+            table = replace(table, title=title, rows=rows)
+        left -= len(rows) - 1
+        cut.append(table)
+    room = 1 + max(left, 0)
+    notes = list(page.notes)
+    if len(notes) > room:
+        rest = len(notes) - (room - 1)
+        words = f"more note{'s' if rest > 1 else ''}" if room > 1 else f"note{'s' if rest > 1 else ''}"
+        notes = [*notes[: room - 1], f"{'… and ' if room > 1 else ''}{rest} {words}: --details"]
+    return Page(lines=[*page.lines, *extra], tables=cut, notes=notes)
+
+
 def page_text(page: Page) -> str:
     """Return a page as plain text, its parts apart by an empty line.
 

@@ -83,7 +83,8 @@ def test_a_plan_for_a_half_width_has_its_range_and_leads_to_a_pilot(demo):
     low, high = found["half_width_range"]
     assert low < found["expected_half_width"] < high <= 0.04
     assert hopeful["budget"] < found["budget"]
-    said = run(*words)
+    assert "hopeful SE" not in run(*words)
+    said = run(*words, "--details")
     assert "hopeful SE" in said
     assert "cautious SE" in said
     assert "--half-width 0.04" in said.splitlines()[-1]

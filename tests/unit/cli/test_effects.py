@@ -237,7 +237,7 @@ def single_options():
 
 
 def is_list(option):
-    return option.name == "estimand" or ",…" in (option.metavar or "")
+    return option.name in ("estimand", "require") or ",…" in (option.metavar or "")
 
 
 def test_an_option_of_one_value_is_refused_where_it_is_given_twice():
@@ -282,8 +282,8 @@ def test_several_estimands_may_be_given_in_several_words(place):
 
 
 @pytest.mark.parametrize(
-    "limit", [["--require-upper", "5"], ["--require-lower", "0"], ["--require-lower=nan"]]
+    "limit", [["--require", "value<=5"], ["--require", "value>=0"], ["--require=value>=nan"]]
 )
 def test_a_requirement_that_cannot_fail_is_refused(place, limit):
-    """--require-upper 5 of a share is always met."""
+    """--require value<=5 of a share is always met."""
     assert answered(place, ["estimate", "{place}/s.parquet", "{place}/l.csv", *limit]) is None

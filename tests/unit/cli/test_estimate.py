@@ -26,11 +26,13 @@ def audit(tmp_path, monkeypatch):
     ("options", "status"),
     [
         ("", 0),
-        ("--require-lower .85", 0),
-        ("--require-lower .9", 4),
-        ("--require-upper .99", 0),
-        ("--require-upper .95", 4),
-        ("--require-lower .9 --confidence-level .5", 0),
+        ("--require value>=.85", 0),
+        ("--require value>=.9", 5),
+        ("--require value>=.99", 4),
+        ("--require value<=.99", 0),
+        ("--require value<=.95", 5),
+        ("--require value>=.85 --require value<=.5", 4),
+        ("--require value>=.9 --confidence-level .5", 0),
     ],
 )
 def test_exit_statuses(audit, run_command, options, status):
@@ -38,9 +40,10 @@ def test_exit_statuses(audit, run_command, options, status):
     done = run_command(*audit.split(), *options.split(), "--json")
     assert done.status == status
     found = json.loads(done.stdout)
-    assert ("requirement" in found) == bool("require" in options)
-    if "requirement" in found:
-        assert found["requirement"]["met"] == (status == 0)
+    assert ("requirements" in found) == bool("require" in options)
+    verdicts = {0: "PASS", 4: "FAIL", 5: "UNDECIDED"}
+    if "requirements" in found:
+        assert found["requirements"][-1]["verdict"] == verdicts[status]
 
 
 def test_what_is_missing_is_named(audit, run_command, tmp_path):
@@ -55,23 +58,25 @@ def test_what_is_missing_is_named(audit, run_command, tmp_path):
 
 
 def test_it_is_said_in_words(audit, run_command):
-    done = run_command(*audit.split(), "--require-lower", ".9")
+    done = run_command(*audit.split(), "--require", "value>=.9")
 
-    assert "Required: lower end at least 0.9: NOT met." in done.stdout
+    said = "Required value>=0.9: UNDECIDED; about 8 more labels would decide it if the estimate stays."
+    assert said in done.stdout
 
 
 def test_a_mistake_keeps_its_own_status(audit, run_command):
-    done = run_command("estimate", "nowhere.parquet", "labels.csv", "--require-lower", ".9")
+    done = run_command("estimate", "nowhere.parquet", "labels.csv", "--require", "value>=.9")
 
     assert "no such file" in done.message
 
 
 def test_the_report_comes_next_with_the_same_options(audit, tmp_path):
-    line = next_line(run(f"{audit} --interval wilson --require-lower .5"))
+    line = next_line(run(f"{audit} --interval wilson --require value>=.5"))
 
-    assert line == "report sample.parquet labels.csv --interval wilson --output report.html"
+    same = "--interval wilson --require 'value>=.5'"
+    assert line == f"report sample.parquet labels.csv {same} --output report.html"
     run(line)
-    assert (tmp_path / "report.html").exists()
+    assert "Required value&gt;=0.5: PASS." in (tmp_path / "report.html").read_text()
 
 
 @pytest.fixture

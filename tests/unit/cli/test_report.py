@@ -1,16 +1,16 @@
 """`stratal report`: the figures of `estimate --json`, files by their ending, studies, new versions."""
 
-import json
-import re
 from pathlib import Path
-
+from tests.e2e.pasted import write
+import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.e2e.pasted import write
-
+import re
+import shlex
 import stratal
+
 
 JUDGED = ["report", "audit/sample.parquet", "judged.csv"]
 
@@ -61,7 +61,8 @@ def test_figures_are_those_of_estimate(audit, run_command, options):
     words = ["audit/sample.parquet", *options.split()]
     report = figures(run_command, "report", *words, "--output", "report.json")
 
-    assert report["estimate"] == figures(run_command, "estimate", *words)
+    more = {"more_labels": report["more_labels"]}
+    assert report["estimate"] | more == figures(run_command, "estimate", *words)
     with open("report.json") as stream:
         assert json.load(stream) == report
 
@@ -95,7 +96,7 @@ def test_payload_is_there_only_when_asked_for(audit, run_command, tmp_path):
     words = ["report", "audit/sample.parquet", "judged.csv", "--output", "report.html"]
     run_command(*words)
     assert "alert(" not in (tmp_path / "report.html").read_text()
-    run_command(*words, "--with-examples")
+    run_command(*words, "--items", "20")
     page = (tmp_path / "report.html").read_text()
     assert "&lt;script&gt;alert(" in page
     assert "<script" not in page
@@ -182,7 +183,8 @@ def test_a_study_brings_its_question_and_agreement(tmp_path, monkeypatch, run_co
     assert found["quantity"] == "share of 'Pass'"
     assert found["agreement"]["alpha"] == 1.0
     assert found["agreement"]["pairs"][0]["kappa"] == 1.0
-    assert found["estimate"] == figures(run_command, "estimate", "audit")
+    more = {"more_labels": found["more_labels"]}
+    assert found["estimate"] | more == figures(run_command, "estimate", "audit")
     assert run_command("report", "audit", "--output", "report.html").status == 0
 
 
@@ -194,7 +196,8 @@ def test_a_sample_drawn_elsewhere(tmp_path, monkeypatch, run_command):
     words = ["--labelled", "labelled.csv", "--stratum", "language", "--sizes", "sizes.csv"]
     found = figures(run_command, "report", *words, "--output", "report.json")
 
-    assert found["estimate"] == figures(run_command, "estimate", *words)
+    more = {"more_labels": found["more_labels"]}
+    assert found["estimate"] | more == figures(run_command, "estimate", *words)
 
 
 def test_the_lines_of_the_pipeline_in_the_guide_work(audit, run_command, tmp_path):
@@ -205,9 +208,9 @@ def test_the_lines_of_the_pipeline_in_the_guide_work(audit, run_command, tmp_pat
     (tmp_path / "new.csv").rename(tmp_path / "new_answers.csv")
 
     assert len(lines) == 3
-    statuses = [run_command(*line.split()[1:]).status for line in lines]
+    statuses = [run_command(*shlex.split(line)[1:]).status for line in lines]
     assert statuses[:2] == [0, 0]
-    assert statuses[2] in (0, 4)
+    assert statuses[2] in (0, 4, 5)
 
 
 def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_command):

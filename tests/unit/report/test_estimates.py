@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report import Page, estimate_page, estimates_table, page_text
+from stratal.report import Page, answer_page, estimate_page, estimates_table, page_text
 from stratal.report.estimates import MOST_ESTIMATES
 from stratal.report.text import MOST_STRATA
 
@@ -123,3 +123,64 @@ def test_an_estimate_without_an_interval_still_prints():
 
 def test_an_empty_page_is_empty_text():
     assert page_text(Page()) == ""
+
+
+def lines_of(page):
+    """Count what a terminal shows: lines, a blank line, title and header for each table, notes below one."""
+    tables = sum(3 + len(table.rows) for table in page.tables)
+    return len(page.lines) + tables + (1 + len(page.notes) if page.notes else 0)
+
+
+def domains(number):
+    row = {"standard_error": 0.1, "confidence_interval": [0.1, 0.9], "n": 5}
+    return [{"domain": f"g{k}", "estimate": 0.9 - k / 100, **row} for k in range(number)]
+
+
+@pytest.mark.parametrize("notes", [0, 1, 30])
+@pytest.mark.parametrize("groups", [0, 2, 12])
+@pytest.mark.parametrize("others", [0, 40])
+def test_an_answer_has_at_most_13_lines_and_the_next_command_2(notes, groups, others):
+    found = FOUND | {
+        "strata": strata(15),
+        "notes": [f"n{k}" for k in range(notes)],
+        "nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12},
+        "requirements": [{"required": "value>=0.9", "verdict": "PASS", "more_labels": None}],
+        "more_labels": [{"labels": 100, "half_width": 0.03}, {"labels": 200, "half_width": 0.02}],
+    }
+    if groups:
+        found["domains"] = domains(groups)
+    if others:
+        found["metrics"] = domains(others)
+    page = answer_page(found)
+
+    assert lines_of(page) <= 13
+    assert page.lines[0] == "Estimate 0.9485, 95% interval 0.9095 to 0.9741"
+    assert "Required value>=0.9: PASS." in page.lines
+    assert not any("Standard error" in line for line in page.lines)
+    if groups == 12 and not others:
+        table = page.tables[0]
+        assert [row[0] for row in table.rows] == ["g11", "g10", "g9"][: len(table.rows)]
+        assert "9 others" in table.title
+    if notes == 30:
+        assert "--details" in page.notes[-1]
+    if notes == 1:
+        assert page.notes == ["Note: n0."]
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (
+            {"estimate": 0.03, "confidence_interval": [-0.01, 0.07], "more_labels": 350},
+            "a and b: undecided (a − b 0.03, 95% interval -0.01 to 0.07); about 350 more labels for ± 0.03.",
+        ),
+        ({"estimate": 0.03, "confidence_interval": [0.01, 0.07]}, "a is above b: a − b 0.03, 95%"),
+        ({"estimate": -0.03, "confidence_interval": [-0.07, -0.01]}, "b is above a: a − b -0.03, 95%"),
+        ({"estimate": 0.0, "confidence_interval": None}, "a and b: undecided (a − b 0, no interval)."),
+    ],
+)
+def test_two_models_take_one_line(row, line):
+    page = answer_page(FOUND | {"comparisons": [{"a": "a", "b": "b", **row}]})
+
+    assert line in page.lines[-1]
+    assert not page.tables

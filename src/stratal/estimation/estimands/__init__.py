@@ -5,11 +5,14 @@ from stratal.estimation.estimand import Estimand, Listed
 from stratal.estimation.estimands.classification import (
     F1,
     Accuracy,
+    Agreement,
     Average,
     BalancedAccuracy,
     ClassReport,
+    FalseDiscoveryRate,
     FBeta,
     Jaccard,
+    Kappa,
     MatthewsCorrelation,
     NegativePredictiveValue,
     Precision,
@@ -19,22 +22,38 @@ from stratal.estimation.estimands.classification import (
     Specificity,
 )
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
+from stratal.estimation.estimands.judges import JudgeReport
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
+from stratal.estimation.estimands.scores import (
+    Bias,
+    CalibrationError,
+    IntraclassCorrelation,
+    PearsonCorrelation,
+    SpearmanCorrelation,
+    WeightedKappa,
+)
 
 __all__ = [
     "AUC",
     "F1",
     "Accuracy",
+    "Agreement",
     "Average",
     "AveragePrecision",
     "BalancedAccuracy",
+    "Bias",
+    "CalibrationError",
     "ClassReport",
     "Difference",
     "Differences",
     "Estimand",
     "FBeta",
+    "FalseDiscoveryRate",
+    "IntraclassCorrelation",
     "Jaccard",
+    "JudgeReport",
+    "Kappa",
     "LevelMeans",
     "Listed",
     "MatthewsCorrelation",
@@ -42,12 +61,15 @@ __all__ = [
     "MeanFunction",
     "Means",
     "NegativePredictiveValue",
+    "PearsonCorrelation",
     "Precision",
     "PredictedPrevalence",
     "Prevalence",
     "Ratio",
     "RatioOfMeans",
     "Recall",
+    "SpearmanCorrelation",
     "Specificity",
+    "WeightedKappa",
     "WinRate",
 ]

@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.columns import GIVEN, class_column, require_some, split_answers, with_group
-from stratal.estimation.confusion import (
-    AVERAGES,
-    CLASS_METRICS,
-    METRICS,
-    OVERALL_METRICS,
-    Confusion,
-    Shares,
-    is_f_measure,
-    metric_function,
-)
-from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
+from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, Confusion, METRICS, OVERALL_METRICS, SIGNED, Shares, is_f_measure, metric_function
+from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, RIGHT_OPTIONS, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates, undefined_estimate
 from stratal.estimation.respondents import CannotTellError, Respondents
@@ -35,6 +22,8 @@ from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
+from typing import Any, ClassVar
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,9 +162,10 @@ def needless_units(metric: str, level: str | None, column: str | None) -> Expres
     >>> needless_units("precision", "cat", "answer").otherwise
     1.0
     """
-    if column is None or level is None or metric not in ("precision", "negative_predictive_value"):
+    of_answers = ("precision", "false_discovery_rate")
+    if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
         return None
-    if metric == "precision":
+    if metric in of_answers:
         return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
     return ByLevel(name=column, levels=(level,), values=(1.0,))
 
@@ -591,6 +581,52 @@ class Accuracy(_OfAll):
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement(Accuracy):
+    """The share of the units on which a judge's verdict is what people say: the accuracy of a judge.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        The group column of the judge's verdicts; the population's own answers unless given.
+
+    Examples
+    --------
+    >>> Agreement("judge").text
+    'agreement:judge'
+    """
+
+    kind: ClassVar[str] = "agreement"
+    listed: ClassVar[str] = "predicted"
+
+    @property
+    def name(self) -> str:
+        """The metric, as `ClassReport` calls it."""
+        return "accuracy"
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa(_OfAll):
+    """Cohen's kappa of a judge's verdicts and people's: agreement less that of chance, over what is left.
+
+    Chance is that two who say each class as often as these do agree (Cohen 1960). For scores in which a near
+    miss counts as a part of agreement see `WeightedKappa`.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        The group column of the judge's verdicts; the population's own answers unless given.
+
+    Examples
+    --------
+    >>> Kappa("judge").text
+    'kappa:judge'
+    """
+
+    kind: ClassVar[str] = "kappa"
+    listed: ClassVar[str] = "predicted"
+
+
+@dataclass(frozen=True, slots=True)
 class BalancedAccuracy(_OfAll):
     """The mean recall over the classes.
 
@@ -702,6 +738,19 @@ class Precision(OfClass):
     """
 
     kind: ClassVar[str] = "precision"
+
+
+@dataclass(frozen=True, slots=True)
+class FalseDiscoveryRate(OfClass):
+    """The share of the units answered as a class that are not of it: 1 less the precision.
+
+    Examples
+    --------
+    >>> FalseDiscoveryRate("fail", predicted="judge").text
+    'false_discovery_rate:fail,predicted=judge'
+    """
+
+    kind: ClassVar[str] = "false_discovery_rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -840,9 +889,9 @@ class ClassReport(Estimand):
     Parameters
     ----------
     metrics : sequence of str
-        Of `accuracy`, `balanced_accuracy`, `mcc`, and per class `precision`, `recall`, `f1` (`f2`, `f0.5` for
-        other weights of recall), `specificity`, `negative_predictive_value`, `jaccard`, `prevalence`,
-        `predicted_prevalence`.
+        Of `accuracy`, `balanced_accuracy`, `mcc`, `kappa`, and per class `precision`, `recall`, `f1` (`f2`,
+        `f0.5` for other weights of recall), `specificity`, `negative_predictive_value`,
+        `false_discovery_rate`, `jaccard`, `prevalence`, `predicted_prevalence`.
     classes : sequence, optional
         The classes to report; if not given all that occur in the sample, or in the population where the
         sample knows the model's answers there.
@@ -919,7 +968,7 @@ class ClassReport(Estimand):
             remarks = [f"not all of {', '.join(without)} can be told by this sample: {refused.reason}"]
         rows = []
         for (name, which), row in zip(cells, found, strict=True):
-            bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
+            bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
             shown = row or undefined_estimate(known[0].evidence.weighting, 0, bounds, target=request.target)
             level = levels[which] if isinstance(which, int) else which
             rows.append(replace(shown, label={"metric": name, "class": level}))

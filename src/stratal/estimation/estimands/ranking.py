@@ -199,7 +199,7 @@ class Ranking(Estimand):
         if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
             labels, score = labels["label"], labels["score"]
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
-        scores = number_column(sample, _only_proxy(sample) if score is None else score, "score")
+        scores = number_column(sample, only_proxy(sample) if score is None else score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
         require_some(labelled)
         if np.any(np.isnan(scores[labelled])):
@@ -251,7 +251,8 @@ class AveragePrecision(Ranking):
     statistic: ClassVar[Statistic] = average_precision
 
 
-def _only_proxy(sample: Sample) -> str:
+def only_proxy(sample: Sample) -> str:
+    """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
         raise InputError(
             "several columns could be the score",

@@ -1,0 +1,183 @@
+"""How often the intervals of a judge's estimands hold the truth: kappa, agreement, correlations, calibration.
+
+    python benchmarks/judge_coverage.py [--replicates R]
+
+Populations of 20,000 units. Verdicts: the share of failures is .02 to .5, the judge says what people say with
+probability .6 to .99 on either side, or says anything, so that kappa is near 0. Scores: normal pairs, five
+levels, and a probability that lies. Samples are simple random, stratified by the verdict with as many of
+each, and stratified by a score that knows nothing, with unequal shares. Writes results/judge_coverage.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from stratal.designs import StratifiedWeighting
+from stratal.estimation.confusion import Confusion
+from stratal.estimation.estimands import scores
+from stratal.estimation.estimate import Estimate
+
+SIZE = 20_000
+OUT = Path(__file__).parent / "results" / "judge_coverage.md"
+
+Estimator = Callable[[np.ndarray, np.ndarray, StratifiedWeighting], Estimate]
+
+
+def verdicts(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield populations of people's verdicts and a judge's."""
+    for prevalence in (0.02, 0.1, 0.5):
+        truth = (rng.random(SIZE) < prevalence).astype(np.int64)
+        for rate in (0.6, 0.9, 0.99):
+            judge = np.where(rng.random(SIZE) < rate, truth, 1 - truth)
+            yield f"{prevalence:g} failures, right {rate:g}", truth, judge
+        judge = (rng.random(SIZE) < prevalence).astype(np.int64)
+        yield f"{prevalence:g} failures, anything", truth, judge
+    truth = rng.choice(3, SIZE, p=[0.7, 0.2, 0.1])
+    for rate in (0.0, 0.7, 0.98):
+        other = rng.choice(3, SIZE, p=[0.6, 0.2, 0.2])
+        yield f"3 classes, right {rate:g}", truth, np.where(rng.random(SIZE) < rate, truth, other)
+
+
+def levels(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield populations of people's scores and a judge's."""
+    base = rng.normal(size=SIZE)
+    for rho in (0.0, 0.6, 0.95):
+        other = rho * base + np.sqrt(1.0 - rho**2) * rng.normal(size=SIZE)
+        yield f"normal, {rho:g}", base, other
+        cut = [np.digitize(part, [-1.5, -0.5, 0.5, 1.5]) + 1.0 for part in (base, other)]
+        yield f"1 to 5, {rho:g}", cut[0], cut[1]
+    rare = (rng.random(SIZE) < 0.05).astype(np.float64)
+    yield "5% failures, score right", rare, np.clip(0.3 * rare + 0.2 * rng.random(SIZE), 0.0, 1.0)
+    yield "5% failures, score lies", rare, rng.random(SIZE)
+    same = np.where(rng.random(SIZE) < 0.99, cut[0], cut[0] % 5 + 1)
+    yield "1 to 5, 99% equal", cut[0], same
+
+
+def chances(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield populations of outcomes and probabilities."""
+    chance = rng.beta(4.0, 1.0, SIZE)
+    yield "calibrated", (rng.random(SIZE) < chance).astype(np.float64), chance
+    yield "too sure", (rng.random(SIZE) < 0.5 + 0.4 * chance).astype(np.float64), chance
+    yield "inverted", (rng.random(SIZE) < 1.0 - chance).astype(np.float64), chance
+
+
+def drawn(
+    design: str, judge: np.ndarray, noise: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, StratifiedWeighting]:
+    """Return the drawn units and their weighting."""
+    if design == "simple":
+        stratum = np.zeros(SIZE, np.int64)
+        n_h = np.array([n])
+    elif design == "by judge":
+        stratum = (judge > np.median(judge)).astype(np.int64)
+        if stratum.sum() == 0 or len(np.unique(judge)) == 2:
+            stratum = (judge == judge.max()).astype(np.int64)
+        n_h = np.minimum([n // 2, n - n // 2], np.bincount(stratum, minlength=2))
+    else:
+        stratum = np.digitize(noise, [0.5, 0.8, 0.95])
+        n_h = np.array([n // 10, n // 5, n // 5, n - n // 10 - 2 * (n // 5)])
+    units = [rng.choice(np.flatnonzero(stratum == h), k, replace=False) for h, k in enumerate(n_h.tolist())]
+    sizes = np.bincount(stratum, minlength=len(n_h))
+    weighting = StratifiedWeighting(stratum=np.repeat(np.arange(len(n_h)), n_h), sizes=sizes)
+    return np.concatenate(units), weighting
+
+
+def of_classes(name: str, which: int | None, classes: int) -> Estimator:
+    """Return the estimator of a metric of verdicts."""
+
+    def estimate(truth: np.ndarray, judge: np.ndarray, weighting: StratifiedWeighting) -> Estimate:
+        found = Confusion(true=truth, predicted=judge, n_classes=classes, weighting=weighting)
+        return found.metric(name, which)
+
+    return estimate
+
+
+def of_scores(statistic: scores.Pairs) -> Estimator:
+    """Return the estimator of an association."""
+    return lambda truth, judge, weighting: scores.association(statistic, judge, truth, weighting)
+
+
+def error_of(truth: np.ndarray, judge: np.ndarray, weighting: StratifiedWeighting) -> Estimate:
+    """Return the calibration error."""
+    return scores.calibration_error(judge, truth, weighting)
+
+
+def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
+    """Yield estimand, population, estimator and columns."""
+    rng = np.random.default_rng(20_261_121)
+    for name, truth, judge in verdicts(rng):
+        classes = int(truth.max()) + 1
+        yield "kappa", name, of_classes("kappa", None, classes), truth, judge
+        if classes == 2 and "0.9" in name:  # recall and specificity are in metrics_coverage.py
+            yield "false_discovery_rate", name, of_classes("false_discovery_rate", 1, 2), truth, judge
+    kinds = {"pearson": scores.pearson, "spearman": scores.spearman, "icc": scores.intraclass}
+    for name, truth, judge in levels(rng):
+        for kind, statistic in kinds.items():
+            yield kind, name, of_scores(statistic), truth, judge
+        if name.startswith("1"):
+            yield "weighted_kappa, linear", name, of_scores(scores.linear_kappa), truth, judge
+    for name, truth, judge in chances(rng):
+        yield "calibration_error", name, error_of, truth, judge
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=1_000)
+    parser.add_argument("--only", default="", help="of estimands whose name begins so; other rows are kept")
+    asked = parser.parse_args()
+    replicates = asked.replicates
+    lines = [
+        "# Coverage of the intervals of a judge's estimands",
+        "",
+        f"95 % intervals, {replicates:,} samples each, by `python benchmarks/judge_coverage.py`; the "
+        f"standard error of a coverage of .95 is {np.sqrt(0.95 * 0.05 / replicates):.3f}.",
+        "",
+        "| estimand | population | truth | design | labels | coverage | mean width |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rng = np.random.default_rng(7)
+    noise = rng.random(SIZE)
+    kept = OUT.read_text(encoding="utf-8").splitlines() if asked.only and OUT.exists() else []
+    lines += [
+        row for row in kept[6:] if not row.startswith(tuple(f"| {name}" for name in asked.only.split(",")))
+    ]
+    for kind, name, estimator, truth, judge in cells():
+        if not kind.startswith(tuple(asked.only.split(","))):
+            continue
+        census = StratifiedWeighting(stratum=np.zeros(SIZE, np.int64), sizes=np.array([SIZE]))
+        true = true_value(kind, estimator, truth, judge, census)
+        for design in ("simple", "by judge", "by noise"):
+            for n in (60, 200):
+                held, widths = 0, []
+                for _ in range(replicates):
+                    units, weighting = drawn(design, judge, noise, n, rng)
+                    found = estimator(truth[units], judge[units], weighting)
+                    low, high = found.confidence_interval()
+                    held += low - 1e-9 <= true <= high + 1e-9
+                    widths.append(high - low)
+                lines.append(
+                    f"| {kind} | {name} | {true:.3f} | {design} | {n} | {held / replicates:.3f} | "
+                    f"{np.mean(widths):.3f} |"
+                )
+                print(lines[-1], flush=True)
+    OUT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def true_value(
+    kind: str, estimator: Estimator, truth: np.ndarray, judge: np.ndarray, census: StratifiedWeighting
+) -> float:
+    """Return the population's value."""
+    statistics = {"pearson": scores.pearson, "spearman": scores.spearman, "icc": scores.intraclass}
+    statistics["weighted_kappa, linear"] = scores.linear_kappa
+    if kind in statistics:
+        return statistics[kind](judge, truth, np.full(SIZE, 1.0 / SIZE))[0]
+    return estimator(truth, judge, census).value
+
+
+if __name__ == "__main__":
+    main()

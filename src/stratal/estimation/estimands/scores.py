@@ -1,0 +1,600 @@
+"""How far a judge's scores and people's go together: correlations, weighted kappa, bias, calibration.
+
+All but the bias are functions of the joint distribution of score and label, with linearised variables. An
+interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic tangent, where a
+correlation near 1 has room. Two guards are added. Every stratum's labels are mixed with one label's worth of
+pairs whose label is another unit's, so that a few pairs that all agree leave open that others do not. And the
+variance of a heavy-tailed variable, as of rare disagreements, is known less well than its labels are many:
+its degrees of freedom are those of its kurtosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, refuse_unknown
+from stratal.estimation.columns import number_columns
+from stratal.estimation.confusion import smoothed_variance
+from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimands.means import Mean
+from stratal.estimation.estimands.ranking import only_proxy
+from stratal.estimation.estimate import (
+    Estimate,
+    linearised_estimate,
+    numeric_gradient,
+    of_variable,
+    undefined_estimate,
+)
+from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import domain_mean
+from stratal.intervals.limits import OffsetLimits, OuterLimits
+from stratal.intervals.proportion import student_quantile
+from stratal.population.expressions import Cells, Expression, Number
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+
+Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
+"""Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,)."""
+
+_DUST = 1e-12
+_WITHIN = 1.0 - 1e-9
+"""The correlation nearest 1 that has an inverse hyperbolic tangent to compute with."""
+
+_PARTNERS = 8
+"""Other units whose labels a unit's score is paired with, spread over the sample: eight times the labels are
+enough for the one label's worth that these pairs count."""
+
+
+def _moments(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.column_stack([x, y, x * x, y * y, x * y])
+
+
+def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
+    """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
+
+    def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+        # On one scale for both: what compares the two is changed by no common shift and scale.
+        centre = float(weights @ (x + y)) / 2.0
+        scale = float(np.sqrt(weights @ ((x - centre) ** 2 + (y - centre) ** 2)))
+        variables = _moments(*((part - centre) / (scale if scale > 0 else 1.0) for part in (x, y)))
+        means = weights @ variables
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = function(means)
+            slopes = numeric_gradient(function, means)
+        return value, (variables - means) @ slopes
+
+    return of
+
+
+def _correlation(m: FloatArray) -> float:
+    spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
+    return float((m[4] - m[0] * m[1]) / np.sqrt(spread)) if spread > _DUST**2 else np.nan
+
+
+def _agreement(m: FloatArray) -> float:
+    spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
+    return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
+
+
+def _consistency(m: FloatArray) -> float:
+    spread = float(m[2] - m[0] ** 2 + m[3] - m[1] ** 2)
+    return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
+
+
+pearson, intraclass, consistency = map(_of_moments, (_correlation, _agreement, _consistency))
+
+
+def _placed(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Return P(V < v) + ½ P(V = v) of each unit, and what sums a (n,) over the units above, ties by half."""
+    _, group = np.unique(values, return_inverse=True)
+    of_group = np.bincount(group, weights)
+    places = (np.cumsum(of_group) - of_group / 2.0)[group]
+
+    def above(a: FloatArray) -> FloatArray:
+        sums = np.bincount(group, a)
+        return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[group])
+
+    return places, above
+
+
+def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return the correlation of the ranks, ties at their mean, and the units' influences (n,).
+
+    A unit adds to the moments of the ranks by its own, and moves the ranks of the units above it.
+
+    Examples
+    --------
+    >>> x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
+    >>> round(spearman(x, y, np.full(5, 0.2))[0], 3)
+    0.8
+    """
+    (own, above), (other, above_other) = _placed(x, weights), _placed(y, weights)
+    variables = _moments(own, other)
+    means = weights @ variables
+    slopes = numeric_gradient(_correlation, means)
+    influence = (variables - means) @ slopes
+    for places, partner, sums, k in ((own, other, above, 0), (other, own, above_other, 1)):
+        moved = weights * (slopes[k] + 2.0 * slopes[2 + k] * places + slopes[4] * partner)
+        influence = influence + sums(moved) - float(moved @ places)
+    return _correlation(means), np.asarray(influence)
+
+
+def linear_kappa(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return 1 less the mean distance over that of chance, and the units' influences (n,).
+
+    Examples
+    --------
+    >>> x, y = np.array([1.0, 2, 3, 3]), np.array([1.0, 2, 3, 2])
+    >>> round(linear_kappa(x, y, np.full(4, 0.25))[0], 4)
+    0.7143
+    """
+    (levels, i), (others, j) = (np.unique(part, return_inverse=True) for part in (x, y))
+    p, q = np.bincount(i, weights), np.bincount(j, weights)
+    distance = np.abs(levels[:, None] - others[None])
+    seen, chance = float(weights @ distance[i, j]), float(p @ distance @ q)
+    if chance <= _DUST:
+        return np.nan, np.zeros(len(x))
+    by_chance = (distance @ q)[i] + (p @ distance)[j] - 2.0 * chance
+    return 1.0 - seen / chance, (seen / chance * by_chance - (distance[i, j] - seen)) / chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FisherLimits(OffsetLimits):
+    """Student's t on the inverse hyperbolic tangent of a correlation (Fisher 1921).
+
+    Examples
+    --------
+    >>> found = FisherLimits(value=0.8, standard_error=0.05, degrees_of_freedom=np.inf, bounds=(-1.0, 1.0))
+    >>> [round(end, 3) for end in found.ends(0.95, "two-sided")]
+    [0.679, 0.879]
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+
+    method = "fisher"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the correlation."""
+        if self.standard_error == 0.0:
+            return 0.0, 0.0
+        value = min(max(self.value, -_WITHIN), _WITHIN)
+        reach = -float(student_quantile(error, self.degrees_of_freedom))
+        reach *= self.standard_error / (1.0 - value**2)
+        low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+        return max(self.value - float(low), 0.0), max(float(high) - self.value, 0.0)
+
+
+def association(
+    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+) -> Estimate:
+    """Return how far scores and labels (n,) go together, from −1 to 1, with its interval.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(30, dtype=int), sizes=np.array([3000]))
+    >>> found = association(pearson, np.arange(30.0), np.arange(30.0), weighting)
+    >>> round(found.value, 6), 0.2 < found.confidence_interval().low < 0.95
+    (1.0, True)
+    """
+    n, bounds = len(x), (-1.0, 1.0)
+    weights = weighting.weights / weighting.total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, influence = statistic(x, y, weights)
+    if not (np.isfinite(value) and np.all(np.isfinite(influence))):
+        reason = "scores or labels do not differ"
+        return undefined_estimate(weighting, n, bounds, reason, target=target)
+    value = min(max(value, -1.0), 1.0)
+    result = of_variable(value, influence / weighting.total, weighting, target)
+    smooth = _smoothed(statistic, x, y, weighting, result, target)
+    known = np.isfinite(result.variance) and result.standard_error > _ROUNDING
+    # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
+    room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
+    own = replace(smooth, value=value, standard_error=smooth.standard_error * room)
+    limits = OuterLimits(value=value, bounds=bounds, first=own, second=smooth)
+    shown = result.standard_error if known or weighting.census else None
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        bounds=bounds,
+        target=target,
+        standard_error=smooth.standard_error if shown is None else shown,
+        degrees_of_freedom=smooth.degrees_of_freedom,
+    )
+
+
+def _smoothed(
+    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Any, target: str
+) -> FisherLimits:
+    """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
+
+    Each stratum's labels are mixed with one label's worth of such pairs.
+    """
+    counts, stratum, factors = weighting.counts, weighting.stratum, weighting.variance_factors
+    n, own = len(x), (counts / (counts + 1.0))[stratum]
+    steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
+    pairs = [np.roll(np.arange(n), int(step)) for step in steps]
+    shares = np.concatenate([own, *((1.0 - own) / len(pairs) for _ in pairs)])
+    weights = shares * np.tile(weighting.weights, 1 + len(pairs))
+    both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
+    value, influence = statistic(*both, weights / weights.sum())
+    if not np.isfinite(value) or weighting.census:
+        return FisherLimits(
+            value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
+        )
+    influence = influence / weighting.total
+    groups = np.tile(stratum, 1 + len(pairs))
+    first, second = (
+        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
+        for power in (1, 2)
+    )
+    hidden = float(factors @ np.maximum(second - first**2, 0.0)) * weighting.total**2
+    largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
+    freedom = result.degrees_of_freedom
+    if result.standard_error > _ROUNDING:
+        own_weights = weighting.weights / weighting.total
+        squares, fourth = (float(own_weights @ result.variable**power) for power in (2, 4))
+        heavy = 2.0 * n / max(fourth / squares**2 - 1.0, 2.0)
+        freedom = min(freedom, heavy)
+    return FisherLimits(
+        value=min(max(value, -1.0), 1.0),
+        bounds=(-1.0, 1.0),
+        standard_error=float(np.sqrt(largest)),
+        degrees_of_freedom=max(freedom, 1.0),
+    )
+
+
+_ROUNDING = 1e-9
+"""Standard errors below this are of labels that are the scores themselves, up to rounding."""
+
+SLOPE = 0.8
+"""How steeply labels are expected to follow the score before there are any: as a plan for a mean has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfScores(Estimand):
+    """A comparison of a judge's scores with the labels, which are numbers.
+
+    Parameters
+    ----------
+    score : str, optional
+        The proxy that holds the judge's score; the only one unless given.
+    """
+
+    listed: ClassVar[str] = "score"
+    score: str | None = None
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return f"{cls.kind}:judge"
+
+    def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
+        """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
+        columns, labelled = number_columns(
+            sample, {"score": self.score or only_proxy(sample), "label": labels}
+        )
+        return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return self._units(sample, labels)[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Association(OfScores):
+    """A correlation of scores and labels."""
+
+    def _statistic(self) -> Pairs:
+        raise NotImplementedError
+
+    def _planned(self) -> Callable[[FloatArray], float]:
+        """Return the function of the moments by which a plan expects it."""
+        return _correlation
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return how far scores and labels go together."""
+        x, y, frame, _ = self._units(sample, labels)
+        found = association(self._statistic(), x, y, frame.weighting, request.target)
+        return replace(frame.complete(found, sample), label=self.label)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of the influence where labels are at either bound and follow the score.
+
+        u = c_0 + c_1 x for each of the two labels, plus c_2 x², with the slopes of the correlation at the
+        moments that are expected. Ranks and distances are planned for as the correlation.
+        """
+        info = population.proxy_info(self.score)
+        if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
+            raise InputError(
+                f"'{self.kind}' cannot be planned for: the score is on no scale of the labels",
+                given=repr(info.name),
+                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
+            )
+        low, high = info.bounds
+        x = Number(name=info.name)
+        first, second = averages(population, [x, x * x])
+        if second - first**2 <= _DUST:
+            raise InputError(
+                f"nothing can be expected of '{self.text}': all scores are equal",
+                given=f"{first:g}",
+                action="Choose a score that differs between units, or plan for the mean.",
+            )
+        m = np.array(
+            [
+                first,
+                first,
+                second,
+                (low + high) * first - low * high,
+                SLOPE * second + (1.0 - SLOPE) * first**2,
+            ]
+        )
+        function = self._planned()
+        slopes = numeric_gradient(function, m)
+        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        chance = (expected - low) * (1.0 / (high - low))
+
+        def of_label(y: float) -> Expression:
+            base = float(slopes[1] * y + slopes[3] * y**2 - slopes @ m)
+            return float(slopes[2]) * (x * x) + float(slopes[0] + slopes[4] * y) * x + base
+
+        above, below = of_label(high), of_label(low)
+        return Influence(
+            value=float(function(m)),
+            mean=chance * above + (1.0 - chance) * below,
+            square=chance * (above * above) + (1.0 - chance) * (below * below),
+            cells=Cells(names=("all",)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PearsonCorrelation(Association):
+    """Pearson's correlation of a judge's scores and the labels.
+
+    Examples
+    --------
+    >>> PearsonCorrelation("judge").text
+    'pearson:judge'
+    """
+
+    kind: ClassVar[str] = "pearson"
+
+    def _statistic(self) -> Pairs:
+        return pearson
+
+
+@dataclass(frozen=True, slots=True)
+class SpearmanCorrelation(Association):
+    """Spearman's correlation: that of the ranks, ties at their mean.
+
+    Examples
+    --------
+    >>> SpearmanCorrelation("judge").text
+    'spearman:judge'
+    """
+
+    kind: ClassVar[str] = "spearman"
+
+    def _statistic(self) -> Pairs:
+        return spearman
+
+
+@dataclass(frozen=True, slots=True)
+class IntraclassCorrelation(Association):
+    """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
+
+    Of the whole population: 2 cov over the variances' sum, and for agreement also the squared difference of
+    the means (Lin's concordance), which is the quadratically weighted kappa (Fleiss & Cohen 1973).
+
+    Parameters
+    ----------
+    score : str, optional
+        As for `PearsonCorrelation`.
+    of : {"agreement", "consistency"}
+        Whether a judge that is always a point higher disagrees.
+
+    Examples
+    --------
+    >>> IntraclassCorrelation("judge", of="consistency").text
+    'icc:judge,of=consistency'
+    """
+
+    kind: ClassVar[str] = "icc"
+    of: str = "agreement"
+
+    def __post_init__(self) -> None:
+        refuse_unknown("intraclass correlation", self.of, ("agreement", "consistency"))
+
+    def _statistic(self) -> Pairs:
+        return intraclass if self.of == "agreement" else consistency
+
+    def _planned(self) -> Callable[[FloatArray], float]:
+        return _agreement if self.of == "agreement" else _consistency
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedKappa(Association):
+    """Cohen's weighted kappa of scores on a scale: 1 less the distance seen over that of chance (Cohen 1968).
+
+    Parameters
+    ----------
+    score : str, optional
+        As for `PearsonCorrelation`.
+    weights : {"quadratic", "linear"}
+        Whether distances are squared.
+
+    Examples
+    --------
+    >>> WeightedKappa("judge", weights="linear").text
+    'weighted_kappa:judge,weights=linear'
+    """
+
+    kind: ClassVar[str] = "weighted_kappa"
+    weights: str = "quadratic"
+
+    def __post_init__(self) -> None:
+        refuse_unknown("weighting of distances", self.weights, ("quadratic", "linear"))
+
+    def _statistic(self) -> Pairs:
+        return intraclass if self.weights == "quadratic" else linear_kappa
+
+    def _planned(self) -> Callable[[FloatArray], float]:
+        return _agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Bias(OfScores):
+    """The mean of a judge's score less that of the labels: what the raw mean of a judge is wrong by.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"judge": [0.9, 0.7, 0.8, 0.6]})
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> labels = dict(enumerate([1, 0, 1, 0]))
+    >>> round(stratal.estimate(sample, labels, estimand=Bias("judge")).value, 3)
+    0.25
+    """
+
+    kind: ClassVar[str] = "bias"
+
+    def influence(self, population: Population) -> Influence:
+        """Return what a plan expects of the mean: the score's own mean is known."""
+        info = population.proxy_info(self.score)
+        x = Number(name=info.name)
+        low, high = info.bounds if info.scaled and info.bounds is not None else (-np.inf, np.inf)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise InputError(
+                "'bias' cannot be planned for: the score is on no scale of the labels",
+                given=repr(info.name),
+                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
+            )
+        (first,) = averages(population, [x])
+        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        mean = x - expected
+        second = (low + high) * expected - low * high
+        return Influence(
+            value=0.0,
+            mean=mean,
+            square=x * x - 2.0 * (x * expected) + second,
+            cells=Cells(names=("all",)),
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the bias: the mean of score less label."""
+        x, y, _, labelled = self._units(sample, labels)
+        score = self.score or only_proxy(sample)
+        info = next(entry for entry in sample.proxy_info if entry.name == score)
+        difference = np.full(sample.size, np.nan)
+        difference[labelled] = x - y
+        bounds = None
+        if info.scaled and info.bounds is not None and np.all(np.isfinite(info.bounds)):
+            width = info.bounds[1] - info.bounds[0]
+            bounds = (-width, width)
+        outcome = "unbounded" if bounds is None else "bounded"
+        asked = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
+        found = Mean().estimate(sample, difference, asked)
+        return replace(found, label=self.label, null=0.0)
+
+
+BINS = 10
+"""Of equal width, as calibration errors are usually taken (Guo et al. 2017)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OfBins(OffsetLimits):
+    """A weighted sum of absolute differences of labels' means from known ones, each with its interval.
+
+    An end is the sum of the bins' ends: the sum of absolute values is far from normal where all are near 0,
+    and its own estimate then lies above it. Below, an error in any one bin would be one of the sum, so that
+    each has its part of what may be left out (Bonferroni); above, the other bins' room makes up for it.
+    """
+
+    terms: tuple[Estimate, ...]
+    means: FloatArray
+    shares: FloatArray
+
+    method = "sum of bins"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        outer, inner = (max(1.0 - part * error, _DUST) for part in (1.0 / len(self.terms), 2.0))
+        (below, above), (low, high) = (
+            np.array([[*term.confidence_interval(level)] for term in self.terms]).T - self.means
+            for level in (outer, inner)
+        )
+        least = np.maximum(np.maximum(below, -above), 0.0)
+        most = np.maximum(np.abs(low), np.abs(high))
+        return max(self.value - float(self.shares @ least), 0.0), float(self.shares @ most) - self.value
+
+
+def calibration_error(
+    x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+) -> Estimate:
+    """Return the expected calibration error of probabilities and labels (n,), with its interval.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> round(calibration_error(np.full(4, 0.9), np.array([1.0, 1, 0, 1]), weighting).value, 3)
+    0.15
+    """
+    bins = np.minimum((x * BINS).astype(int), BINS - 1)
+    weights = weighting.weights / weighting.total
+    shares = np.bincount(bins, weights, minlength=BINS).astype(np.float64)
+    used = np.flatnonzero(shares > 0)
+    gap = np.bincount(bins, weights * (y - x), minlength=BINS)[used]
+    value = float(np.abs(gap).sum())
+    signs = np.zeros(BINS)
+    signs[used] = np.sign(gap)
+    influence = signs[bins] * (y - x) - value
+    result = of_variable(value, influence / weighting.total, weighting, target)
+    # Of the labels' means: within a bin scores hardly differ, and labels that all agree have a guard.
+    terms = tuple(
+        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
+    )
+    means = np.bincount(bins, weights * x, minlength=BINS)[used] / shares[used]
+    limits = _OfBins(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
+    return linearised_estimate(result, weighting, limits=limits, bounds=(0.0, 1.0), target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationError(OfScores):
+    """The expected calibration error: how far the labels' mean is off the score's, over bins of the score.
+
+    Its estimate is never below 0 and few labels make it too large; the interval knows that, and holds 0 where
+    the judge may be calibrated.
+
+    Examples
+    --------
+    >>> CalibrationError("judge").text
+    'calibration_error:judge'
+    """
+
+    kind: ClassVar[str] = "calibration_error"
+
+    def influence(self, population: Population) -> Influence:
+        """Return what a plan expects of the bias, whose parts it sums."""
+        return Bias(self.score).influence(population)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the error."""
+        x, y, frame, _ = self._units(sample, labels)
+        if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
+            raise InputError(
+                "a calibration error is of probabilities and of labels from 0 to 1",
+                given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
+                action="Ask how far they go together: pearson, spearman or icc.",
+            )
+        found = calibration_error(x, y, frame.weighting, request.target)
+        return replace(frame.complete(found, sample), label=self.label)
