@@ -8,16 +8,16 @@ With --gather nothing is run: the index of the pages under benchmarks/results is
 
 from __future__ import annotations
 
-from benchmarks.gathering import index
-from collections.abc import Callable
-from pathlib import Path
 import argparse
 import os
 import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 
+from benchmarks.gathering import index
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import structs
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import structs
+
 from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
 from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
 from stratal.cli.parsing import place
 from stratal.errors import InputError
-from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.planning.plan import Plan

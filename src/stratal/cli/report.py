@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 from stratal.cli.command import command, option, part, words
 from stratal.cli.estimate import EvidenceOptions, Made, made
 from stratal.cli.options import Text, Whole, places
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping
-from typing import Annotated, Any, TYPE_CHECKING
-import shlex
 
 if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 from stratal.cli.command import command, option
 from stratal.cli.options import ConfidenceLevel, EstimandText, Number, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, counting, progress
 from stratal.cli.parsing import listed, pair, whole_numbers
 from stratal.errors import InputError
-from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand

@@ -6,10 +6,15 @@ summaries, or the units that were drawn.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
@@ -20,10 +25,6 @@ from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
-from typing import Any, ClassVar, Unpack
-import numpy as np
-import os
-
 
 _READING = "id='ID', proxy='PROXY'"
 

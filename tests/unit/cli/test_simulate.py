@@ -1,17 +1,19 @@
 """`stratal simulate` from file to table and figures, and a run that is killed half-way."""
 
-from stratal.errors import InputError
-from stratal.simulation import SimulationTable
-from stratal.simulation.benchmark import read_benchmark
-from tests.tiers import cells, sized
 import json
-import numpy as np
-import pytest
 import signal
-import stratal
 import subprocess
 import sys
 import time
+
+import numpy as np
+import pytest
+from tests.tiers import cells, sized
+
+import stratal
+from stratal.errors import InputError
+from stratal.simulation import SimulationTable
+from stratal.simulation.benchmark import read_benchmark
 
 
 @pytest.fixture

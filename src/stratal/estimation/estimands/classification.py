@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.columns import GIVEN, class_column, require_some, split_answers, with_group
-from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, Confusion, METRICS, OVERALL_METRICS, SIGNED, Shares, is_f_measure, metric_function
-from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, RIGHT_OPTIONS, Request
+from stratal.estimation.confusion import (
+    AVERAGES,
+    CLASS_METRICS,
+    METRICS,
+    OVERALL_METRICS,
+    SIGNED,
+    Confusion,
+    Shares,
+    is_f_measure,
+    metric_function,
+)
+from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates, undefined_estimate
 from stratal.estimation.respondents import CannotTellError, Respondents
@@ -22,8 +36,6 @@ from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
-from typing import Any, ClassVar
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
