@@ -29,7 +29,3 @@ def test_an_estimand_can_be_imported_from_its_public_place():
 def test_a_fresh_process_imports_the_module_first(name):
     code = f"import stratal.{name} as found; import stratal; assert stratal.{name} is found and found.__all__"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_former_name_of_planning_is_the_room_itself():
-    assert stratal.planning is importlib.import_module("stratal.planning")

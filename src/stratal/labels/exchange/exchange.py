@@ -385,24 +385,12 @@ def required(record: Any, name: str, place: str) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file that a person can read.
-
-    Examples
-    --------
-    >>> write_json.__name__
-    'write_json'
-    """
+    """Write a JSON file that a person can read."""
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write JSON Lines.
-
-    Examples
-    --------
-    >>> write_lines.__name__
-    'write_lines'
-    """
+    """Write JSON Lines."""
     with path.open("x", encoding="utf-8") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 

@@ -100,13 +100,7 @@ def write_json_lines(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
 
 
 def write_excel(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
-    """Write a workbook whose ids stay text, with the choices to pick from in the answer's column.
-
-    Examples
-    --------
-    >>> write_excel.__name__
-    'write_excel'
-    """
+    """Write a workbook whose ids stay text, with the choices to pick from in the answer's column."""
     try:
         from openpyxl import Workbook
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE

@@ -39,11 +39,6 @@ def read_packed(path: Path) -> Log:
         If Inspect is not installed.
     InputError
         For a file that its reader cannot read.
-
-    Examples
-    --------
-    >>> read_packed.__name__
-    'read_packed'
     """
     try:
         from inspect_ai.log import read_eval_log
