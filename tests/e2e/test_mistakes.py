@@ -140,7 +140,7 @@ ROWS = [
     (f"{CLASSES} --metric f1 --class cats", "'cat'", f"{CLASSES} --metric f1 --class cat"),
     (f"{CLASSES} --metric f1 --class cat,horse", "'horse'", f"{CLASSES} --metric f1 --class cat,dog"),
     (f"{CLASSES} --metric F1", "'f1'", f"{CLASSES} --metric f1"),
-    (f"{CLASSES} --metric kappa", "no such metric", f"{CLASSES} --metric mcc"),
+    (f"{CLASSES} --metric kapa", "no such metric", f"{CLASSES} --metric mcc"),
     (f"{CLASSES} --compare label", "two models", None),
     # ---- models
     ("estimate audit/sample.parquet models.csv --compare a,c", "'a'|'b'", "estimate audit/sample.parquet "

@@ -39,7 +39,7 @@ def test_pairwise_preferences():
 def test_a_planner_without_a_file():
     """How many labels for ± 3 points at some 90 %, and can two models 5 points apart be told apart?"""
     plan = json.loads(run("plan --population-size 5000 --rate .9 --half-width .03 --json"))
-    text = run(f"plan --population-size 5000 --rate .9 --budget {plan['budget']}")
+    text = run(f"plan --population-size 5000 --rate .9 --budget {plan['budget']} --details")
 
     assert plan["expected_half_width"] <= 0.03
     assert f"a difference of {plan['detectable_difference']:.4f} or more will show" in text

@@ -331,7 +331,7 @@ def test_a_file_with_a_column_of_human_answers_follows_doctor(follow, run_comman
 
     done = follow(run_command("doctor", "judged.csv"))
 
-    assert "90 labels of 900 units" in done.stdout
+    assert "Your 90 labels are worth 89 random ones" in done.stdout
     assert "ppi++ estimator" in done.stdout
 
 
