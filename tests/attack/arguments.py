@@ -33,6 +33,10 @@ def _calls() -> tuple[list[Call], list[Any]]:
     strata = stratal.strata.stratify(units, "k-means", n_strata=3)
     z = np.resize([1.0, 1.0, 0.0], 60)
     classes, found = np.where(z > 0, "x", "y"), stratal.estimate(sample, z)
+
+    def required(estimate: Any, requirement: Any, confidence_level: Any = 0.95, method: Any = "auto") -> Any:
+        return stratal.require(estimate, requirement, confidence_level=confidence_level, method=method)
+
     calls: list[Call] = [
         (stratal.estimate, {"sample": sample, "labels": z}),
         (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "f1:x"}),
@@ -47,7 +51,7 @@ def _calls() -> tuple[list[Call], list[Any]]:
         (Quantile, {"probability": 0.5}),
         (stratal.estimate, {"sample": sample, "labels": z, "estimand": Quantile(0.5)}),
         (stratal.estimate, {"sample": sample, "labels": z, "limits": (0, 1)}),
-        (stratal.require, {"estimate": found, "lower": 0.1}),
+        (required, {"estimate": found, "requirement": "value>=.1"}),
         (stratal.plan, {"population": units, "budget": 50}),
         (stratal.next_round, {"sample": sample, "labels": z, "additional": 5}),
         (stratal.labels_needed, {"sample": sample, "labels": z, "half_width": 0.05}),
