@@ -5,10 +5,8 @@ BIN := $(VENV)/bin
 PAPERS_DATA ?= $(wildcard ../shared/data)
 PAPERS_OPTIONS = $(if $(PAPERS_DATA),--data $(PAPERS_DATA))
 READY := $(VENV)/.ready
-PYTEST = $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -q -n 2
 export OMP_NUM_THREADS := 1
-# Tests start hundreds of processes: without Python's cache each compiles the package again.
-export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow attack coverage mutants lint map papers bench docs figures build clean

@@ -5,11 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+# Tests start hundreds of processes, each of which would compile the package again, and their own asserts are
+# rewritten each time, where Python keeps no compiled files.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,6 +33,23 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(clean_up)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker whole files, in the order of their names, and one of them all that needs Spark.
+
+    So what a file prepares is prepared once. The marks of `--dist loadgroup` do nothing: pytest-xdist 3.8 writes
+    them into an attribute of tests that pytest 9.2 does not read.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid else nodeid.split("::", 1)[0]
+
+    config.option.loadscopereorder = False  # the slow folders come first
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -148,6 +148,9 @@ def spark_session(master: str) -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
         "spark.executor.memory": "600m",
+        # Queries on a few hundred rows: less time goes into compiling them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -174,18 +174,18 @@ def not_positive(name: str, given: object) -> InputError:
     return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
 
 
-def half_a_character(holder: str, text: str) -> InputError:
+def lone_surrogate(holder: str, text: str) -> InputError:
     """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it.
 
     Examples
     --------
-    >>> print(half_a_character("an id", chr(0xD83D)))
-    an id holds half a character, which no file can (given: '\\ud83d'; allowed: Unicode text). Replace it, \
-such as by text.encode(errors="replace").decode().
+    >>> print(lone_surrogate("an id", chr(0xD83D)))
+    an id holds a lone surrogate, which no file stores (given: '\\ud83d'; allowed: Unicode text). Replace \
+it, such as by text.encode(errors="replace").decode().
     """
     shown = ascii(text if len(text) <= 60 else text[:59] + "…")
     action = 'Replace it, such as by text.encode(errors="replace").decode().'
-    what = f"{holder} holds half a character, which no file can"
+    what = f"{holder} holds a lone surrogate, which no file stores"
     return InputError(what, given=shown, allowed="Unicode text", action=action)
 
 

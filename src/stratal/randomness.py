@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, array_of
-from stratal.errors import InputError, half_a_character
+from stratal.errors import InputError, lone_surrogate
 
 KeyArray = NDArray[np.uint64]
 
@@ -78,7 +78,7 @@ def id_text(value: object) -> str:
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
     given = f"{value!r} ({type(value).__name__})"
-    raise InputError("an id has a type that cannot be an id", given=given, allowed=_ALLOWED)
+    raise InputError("unsupported type of an id", given=given, allowed=_ALLOWED)
 
 
 def id_array(values: Any) -> AnyArray:
@@ -99,7 +99,7 @@ def id_array(values: Any) -> AnyArray:
         raise InputError("ids must be one-dimensional", given=given, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
         given = f"dtype {array.dtype}"
-        raise InputError("ids have a type that cannot be an id", given=given, allowed=_ALLOWED)
+        raise InputError("unsupported type of ids", given=given, allowed=_ALLOWED)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         return array.astype(np.int64)
     text = [id_text(value) for value in array.tolist()]
@@ -147,7 +147,7 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
         try:
             digest.update(text.encode())
         except UnicodeEncodeError:
-            raise half_a_character("an id", text) from None
+            raise lone_surrogate("an id", text) from None
         digests += digest.digest()[:8]
     return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
 

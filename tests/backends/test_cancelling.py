@@ -38,7 +38,6 @@ def becomes(true: Callable[[], Any], patience: float = 60.0) -> bool:
     return True
 
 
-@pytest.mark.xdist_group("postgres")
 def test_ctrl_c_ends_the_query_on_postgresql(postgres: Any) -> None:
     import psycopg
 
@@ -76,7 +75,6 @@ def executors(cluster: engines.Cluster) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_a_stopped_command_leaves_no_executor_on_a_spark_cluster(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

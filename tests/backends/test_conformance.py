@@ -52,10 +52,7 @@ SHORTLY = ("spark dataframe", "spark csv", "spark json lines")
 
 ALL = [
     *READERS,
-    *(
-        pytest.param(name, marks=[pytest.mark.xdist_group(engine), pytest.mark.filterwarnings("ignore")])
-        for name, (engine, _) in ENGINES.items()
-    ),
+    *(pytest.param(name, marks=[pytest.mark.filterwarnings("ignore")]) for name in ENGINES),
 ]
 MOST = [param for param in ALL if isinstance(param, str) or param.values[0] not in SHORTLY]
 OWN_PATHS = (
@@ -83,7 +80,7 @@ def reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 
 
-@pytest.fixture(params=cells(ALL, (*READERS, "postgres", "spark", "spark dataframe")))
+@pytest.fixture(params=cells(ALL, (*READERS, "postgres", "spark")))
 def any_reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 

@@ -93,8 +93,8 @@ def with_spark(request: Any, folder: Path, groups: int) -> Population:
     [
         (with_duckdb, 1),
         pytest.param(with_duckdb, 600, marks=pytest.mark.slow),
-        pytest.param(with_postgres, 1, marks=pytest.mark.xdist_group("postgres")),
-        pytest.param(with_spark, 100, marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow]),
+        (with_postgres, 1),
+        pytest.param(with_spark, 100, marks=pytest.mark.slow),
     ],
 )
 def test_kinds_of_columns_mean_the_same(
@@ -140,7 +140,7 @@ READERS = [
     pytest.param(
         "spark",
         id="spark",
-        marks=[pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore"), pytest.mark.slow],
+        marks=[pytest.mark.filterwarnings("ignore"), pytest.mark.slow],
     ),
 ]
 

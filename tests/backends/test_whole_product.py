@@ -79,8 +79,8 @@ def with_spark(request: Any, folder: Path) -> Population:
     "engine",
     [
         with_duckdb,
-        pytest.param(with_postgres, marks=pytest.mark.xdist_group("postgres")),
-        pytest.param(with_spark, marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow]),
+        with_postgres,
+        pytest.param(with_spark, marks=pytest.mark.slow),
     ],
 )
 def test_all_that_is_built_on_a_population(

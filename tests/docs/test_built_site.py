@@ -21,7 +21,6 @@ pytest.importorskip("playwright")
 
 ROOT = Path(__file__).parents[2]
 __all__ = ["build_site"]
-pytestmark = pytest.mark.xdist_group("site")
 
 
 class Page(HTMLParser):

@@ -72,7 +72,10 @@ def acts(study, item):
     return [row["action"] for row in rows]
 
 
-@pytest.mark.parametrize(("mode", "journal"), [("down", ["submit"]), ("reply lost", ["submit", "change"])])
+OUTAGES = cells([("down", ["submit"]), ("reply lost", ["submit", "change"])], fast=("reply lost",))
+
+
+@pytest.mark.parametrize(("mode", "journal"), OUTAGES)
 def test_an_answer_that_was_edited_during_an_outage_is_stored_as_edited(tmp_path, opened, mode, journal):
     # The old request was sent again, and then the note was deleted.
     with study_in(tmp_path / "study") as study, served(study) as links:
@@ -101,7 +104,7 @@ def test_an_answer_that_was_edited_during_an_outage_is_stored_as_edited(tmp_path
         assert check_study(study).problems == ()
 
 
-@pytest.mark.parametrize("mode", ["down", "reply lost"])
+@pytest.mark.parametrize("mode", cells(["down", "reply lost"], fast=("down",)))
 def test_a_note_alone_that_was_edited_is_stored_and_an_unedited_answer_once(tmp_path, opened, mode):
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])
@@ -144,7 +147,7 @@ def test_a_skip_that_failed_gives_way_to_an_answer(tmp_path, opened):
         assert acts(study, items[1]) == ["submit", "undo"]
 
 
-@pytest.mark.parametrize("mode", ["down", "reply lost"])
+@pytest.mark.parametrize("mode", cells(["down", "reply lost"], fast=("down",)))
 def test_a_reload_during_the_outage_shows_what_was_entered(tmp_path, opened, mode):
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])

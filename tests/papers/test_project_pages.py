@@ -12,8 +12,6 @@ from papers.project_pages import MARK, STORED, TABLES, differences, stored_numbe
 
 from papers import PAPERS, reproduce
 
-pytestmark = pytest.mark.xdist_group("papers")
-
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
 

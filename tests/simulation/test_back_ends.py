@@ -67,9 +67,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "cluster", cells([dask, ray, pytest.param(spark, marks=pytest.mark.xdist_group("spark"))], fast=[spark])
-)
+@pytest.mark.parametrize("cluster", cells([dask, ray, spark], fast=[spark]))
 def test_a_cluster_gives_the_same_table(cluster: Any, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     expected, cells, again = table(workers=1), tmp_path / "cells.parquet", []
     some = HOW["designs"][:1]
@@ -84,7 +82,6 @@ def test_a_cluster_gives_the_same_table(cluster: Any, request: pytest.FixtureReq
     assert all(finished == total for finished, total in again)
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.filterwarnings("ignore")
 def test_a_mistake_on_spark_ends_the_run_and_its_jobs(spark: Any) -> None:
     def work(task: int) -> Iterator[int]:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command line, imported here so that Ctrl-C during the imports ends quietly too.
-
-    Examples
-    --------
-    >>> callable(main)
-    True
-    """
+    """Run the command line, imported here so that Ctrl-C during the imports ends quietly too."""
     from stratal.cli import stopping
     from stratal.cli.imports import pyarrow_alone
 

@@ -118,11 +118,6 @@ def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
     A reader that leaves early (`| head`) is no mistake: exit status 0. Ctrl-C ends with one word and 130.
-
-    Examples
-    --------
-    >>> callable(main)
-    True
     """
     _open_streams()
     printable(sys.stdout)

@@ -55,11 +55,11 @@ class Needs:
     Examples
     --------
     >>> needs = Needs("with --design poisson or --cluster")
-    >>> needs.met({"design": "auto", "cluster": None}, lambda name: False)
+    >>> needs.hold({"design": "auto", "cluster": None}, lambda name: False)
     False
     >>> needs.of({"cluster": None})
     'with --cluster'
-    >>> Needs("without --extend (in a first round)").met({"extend": None}, lambda name: False)
+    >>> Needs("without --extend (in a first round)").hold({"extend": None}, lambda name: False)
     True
     """
 
@@ -82,7 +82,7 @@ class Needs:
             token: (names[token], values) for token, values in self._wanted.items() if names[token] in given
         }
 
-    def met(self, given: Given, typed: Callable[[str], bool]) -> bool:
+    def hold(self, given: Given, typed: Callable[[str], bool]) -> bool:
         """Return whether the condition holds; one on options that the command lacks always does."""
         if self.holds is not None:
             return bool(self.holds(given))
@@ -366,7 +366,7 @@ class Command(click.Command):
         for name, needs in self.checks:
             source = ctx.get_parameter_source(name)
             typed = source is click.core.ParameterSource.COMMANDLINE
-            if typed and ctx.params.get(name) not in (None, ()) and not needs.met(ctx.params, differs):
+            if typed and ctx.params.get(name) not in (None, ()) and not needs.hold(ctx.params, differs):
                 shown = known[name].opts[0]
                 shown = shown if shown.startswith("-") else shown.upper()
                 raise InputError(

@@ -271,7 +271,7 @@ def draw(asked: DrawOptions) -> Result:
         asked = asked.with_plan(PlanFile.read(extend.parent / PLAN_NAME), extending=True)
         if asked.file is None:
             raise InputError(
-                f"{extend}: its folder has no {PLAN_NAME}, which says where its predictions are",
+                f"{extend}: its folder has no {PLAN_NAME}, which names the file of its predictions",
                 action="Give their file: stratal draw FILE --extend SAMPLE ….",
             )
         sample, needed = _extended(asked, extend, as_classes=given_classes)

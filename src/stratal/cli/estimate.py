@@ -324,7 +324,7 @@ def made(asked: EvidenceOptions) -> Made:
     given = {name: evidence.column(name) for name in columns} if columns else labels
     limits = pair("--winsorise", asked.winsorise)
     result = _estimated(asked, evidence.sample, given, bounds, limits)
-    _refuse_beside(asked, result)
+    _refuse_combination(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
     for table in tables:
@@ -341,7 +341,7 @@ def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
     return as_estimand(asked.estimand or sample.estimand).label_columns(sample)
 
 
-def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
+def _refuse_combination(asked: EvidenceOptions, result: Any) -> None:
     """Refuse options for one estimate where there are several."""
     from stratal.estimation.estimate import Estimates
 

@@ -44,12 +44,6 @@ class _PyArrowAlone:
 
 
 def pyarrow_alone() -> None:
-    """Let commands, which hand PyArrow no dataframes, use it without pandas; whoever imports pandas has it.
-
-    Examples
-    --------
-    >>> callable(pyarrow_alone)
-    True
-    """
+    """Let commands, which hand PyArrow no dataframes, use it without pandas until it is imported."""
     if "pyarrow" not in sys.modules:
         sys.meta_path.insert(0, _PyArrowAlone())

@@ -112,7 +112,7 @@ def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
     if path.suffix.lower() != ".json":
         raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
     if path.exists() and PlanFile.read(path) is None:
-        raise InputError(f"{path}: exists, and is no plan", action="Choose another --output.")
+        raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
     text = PlanFile.of(options, made.population).text(path.parent)
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -25,13 +25,7 @@ _asked = threading.Event()
 
 
 def listen() -> None:
-    """Answer Ctrl-C and SIGTERM from now on.
-
-    Examples
-    --------
-    >>> callable(listen)
-    True
-    """
+    """Answer Ctrl-C and SIGTERM from now on."""
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
     usual = sys.unraisablehook
@@ -50,13 +44,7 @@ def asked() -> bool:
 
 
 def finish() -> None:
-    """Leave signals aside: the work is done, and what is left is to end.
-
-    Examples
-    --------
-    >>> callable(finish)
-    True
-    """
+    """Leave signals aside: the work is done, and what is left is to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -72,13 +60,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def leave() -> NoReturn:
-    """End at once, without the temporary folders; files that were being written have other names still.
-
-    Examples
-    --------
-    >>> callable(leave)
-    True
-    """
+    """End at once, without the temporary folders; files that were being written have other names still."""
     spilling = sys.modules.get("stratal.tables.spilling")  # nothing is loaded at the end
     if spilling is not None:
         spilling.remove_all()

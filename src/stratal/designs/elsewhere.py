@@ -58,7 +58,7 @@ class Labelled:
                 action="Keep the one that the units were drawn with.",
             )
         if self.sizes is not None and size is not None:
-            raise InputError("sizes and population_size say the same", action="Give one of them.")
+            raise InputError("sizes and population_size are mutually exclusive", action="Give one of them.")
         if size is not None and not (isinstance(size, int | np.integer) and size > 0):
             raise InputError(
                 "population_size must be a whole number above 0",
@@ -71,7 +71,7 @@ class Labelled:
                 action="Give proxy= and population=, or proxy= and proxy_moments=.",
             )
         if self.population is not None and size is not None:
-            raise InputError("the population says its size itself", action="Leave population_size out.")
+            raise InputError("the population has a size of its own", action="Leave population_size out.")
         self._check_survey(given)
 
     def _check_survey(self, given: list[str]) -> None:

@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
-from stratal.errors import InputError, half_a_character
+from stratal.errors import InputError, lone_surrogate
 from stratal.randomness import id_texts
 from stratal.tables.files import existing_file
 from stratal.tables.limits import bounded_table
@@ -60,7 +60,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
         text = json.dumps(described, ensure_ascii=False, allow_nan=False)
         encoded_text = text.encode()
     except UnicodeEncodeError as error:
-        raise half_a_character(f"{path}: the sample", error.object) from None
+        raise lone_surrogate(f"{path}: the sample", error.object) from None
     if as_csv:
         with replacing(path) as partial, replacing(path.with_suffix(".json")) as described_file:
             pyarrow.csv.write_csv(table, partial)

@@ -61,6 +61,7 @@ AVERAGES = ("macro", "micro", "weighted")
 
 
 _DUST = 1e-12
+"""A share below this is rounding: nothing is in the cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -327,7 +327,7 @@ class OfShares(OffsetLimits):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side."""
-        level = max(1.0 - 2.0 * error, 1e-12)
+        level = max(1.0 - 2.0 * error, 1e-12)  # at an error of one half the value is the end
         ends = [rate.confidence_interval(level) for rate in self.rates]
         centre = np.array([rate.value for rate in self.rates])
         low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))

@@ -498,11 +498,6 @@ class IntervalEvidence(ABC):
         Whether there are several strata, and each one's labels are a random sample of it.
     in_one_stratum : bool
         Whether the labels are one random sample of a population whose units are all that counts.
-
-    Examples
-    --------
-    >>> issubclass(Evidence, IntervalEvidence)
-    True
     """
 
     __slots__ = ()

@@ -248,9 +248,11 @@ def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> 
 
 
 def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) -> FloatArray:
-    """Return P(K ≥ k) (R,) of k among n drawn of N units, M of them 1: the first term and its ratios."""
-    most = np.minimum(counts, total)
-    terms = np.maximum(most - ones, 0)
+    """Return P(K ≥ k) (R,) of k among n drawn of N units, M of them 1: the first term and its ratios.
+
+    k ones can be drawn: k ≤ M, and n − k ≤ N − M.
+    """
+    terms = np.minimum(counts, total) - ones
     first = _logs(total, ones) + _logs(size - total, counts - ones) - _logs(np.full(1, size), counts)
     result = np.zeros(len(ones))
     batch = max(_AT_ONCE // (int(terms.max(initial=0)) + 1), 1)
@@ -264,8 +266,7 @@ def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) ->
         with np.errstate(over="ignore", invalid="ignore"):
             whole = first[some] + np.log1p(np.cumprod(ratio, axis=1).sum(axis=1))
         result[some] = np.exp(np.minimum(whole, 0.0))
-    impossible = (ones > most) | (counts - ones > size - total)
-    return np.where(impossible, np.where(ones > most, 0.0, 1.0), result)
+    return result
 
 
 def _logs(whole: IntArray, part: IntArray) -> FloatArray:

@@ -132,7 +132,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
         raise InputError(
             "annotator_agreement takes Labels",
             given=kind_of(labels),
-            action="Read them by stratal.read_labels(file), or make them: "
+            action="Read them with stratal.read_labels(file), or make them: "
             "stratal.Labels(ids=…, values=…, annotators=…).",
         )
     if labels.annotators is None:

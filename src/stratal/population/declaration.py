@@ -322,7 +322,7 @@ def with_log(given: TableKeywords, log: Log) -> TableKeywords:
         **given,
         "proxy": proxy,
         "groups": groups,
-        "show": listed("show", given.get("show")) or log.shown_with(first),
+        "show": listed("show", given.get("show")) or log.columns_to_show(first),
     }
 
 

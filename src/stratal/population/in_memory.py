@@ -511,7 +511,7 @@ class ArrayCounter:
             offsets += part.offsets
             if second is not None and part.second is not None:
                 second += part.second
-            atoms = _still_atoms(atoms, part.atoms)
+            atoms = _common_atoms(atoms, part.atoms)
         return Histogram(counts, offsets, second, atoms)
 
     def _counted(
@@ -545,7 +545,7 @@ class ArrayCounter:
         return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
 
 
-def _still_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArray | None:
+def _common_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArray | None:
     """Return the one value of each bin of both, or `None` where a bin has two."""
     if known is None or more is None:
         return None

@@ -186,6 +186,7 @@ def _column_scales(batches: Batches, names: tuple[str, ...], standardise: bool) 
 
 
 def _in_one_piece(matrix: FloatArray, n_strata: int, seed: int) -> FloatArray:
+    # Large tables are spared the sort that counts distinct rows.
     distinct = len(np.unique(matrix, axis=0)) if len(matrix) <= 4096 else n_strata
     model = _clusterer("KMeans")(n_clusters=min(n_strata, distinct, len(matrix)), n_init=4, random_state=seed)
     with warnings.catch_warnings():

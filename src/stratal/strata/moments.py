@@ -58,6 +58,7 @@ _LEAST_LEFT = 0.05
 """A proxy is taken to leave at least this share of a stratum's variance unexplained."""
 
 _EDGE = 1e-9
+"""A mean proxy no nearer to 0 or 1 leaves its stratum a variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

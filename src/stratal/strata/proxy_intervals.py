@@ -74,7 +74,7 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
         return float("inf")
     unit_variances = _unit_variances(moments)
     variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
-    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))
+    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
     return max(quantile**2 * variance, 0.0)
 
 

@@ -141,7 +141,11 @@ UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
 """The same where there is no proxy to say which stratum is better."""
 
 _EDGE = 1e-9
+"""A rate no nearer to 0 or 1 has a finite logit and quantile."""
+
 _SPREAD_WEIGHT = 2.0
+"""Labels that the pooled spread counts for next to a stratum's own."""
+
 _SEED = 20_261_121
 """Fixed, so that equal labels give equal rates."""
 
@@ -261,10 +265,11 @@ def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float,
     low, high = bounds
     if not np.isfinite(high - low):
         if squares is None:
-            raise InputError("an outcome without bounds needs the sums of squares", action="Give squares.")
+            raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
         low, high = 0.0, 1.0
     elif not high > low:
         raise InputError("bounds must increase", given=bounds, allowed="(lowest, highest)")
+    # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
         raise InputError(
             "a sum is outside what counts and bounds allow",

@@ -497,14 +497,14 @@ def _rounded(bound: float, whole: bool) -> float:
     return float(np.ceil(bound - 1e-7)) if whole and np.isfinite(bound) else bound
 
 
-def whole_for(demands: Demands, multipliers: FloatArray) -> FloatArray:
+def round_to_integers(demands: Demands, multipliers: FloatArray) -> FloatArray:
     """Return the whole n_h (H,) of least cost and priced variance: units worth their price are taken."""
     counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread / demands.prices))
     return np.clip(counts, demands.lower, demands.upper)
 
 
 def _priced(demands: Demands, multipliers: FloatArray) -> float:
-    n_h = whole_for(demands, multipliers)
+    n_h = round_to_integers(demands, multipliers)
     return demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
 
@@ -527,7 +527,7 @@ def _balanced(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, li
     best, bound = multipliers, _cost_bound(demands, multipliers)
     starts: list[tuple[float, FloatArray]] = []
     for step in range(_BALANCING):
-        n_h = whole_for(demands, multipliers)
+        n_h = round_to_integers(demands, multipliers)
         ratio = demands.used(n_h) / demands.allowed
         found = demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.allowed))
         if found > bound:
@@ -622,7 +622,7 @@ def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices |
     if len(demands.prices) > _MOST_UNKNOWNS:
         return None
     total = multipliers @ demands.spread
-    best = whole_for(demands, multipliers)
+    best = round_to_integers(demands, multipliers)
     reach = best[:, None] + np.arange(-_REACH, _REACH + 1)
     choices = np.clip(reach, demands.lower[:, None], demands.upper[:, None])
     least = total / np.maximum(best, 1.0) + demands.prices * best

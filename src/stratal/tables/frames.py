@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stratal.errors import InputError, half_a_character
+from stratal.errors import InputError, lone_surrogate
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import arrow_names, with_nested
 from stratal.tables.rows import Rows
@@ -163,7 +163,7 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
         try:
             columns[name] = _pandas_array(frame.iloc[:, position])
         except UnicodeEncodeError as error:
-            raise half_a_character(f"{LABEL}: column {name!r}", error.object) from None
+            raise lone_surrogate(f"{LABEL}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
                 f"{LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"

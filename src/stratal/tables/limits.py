@@ -24,6 +24,7 @@ _UNPACKED, _TIMES = 2**28, 200
 """Bytes of a column in one row group, and how often what is stored: no true texts pack so well."""
 
 _NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
+"""Physical types of a fixed width, which cannot unpack to more than the file says."""
 
 Entry = TypeVar("Entry")
 

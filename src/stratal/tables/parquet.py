@@ -238,6 +238,7 @@ def _refuse_rounded(name: str, kinds: Mapping[Path, Any]) -> None:
     floats = {part: kind for part, kind in kinds.items() if pa.types.is_floating(kind)}
     if not floats or len(floats) == len(kinds):
         return
+    # Bits of the significand of a double, and of a float of 32 bits.
     digits = 53 if any(kind.bit_width == 64 for kind in floats.values()) else 24
     for part, kind in kinds.items():
         if part not in floats and not _fits(part, name, kind, digits):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, half_a_character
+from stratal.errors import InputError, lone_surrogate
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.files import (
     LONGEST,
@@ -354,7 +354,7 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
     try:
         return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
     except UnicodeEncodeError as error:
-        raise half_a_character(str(file), error.object[error.start : error.end]) from None
+        raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
 
 
 def _value_text(value: Any, is_number: bool) -> str | None:
@@ -405,7 +405,7 @@ def _json(connection: Any, file: Path) -> Table:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         except UnicodeEncodeError as error:
-            raise half_a_character(str(file), error.object[error.start : error.end]) from None
+            raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
     return _of_json(connection, lines, str(file), records, None)
 
 
@@ -437,7 +437,7 @@ def log_table(connection: Any, log: Log, label: str) -> Table:
 
 
 def _log_column(values: Sequence[Any]) -> Any:
-    """Return a column for Arrow: what is missing throughout is text, and half a character is none."""
+    """Return a column for Arrow: what is missing throughout is text, and a lone surrogate is none."""
     import pyarrow as pa
 
     texts = any(isinstance(value, str) for value in values) or all(value is None for value in values)

@@ -38,7 +38,7 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     if found is None:
         if _OTHER.match(text):
             raise InputError(
-                f"{text}: addresses of this kind are Spark's",
+                f"{text}: only Spark reads addresses of this kind",
                 allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
             )
         return None

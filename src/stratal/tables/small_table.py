@@ -198,7 +198,7 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     existing_file(path)
     try:
         table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
-        found = _of_log(table.log, str(path)) if table.log is not None else _of_rows(table, path)
+        found = _log_columns(table.log, str(path)) if table.log is not None else _file_columns(table, path)
     except UNREADABLE as error:
         raise InputError(
             f"{path}: cannot be read ({str(error).splitlines()[0]})",
@@ -209,12 +209,12 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     return found
 
 
-def _of_log(log: Log, label: str) -> SmallTable:
+def _log_columns(log: Log, label: str) -> SmallTable:
     places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
     return SmallTable(label, dict(log.columns), places, {}, log.notes, log)
 
 
-def _of_rows(table: Table, path: Path) -> SmallTable:
+def _file_columns(table: Table, path: Path) -> SmallTable:
     """Return all columns of a file without its blank rows."""
     kind = format_of(path)
     notes: tuple[str, ...] = ()

@@ -374,7 +374,7 @@ def readable(label: str) -> Iterator[None]:
         raise InputError(
             f"{label}: {_DRIVERS[engine]} could not answer",
             given=_reason(str(error)),
-            action="Check the table and what its engine says, or write the columns to a Parquet file.",
+            action="Check the table and the engine's message, or write the columns to a Parquet file.",
         ) from error
 
 

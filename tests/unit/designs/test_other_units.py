@@ -117,7 +117,10 @@ def test_a_proxy_outside_0_and_1_has_no_bounds():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"population": {"score": [0.1]}, "population_size": 9, "proxy": "score"}, "says its size itself"),
+        (
+            {"population": {"score": [0.1]}, "population_size": 9, "proxy": "score"},
+            "has a size of its own",
+        ),
         (
             {"population": {"score": [0.1]}, "proxy": "score", "proxy_moments": {}},
             "take the place of a population",

@@ -30,7 +30,7 @@ def test_alpha_of_krippendorffs_example_of_two_observers():
 
 
 def test_what_is_no_labels_is_told_how_to_become_some():
-    with pytest.raises(InputError, match=r"takes Labels \(given: a dict\). Read them by stratal.read_labels"):
+    with pytest.raises(InputError, match=r"takes Labels \(given: a dict\). Read them with stratal"):
         stratal.annotator_agreement({"a": 1.0})
 
 

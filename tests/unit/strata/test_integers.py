@@ -5,10 +5,19 @@ import pytest
 
 from stratal import Population
 from stratal.designs.stratum_moments import stratum_kurtoses
+from stratal.errors import BudgetError, InputError
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
 from stratal.strata import rates, stratify
-from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.integers import (
+    Bounds,
+    check_budget,
+    nearest_integers,
+    one_per_stratum,
+    optimal_integers,
+    whole_number,
+    whole_numbers,
+)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -96,3 +105,46 @@ def test_recalibrated_deviations_are_the_librarys(name):
                 scaled=strata.scaled,
             )
             assert found[r] == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda: whole_numbers("sizes", [3, 2.5, 1]), "2.5 in stratum 1"),
+        (lambda: whole_numbers("sizes", [3, 2, -1]), "-1 in stratum 2"),
+        (lambda: whole_number("budget", "7"), "given: '7'; allowed: 0, 1, 2"),
+        (
+            lambda: one_per_stratum("S_h", [0.1, -0.5], 2),
+            "negative .given: -0.5 in stratum 1",
+        ),
+        (
+            lambda: one_per_stratum("S_h", [0.1], 2),
+            "one entry per stratum .given: 1 for 2 strata",
+        ),
+        (
+            lambda: Bounds.read([5, 5, 5], [1, 3, 3], [2, 2, 3]),
+            "of stratum 1 .*maximum 2, minimum 3",
+        ),
+        (lambda: Bounds.read([5, 5]).check(11), "above the population .given: 11; allowed: 4 to 10"),
+        (
+            lambda: Bounds.read([5, 5], maximum=3).check(7),
+            "above the strata.s maxima .*given: 7; allowed: 4 to 6",
+        ),
+        (lambda: Bounds.read([5, 5]).check(3), "given: 3 for 2 strata; allowed: 4 to 10.* minimum=1"),
+        (lambda: check_budget(0), "given: 0; allowed: 1 to N"),
+        (lambda: check_budget(True), "given: True; allowed: 1 to N"),
+        (lambda: check_budget(2.5), "given: 2.5; allowed: 1 to N"),
+        (lambda: check_budget(11, 10), "larger than the population .given: 11; allowed: 1 to 10"),
+    ],
+)
+def test_a_mistake_names_its_stratum_and_its_limits(mistake, message):
+    with pytest.raises((InputError, BudgetError), match=message):
+        mistake()
+
+
+def test_the_limits_themselves_are_allowed():
+    bounds = Bounds.read([5, 5], minimum=[5, 2], maximum=[5, 2])
+
+    assert (bounds.check(7), whole_number("budget", 0), Bounds.read([5, 5]).check(10)) == (7, 0, 10)
+    check_budget(1)
+    check_budget(10, 10)

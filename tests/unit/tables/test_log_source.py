@@ -6,7 +6,7 @@ import pytest
 
 from stratal.population.declaration import Declaration, with_log
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.logs.log import Row, log_of
+from stratal.tables.logs.log import Row, make_log
 from stratal.tables.readers import log_table
 
 
@@ -22,7 +22,7 @@ def log():
         for s in "ab"
         for e in (1, 2)
     ]
-    return log_of("a tool", rows, cluster="sample")
+    return make_log("a tool", rows, cluster="sample")
 
 
 def test_what_is_named_stays(log):

@@ -140,5 +140,5 @@ def test_an_address_reaches_spark_with_both_its_slashes(command, monkeypatch, ru
 
 
 def test_an_address_of_another_kind_says_what_reads_it():
-    with pytest.raises(InputError, match=r"of this kind are Spark's.*engine=.spark"):
+    with pytest.raises(InputError, match=r"only Spark reads.*engine=.spark"):
         stratal.Population.read("hdfs://namenode/p.parquet", proxy="proxy", remote=True)

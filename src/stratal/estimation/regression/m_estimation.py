@@ -333,11 +333,11 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
         return rectified, 1.0, 0.0
     proxy, units = rectified.proxied()
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
-    own, proxys = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
+    own, by_proxy = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
     sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
     whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
-    bias = own - stretch * proxys
+    bias = own - stretch * by_proxy
     leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _HIGHEST_LEVERAGE)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
@@ -351,13 +351,13 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     return found, stretch, kept
 
 
-def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, proxys: FloatArray) -> float:
+def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_proxy: FloatArray) -> float:
     """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
     proxy, _ = rectified.proxied()
-    if np.max(np.abs(proxys)) <= _MOVED_ROUNDING * np.max(np.abs(proxy)):
+    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(proxy)):
         return 1.0  # the proxy is a line of the features: what is left of it is rounding
     x = rectified.features @ bread
-    joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * proxys[:, None]], axis=1))
+    joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * by_proxy[:, None]], axis=1))
     d = x.shape[1]
     spread = float(np.trace(joint[d:, d:]))
     slope = float(np.trace(joint[:d, d:])) / spread if spread > 0 else 1.0
@@ -493,9 +493,9 @@ def m_estimate(
         hessian = kept * own_hessian + (1.0 - kept) * hessian
     residual = rectified.residual_gradients(theta, lam)
     covariance, freedom, influences, doubts = _sandwich(rectified, solution, fit, hessian, residual, kept)
-    proxys = np.zeros_like(residual)
+    by_proxy = np.zeros_like(residual)
     if rectified.proxy is not None:
-        proxys = loss.gradients(theta, rectified.features, rectified.proxy)
+        by_proxy = loss.gradients(theta, rectified.features, rectified.proxy)
     size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
     parts = [
         Linearised(
@@ -530,7 +530,7 @@ def m_estimate(
         counts=rectified.counts,
         hessian=hessian,
         residual_covariances=_within(rectified, residual),
-        proxy_covariances=_within(rectified, proxys),
+        proxy_covariances=_within(rectified, by_proxy),
         iterations=solution.iterations,
     )
 

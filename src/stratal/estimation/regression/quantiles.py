@@ -429,6 +429,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, probability: floa
     """
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / np.sum(weights)
+    # Shares that sum to the probability itself may fall short of it by rounding.
     position = int(np.searchsorted(share, probability - 1e-12))
     return float(values[order][min(position, len(values) - 1)])
 

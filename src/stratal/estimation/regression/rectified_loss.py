@@ -528,9 +528,9 @@ class RectifiedLoss:
             return loss.summed(theta, features, outcome, weights, curvature=curvature)
         own = loss.summed(theta, features, outcome, weights, curvature=curvature)
         taken = -weights * self.per_unit(lam)
-        proxys = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
+        by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
         whole = self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature)
-        return own.plus(proxys).plus(whole)
+        return own.plus(by_proxy).plus(whole)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss it is kept."""

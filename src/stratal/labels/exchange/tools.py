@@ -214,7 +214,7 @@ def tool_called(name: str) -> Tool:
     'Argilla'
     """
     if name not in TOOLS:
-        raise InputError("there is no such tool", given=repr(name), allowed=", ".join(TOOLS))
+        raise InputError("unknown annotation tool", given=repr(name), allowed=", ".join(TOOLS))
     return TOOLS[name]
 
 

@@ -110,6 +110,7 @@ def query_averages(formulas: list[Expression], units: Units) -> Any:
 
 
 _FEW_LEVELS = 16
+"""Up to so many categories are branches of the query itself; more are joined from a small table."""
 
 
 @singledispatch

@@ -131,7 +131,7 @@ def id_text_of(column: Any, name: str) -> Any:
     if _is_whole(kind) or kind.is_null():
         return column.cast("string")
     raise InputError(
-        f"{name} has a type that cannot be an id",
+        f"{name} has an unsupported type for ids",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
         action="Make a text column of it.",

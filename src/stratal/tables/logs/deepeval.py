@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import NTH, Log, Row, log_of, number_or_none, require_keys, told_apart
+from stratal.tables.logs.log import NTH, Log, Row, make_log, number_or_none, require_keys, told_apart
 
 TOOL = "DeepEval"
 _CASES, _TALKS = "testCases", "conversationalTestCases"
@@ -52,9 +52,9 @@ def read(found: Mapping[str, Any], source: str) -> Log:
             action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
     if cases:
-        return log_of(TOOL, [_row(case, unit) for case, unit in _named(cases)])
+        return make_log(TOOL, [_row(case, unit) for case, unit in _named(cases)])
     rows = [row for talk, unit in _named(talks) for row in _turns(talk, unit)]
-    return log_of(TOOL, rows, cluster="conversation")
+    return make_log(TOOL, rows, cluster="conversation")
 
 
 def _run(found: Any) -> Any:

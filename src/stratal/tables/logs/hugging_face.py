@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import Log, Row, log_of, number_or_none
+from stratal.tables.logs.log import Log, Row, make_log, number_or_none
 
 TOOL = "Hugging Face evaluate"
 STATE = "state.json"
@@ -68,7 +68,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
         )
         for place in range(next(iter(lengths.values())))
     ]
-    return log_of(TOOL, rows)
+    return make_log(TOOL, rows)
 
 
 def saved_table(folder: Path) -> Any | None:

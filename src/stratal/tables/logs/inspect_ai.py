@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.logs.log import NTH, Log, Row, as_written, log_of, number_or_none, require_keys, text_of
+from stratal.tables.logs.log import NTH, Log, Row, as_written, make_log, number_or_none, require_keys, text_of
 
 TOOL = "Inspect"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -86,7 +86,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
     rows.sort(key=lambda row: row.shared["epoch"])
     status = found.get("status")
     said = [] if status in (None, "success") else [f"{source}: the evaluation did not finish ({status})"]
-    return log_of(TOOL, rows, cluster="sample", notes=said)
+    return make_log(TOOL, rows, cluster="sample", notes=said)
 
 
 def _refuse_incomplete(sample: Any, place: str) -> None:

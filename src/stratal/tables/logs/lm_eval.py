@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import Log, Row, log_of, number_or_none, text_of, told_apart
+from stratal.tables.logs.log import Log, Row, make_log, number_or_none, text_of, told_apart
 
 TOOL = "lm-evaluation-harness"
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
@@ -64,7 +64,7 @@ def read(records: Sequence[Mapping[str, Any]], source: str) -> Log:
             units[place] = unit
     rows = [_row(record, unit, chosen) for record, unit, chosen in zip(records, units, filters, strict=True)]
     said = [] if hashed else ["without hashes ids are the documents' numbers, which another run may change"]
-    return log_of(TOOL, rows, variants="filters", notes=said)
+    return make_log(TOOL, rows, variants="filters", notes=said)
 
 
 def _refuse_incomplete(record: Mapping[str, Any], place: str) -> None:

@@ -75,7 +75,7 @@ class Log(Record):
 
     Examples
     --------
-    >>> log_of("a tool", [Row(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
+    >>> make_log("a tool", [Row(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
     ('exact_match',)
     """
 
@@ -86,13 +86,13 @@ class Log(Record):
     cluster: str | None = None
     notes: tuple[str, ...] = ()
 
-    def shown_with(self, proxy: str | None) -> tuple[str, ...]:
+    def columns_to_show(self, proxy: str | None) -> tuple[str, ...]:
         """Return the columns to show beside a proxy: those of no filter or model, and those of its own."""
         variant = (proxy or self.proxies[0]).partition(AT)[2]
         return tuple(name for name in self.shown if name.partition(AT)[2] in ("", variant))
 
 
-def log_of(
+def make_log(
     tool: str,
     rows: Sequence[Row],
     *,
@@ -120,7 +120,7 @@ def log_of(
     Examples
     --------
     >>> two = [Row(unit="q7", scores={"score": s}, variant=v) for v, s in (("large", 1.0), ("small", 0.0))]
-    >>> log_of("a tool", two).columns
+    >>> make_log("a tool", two).columns
     {'id': ['q7'], 'score@large': [1.0], 'score@small': [0.0]}
     """
     names = list(dict.fromkeys(row.variant for row in rows))

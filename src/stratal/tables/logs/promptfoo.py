@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import ID_NAMES, NTH, Log, Row, log_of, number_or_none, require_keys, text_of
+from stratal.tables.logs.log import ID_NAMES, NTH, Log, Row, make_log, number_or_none, require_keys, text_of
 
 TOOL = "promptfoo"
 
@@ -61,7 +61,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
     for result in sorted(results, key=lambda result: (result["testIdx"], result["promptIdx"])):
         test, repeat, unit = units[result["testIdx"]]
         rows.append(_row(result, (test, repeat, unit), names[result["promptIdx"]], alike))
-    return log_of(TOOL, rows, variants="prompts and providers", cluster="test")
+    return make_log(TOOL, rows, variants="prompts and providers", cluster="test")
 
 
 def _refuse_incomplete(result: Any, place: str) -> None:

@@ -36,7 +36,7 @@ def test_a_file_of_another_tool_is_named(tools):
 
 
 def test_an_unknown_tool_is_refused():
-    with pytest.raises(InputError, match=r"no such tool \(given: 'word'; allowed: label-studio"):
+    with pytest.raises(InputError, match=r"unknown annotation tool \(given: 'word'; allowed: label-studio"):
         tool_called("word")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import Row, log_of, one_kind, told_apart
+from stratal.tables.logs.log import Row, make_log, one_kind, told_apart
 
 
 def test_several_variants_become_columns_and_units_do_not_double():
@@ -15,12 +15,12 @@ def test_several_variants_become_columns_and_units_do_not_double():
         for variant in ("large", "small, old")
     ]
 
-    log = log_of("a tool", rows, variants="models")
+    log = make_log("a tool", rows, variants="models")
 
     assert log.columns["id"] == ["a", "b"]
     assert log.proxies == ("score@large", "score@small; old")
     assert log.columns["answer@large"] == ["a-large", "b-large"]
-    assert log.shown_with("score@small; old") == ("answer@small; old",)
+    assert log.columns_to_show("score@small; old") == ("answer@small; old",)
     assert "2 models (large, small, old)" in log.notes[0]
 
 
@@ -28,27 +28,27 @@ def test_a_unit_that_one_variant_left_out_lacks_its_score():
     rows = [Row(unit="a", scores={"s": 1.0}, variant=v) for v in ("x", "y")]
     rows.append(Row(unit="b", scores={"s": 0.0}, variant="x"))
 
-    assert log_of("a tool", rows).columns["s@y"] == [1.0, None]
+    assert make_log("a tool", rows).columns["s@y"] == [1.0, None]
 
 
 def test_two_answers_of_one_variant_about_one_unit_are_refused():
     rows = [Row(unit="a", scores={"s": 1.0}), Row(unit="a", scores={"s": 0.0})]
 
     with pytest.raises(InputError, match="two answers of unit 'a'"):
-        log_of("a tool", rows)
+        make_log("a tool", rows)
 
 
 def test_a_log_without_scores_is_refused():
     with pytest.raises(InputError, match="no unit has a score"):
-        log_of("a tool", [Row(unit="a", own={"answer": "x"})])
+        make_log("a tool", [Row(unit="a", own={"answer": "x"})])
 
 
 def test_a_cluster_counts_only_where_several_units_share_one():
     alone = [Row(unit=u, shared={"sample": u}, scores={"s": 1.0}) for u in "ab"]
     shared = [Row(unit=u, shared={"sample": "x"}, scores={"s": 1.0}) for u in "ab"]
 
-    assert log_of("a tool", alone, cluster="sample").cluster is None
-    assert log_of("a tool", shared, cluster="sample").cluster == "sample"
+    assert make_log("a tool", alone, cluster="sample").cluster is None
+    assert make_log("a tool", shared, cluster="sample").cluster == "sample"
 
 
 def test_repeated_keys_are_told_apart_without_meeting_others():

@@ -73,7 +73,7 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
 
     assert "score@one-prompt1" in log.proxies
     assert "score@one-prompt2" in log.proxies
-    assert log.shown_with("score@one-prompt1") == ("input@one-prompt1", "answer@one-prompt1")
+    assert log.columns_to_show("score@one-prompt1") == ("input@one-prompt1", "answer@one-prompt1")
 
 
 @pytest.mark.parametrize(
