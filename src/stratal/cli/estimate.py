@@ -203,6 +203,9 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
     ----------
     details : bool
         Print the strata, all rows and all notes, after the answer.
+    disagreements : FILE
+        Write the items on which a judge and people differ, for a second look: a new .csv. Filled in, it is
+        given after LABELS.
 
     Examples
     --------
@@ -211,6 +214,7 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
     """
 
     details: bool = False
+    disagreements: Annotated[Path | None, option(needs="with --judge")] = None
 
 
 @command(EstimateOptions)
@@ -225,6 +229,7 @@ def estimate(asked: EstimateOptions) -> Result:
     (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
     """
     from stratal.estimation.requirement import status_of
+    from stratal.estimation.second_look import write_disagreements
     from stratal.planning.findings import more_labels_of
     from stratal.report import answer_page, estimate_page
 
@@ -252,6 +257,20 @@ def estimate(asked: EstimateOptions) -> Result:
         )
     if held is not None:
         found["requirements"] = held
+    second = None
+    if asked.disagreements is not None:
+        count = write_disagreements(
+            result.sample,
+            as_said(result.labels),
+            listed(asked.judge),
+            asked.disagreements,
+            value=asked.answered,
+        )
+        found["disagreements"] = {"file": str(asked.disagreements), "items": count}
+        second = (
+            f"Disagreements: {count:,} items in {asked.disagreements}; fill in its last column, and give it "
+            "after the labels."
+        )
     page: Any = estimate_page if asked.details else answer_page
     if result.several:
         page = (
@@ -259,7 +278,12 @@ def estimate(asked: EstimateOptions) -> Result:
             if asked.details
             else partial(answer_page, about=estimates.title)
         )
-    return Result(found, page, *([then] if then else []), status=status)
+    return Result(found, page, second, *([then] if then else []), status=status)
+
+
+def as_said(labels: Labels) -> Labels:
+    """Return labels as annotators said them, whatever they count as."""
+    return replace(labels, positive=None, mapping=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +345,12 @@ def made(asked: EvidenceOptions) -> Made:
     asked, bounds, evidence = gathered(asked)
     evidence = _with_population(asked, of_models(asked, evidence))
     columns = _label_columns(asked, evidence.sample)
+    if columns and asked.judge is not None:
+        raise InputError(
+            "--judge compares one column of labels with verdicts",
+            given=f"a sample planned for {', '.join(columns)}",
+            action="Leave it out.",
+        )
     evidence = replace(evidence, answered=columns[0]) if columns else evidence
     labels = evidence.labels
     given = {name: evidence.column(name) for name in columns} if columns else labels
@@ -448,7 +478,7 @@ def _tables(
         found.append(compare(sample, outcomes, bounds=bounds, **shared))
     if asked.judge is not None:
         question = JudgeReport(listed(asked.judge))
-        said = replace(labels, positive=None, mapping=None)  # as annotators said them, whatever they count as
+        said = as_said(labels)
         # Groups first: that a judge is worse in one of them is what a reader must not miss.
         if asked.by is not None and not {*question.judges} <= {*sample.proxy_names}:
             found.append(estimated(sample, said, estimand=question, by=asked.by, **shared))

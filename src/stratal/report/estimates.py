@@ -237,7 +237,7 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     >>> answer_page(found).lines
     ['Estimate 0.5, 90% interval 0.3 to 0.7', 'More labels: ± 0.2 with 20, about ± 0.14 with 40.']
     """
-    level, lines = found["confidence_level"], [*([about] if about else []), *_verdicts(found)]
+    level, lines = found["confidence_level"], [*([about] if about else []), *verdict_lines(found)]
     if "estimate" in found:
         lines = [*(line for line in _sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
     elif found.get("judge"):
@@ -323,7 +323,14 @@ def requirement_text(held: Mapping[str, Any]) -> str:
     return f"{text}; about {more:,} more label{'s' if more > 1 else ''} would decide it if the estimate stays"
 
 
-def _verdicts(found: Mapping[str, Any]) -> list[str]:
+def verdict_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each verdict on what was required.
+
+    Examples
+    --------
+    >>> verdict_lines({"requirements": [{"required": "value>=0.9", "verdict": "PASS"}]})
+    ['Required value>=0.9: PASS.']
+    """
     return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
 
 
@@ -379,7 +386,7 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
             f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
             f"at random.{worst_text(counts)}"
         )
-    lines += _verdicts(estimate)
+    lines += verdict_lines(estimate)
     if estimate.get("judge"):
         lines[1:1] = judges.judge_sentences(estimate["judge"])
     if estimate.get("lam"):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stratal.report.estimates import verdict_lines
 from stratal.report.text import (
     Page,
     Table,
@@ -313,6 +314,7 @@ def status_page(found: Mapping[str, Any]) -> Page:
         if found["anytime_interval"] is not None:
             ends = interval_text(found["anytime_interval"])
             lines.append(f"{level} that holds at every moment: {ends}")
+    lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")
     tables = [

@@ -49,7 +49,8 @@ def report_sections(findings: Findings) -> list[Section]:
     found = [_answer(findings)]
     found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
     for make in (
-        _side_by_side, _strata, _calibration, _new_version, _nonresponse, _agreement, _more_labels, _method,
+        _side_by_side, _strata, _calibration, _new_version, _nonresponse, _agreement, _second_look,
+        _more_labels, _method,
         _sources, _again, _examples,
     ):  # fmt: skip
         section = make(findings)
@@ -364,6 +365,23 @@ def _agreement(found: Findings) -> Section | None:
     pairs = seen.get("pairs", ())
     tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
     return Section(title="Agreement of the annotators", name="agreement", lines=lines, tables=tables)
+
+
+def _second_look(found: Findings) -> Section | None:
+    """Return the section of labels that another answer replaced, with their history."""
+    rows, title = found.get("second_look"), "Second look"
+    if not rows:
+        return None
+    changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
+    return Section(
+        title=title,
+        name="second-look",
+        lines=[
+            f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
+            "wrong. The estimate takes the later ones."
+        ],
+        tables=[table_of(title, rows, {"item": "id", "first label": "first", "label now": "now"})],
+    )
 
 
 def _more_labels(found: Findings) -> Section | None:
