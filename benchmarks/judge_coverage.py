@@ -85,10 +85,9 @@ def drawn(
         chosen = rng.choice(len(order), n // CLUSTER, replace=False)
         cluster = np.repeat(np.arange(len(chosen)), CLUSTER)
         same = np.full(len(chosen), CLUSTER)
-        weighting = ClusterWeighting(
+        return order[chosen].ravel(), ClusterWeighting(
             cluster=cluster, drawn=same, clusters=len(order), size=SIZE, squared_sizes=CLUSTER * SIZE
         )
-        return order[chosen].ravel(), weighting
     if design == "two rounds":
         stratum = (judge > np.median(judge)).astype(np.int64)
         if stratum.sum() == 0 or len(np.unique(judge)) == 2:
@@ -128,7 +127,7 @@ def drawn(
 def of_classes(name: str, which: int | None, classes: int) -> Estimator:
     """Return the estimator of a metric of verdicts."""
 
-    def estimate(truth: np.ndarray, judge: np.ndarray, weighting: StratifiedWeighting) -> Estimate:
+    def estimate(truth: np.ndarray, judge: np.ndarray, weighting: Weighting) -> Estimate:
         found = Confusion(true=truth, predicted=judge, n_classes=classes, weighting=weighting)
         return found.metric(name, which)
 
@@ -140,7 +139,7 @@ def of_scores(statistic: scores.Pairs) -> Estimator:
     return lambda truth, judge, weighting: scores.association(statistic, judge, truth, weighting)
 
 
-def error_of(truth: np.ndarray, judge: np.ndarray, weighting: StratifiedWeighting) -> Estimate:
+def error_of(truth: np.ndarray, judge: np.ndarray, weighting: Weighting) -> Estimate:
     """Return the calibration error."""
     return scores.calibration_error(judge, truth, weighting)
 

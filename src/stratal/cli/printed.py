@@ -252,6 +252,23 @@ class Plan(Struct, kw_only=True):
     notes: list[str]
 
 
+class Detected(Struct, kw_only=True):
+    """Labels of a comparison by which a difference shows."""
+
+    comparison: str
+    labels: int
+
+
+class Detection(Struct, kw_only=True):
+    """Labels by which a difference shows, without a file."""
+
+    detect: float
+    power: float
+    confidence_level: float
+    population_size: int | None
+    detections: list[Detected]
+
+
 class Demo(Struct, kw_only=True):
     """The demonstration: plan, estimate and truth."""
 
@@ -749,7 +766,7 @@ PRINTED: dict[str, tuple[type, ...]] = {
     "study import": (Imported, ImportedPage),
     "study new": (NewStudy,),
     "study label": (Served,),
-    "plan": (Plan,),
+    "plan": (Plan, Detection),
     "report": (Report,),
     "schema": (Schema,),
     "simulate": (Simulated,),

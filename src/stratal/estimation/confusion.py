@@ -33,6 +33,7 @@ from stratal.estimation.shares import (
     four_cells,
     hits_and_misses,
     most_unseen,
+    of_two_sums,
     share_of,
     shares_above,
     smoothed,
@@ -468,7 +469,12 @@ class Confusion:
                 scale="dice" if dice else "identity",
             )
             second: Limits | None = None
-            if which == "macro" or name == "balanced_accuracy":
+            if name in _FORMS and np.sum(self.weighting.counts > 0) > 1 and isinstance(function, ClassRatio):
+                # Trials are those of all strata; of a large one with few labels that agree they know little.
+                above = Shares.of_class(function.which, function.above, self.n_classes)
+                unit = above.along(self.true, self.predicted)
+                second = replace(of_two_sums(unit, counted, self.weighting, target), bounds=bounds)
+            elif which == "macro" or name == "balanced_accuracy":
                 second = self._terms(name, value, target)
             elif not isinstance(which, int):
                 second, single = self._of_cells(slopes, value, target)

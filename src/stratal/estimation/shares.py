@@ -841,11 +841,13 @@ def _of_few_units(
         units=units,
     )
     several = np.sum(weighting.counts > 0) > 1
-    of_shares = _of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
+    of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
     return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares)
 
 
-def _of_two_sums(unit: FloatArray, inside: FloatArray, weighting: Weighting) -> OfShares:
+def of_two_sums(
+    unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
+) -> OfShares:
     """Return the mean as a function of what the domain has of the outcome, and what it lacks.
 
     Trials that are those of all strata know little of one of which a few units are left, and whose labels
@@ -857,10 +859,9 @@ def _of_two_sums(unit: FloatArray, inside: FloatArray, weighting: Weighting) -> 
         both = shares[0] + shares[1]
         return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
 
-    rates = [mean_of(row, weighting) for row in sums]
-    return OfShares.of(
-        of_sums, rates, cell_correlation(sums, weighting), np.full(2, weighting.population_size)
-    )
+    rates = [mean_of(row, weighting, target) for row in sums]
+    units = np.full(2, weighting.population_size if target == "population" else np.inf)
+    return OfShares.of(of_sums, rates, cell_correlation(sums, weighting), units)
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:

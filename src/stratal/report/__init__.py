@@ -15,6 +15,7 @@ from stratal.report.figures import Plotted as Plotted
 from stratal.report.judges import judge_notes as judge_notes
 from stratal.report.method import described_method as described_method
 from stratal.report.pages import check_page as check_page
+from stratal.report.pages import detection_page as detection_page
 from stratal.report.pages import handover_page as handover_page
 from stratal.report.pages import inspection_page as inspection_page
 from stratal.report.pages import plan_page as plan_page

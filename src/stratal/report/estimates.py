@@ -246,7 +246,7 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     for kind in TABLES:
         rows = found.get(kind, ())
         if kind == "comparisons" and len(rows) == 1:
-            lines.append(_two_models(rows[0], level))
+            lines.append(_two_models(rows[0], level, shares=found.get("outcome") == "binary"))
         elif kind in ("judge", "judge_groups"):
             continue  # its sentences are there, and a note on each group that is worse
         elif rows:
@@ -290,8 +290,8 @@ def _more(found: Mapping[str, Any]) -> list[str]:
     return [f"More labels: {', about '.join(parts)}."]
 
 
-def _two_models(row: Mapping[str, Any], level: float) -> str:
-    """Return the comparison of two models in one line."""
+def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:
+    """Return the comparison of two models in one line; of shares in percentage points."""
     first, second, ends, value = row["a"], row["b"], row["confidence_interval"], row["estimate"]
     between = f"{first} − {second} {number(value)}"
     if ends is None or value is None:
@@ -302,8 +302,9 @@ def _two_models(row: Mapping[str, Any], level: float) -> str:
         above, below = (first, second) if low > 0 else (second, first)
         return f"{above} is above {below}: {between}."
     more = row.get("more_labels")
-    buys = "" if more is None else f"; about {more:,} more labels for ± {number(abs(value))}"
-    return f"{first} and {second}: undecided ({between}){buys}."
+    reach = f"{number(100 * abs(value))} points" if shares else number(abs(value))
+    buys = "" if more is None else f"; about {more:,} more labels for ± {reach}"
+    return f"{first} and {second}: undecided{buys} ({between})."
 
 
 def requirement_text(held: Mapping[str, Any]) -> str:
