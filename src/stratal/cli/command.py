@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
+from msgspec import Meta, NODEFAULT, Struct, structs
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
-
-import click
-from msgspec import NODEFAULT, Meta, Struct, structs
-
 from stratal.cli.output import Result
 from stratal.cli.stopping import refuse_few_addresses
 from stratal.errors import InputError, utf8_path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+import click
+import inspect
+import math
+import re
+
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -33,7 +32,8 @@ GROUPS = {
         estimator replicates""",
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
-        population labelled model stratum sizes weight population_size rate softmax missing label margin
+        population labelled model stratum sizes weight population_size rate detect
+        equal_answers power disagreements softmax missing label margin
         second_moment margins post_stratify lam cross_fit winsorise target_error workers resume figures
         delimiter remote engine threads memory""",
 }

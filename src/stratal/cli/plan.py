@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 from msgspec import structs
-
+from pathlib import Path
 from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
 from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
 from stratal.cli.parsing import place
 from stratal.errors import InputError
+from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.planning.plan import Plan
@@ -32,7 +30,14 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     population_size : int
         Plan without a file: units in all.
     rate : float
-        With --population-size: the share that is expected to be right.
+        Without a file: the share that is expected to be right.
+    detect : float
+        The difference that is to show, of two models (--estimand difference:A,B with a file), of two versions
+        or of a kappa.
+    equal_answers : float
+        With --detect, without a file: share of items on which both answer alike.
+    power : float
+        With --detect: the chance that it shows.
     labels : paths
         Labels of an earlier sample of FILE, to promise by; may be repeated.
     value : str
@@ -51,6 +56,11 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
     population_size: Whole = None
     rate: Annotated[Number, option(shown="0.5")] = None
+    detect: Annotated[Number, option(needs="without --budget or --half-width")] = None
+    equal_answers: Annotated[
+        Number, option(shown="as if they erred independently", needs="with --detect")
+    ] = None
+    power: Annotated[Number, option(shown="0.8", needs="with --detect")] = None
     labels: list[Path] | None = None
     value: Annotated[Text, option(shown="label")] = None
     output: Path | None = None
@@ -75,17 +85,29 @@ def plan(asked: PlanOptions) -> Result:
     """
     from functools import partial
 
-    from stratal.report import plan_page
+    from stratal.planning.detecting import POWER, plan_to_detect, width_to_detect
+    from stratal.report import detection_page, plan_page
 
     page = partial(plan_page, details=asked.details)
+    power, shows = POWER if asked.power is None else asked.power, None
+    if asked.file is None and asked.detect is not None:
+        given = structs.asdict(asked)
+        known = {name: given[name] for name in ("equal_answers", "confidence_level", "population_size")}
+        rate = 0.5 if asked.rate is None else asked.rate
+        return Result(plan_to_detect(asked.detect, rate=rate, power=power, **known), detection_page)
     if asked.file is None:
         return Result(_without_file(asked), page)
-    if asked.population_size is not None or asked.rate is not None:
+    if (asked.population_size, asked.rate, asked.equal_answers) != (None, None, None):
         raise InputError(
-            "--population-size and --rate are for plans without a file",
+            "--population-size, --rate and --equal-answers are for plans without a file",
             given=asked.file,
-            action="Leave FILE out.",
+            action="Leave FILE out, which tells them.",
         )
+    if asked.detect is not None:
+        width = width_to_detect(asked.detect, power, asked.confidence_level)
+        width = float(f"{width:.4g}")  # as one types it
+        shows = f"A difference of {asked.detect:g} shows with a chance of {power:g} at ± {width:.3g}."
+        asked = structs.replace(asked, half_width=width)
     made = asked.plan(earlier=(asked.labels, asked.value) if asked.labels else None)
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
@@ -102,7 +124,7 @@ def plan(asked: PlanOptions) -> Result:
     drawing += ("--seed", 7, "--output", new_folder("audit"))
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
-    return Result(made.to_dict(), page, about, ("draw", *drawing))
+    return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
@@ -125,7 +147,7 @@ def _without_file(asked: PlanOptions) -> dict[str, Any]:
     if asked.population_size is None:
         raise InputError(
             "there is nothing to plan for",
-            allowed="FILE --budget N, or --population-size N --rate R --budget N",
+            allowed="FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R",
         )
     return plan_for_rate(
         asked.population_size,

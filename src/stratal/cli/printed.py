@@ -59,6 +59,7 @@ class Label(Struct, kw_only=True):
     judge: Text | None = UNSET
     metric: Text | None = UNSET
     class_: Text | None = field(name="class", default=UNSET)
+    judged: Text | None = UNSET
     domain: Text | None = UNSET
     a: Text | None = UNSET
     b: Text | None = UNSET
@@ -112,6 +113,13 @@ class Requirement(Struct, kw_only=True):
     confidence_interval: Interval | None
     verdict: str
     more_labels: int | None
+
+
+class DisagreementsFile(Struct, kw_only=True):
+    """The items on which a judge and people differ."""
+
+    file: str
+    items: int
 
 
 SEVERAL = [
@@ -181,6 +189,8 @@ class Estimate(Label, kw_only=True):
     comparisons: list[Row] | UnsetType = UNSET
     domains: list[Row] | UnsetType = UNSET
     judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
+    judge_groups: list[Row] | UnsetType = UNSET
+    disagreements: DisagreementsFile | UnsetType = UNSET
     leaderboard: list[Place] | UnsetType = UNSET
     requirements: list[Requirement] | UnsetType = UNSET
     more_labels: list[MoreLabels] | UnsetType = UNSET
@@ -240,6 +250,23 @@ class Plan(Struct, kw_only=True):
     estimands: list[PlannedPart] | UnsetType = UNSET
     assumptions: list[str]
     notes: list[str]
+
+
+class Detected(Struct, kw_only=True):
+    """Labels of a comparison by which a difference shows."""
+
+    comparison: str
+    labels: int
+
+
+class Detection(Struct, kw_only=True):
+    """Labels by which a difference shows, without a file."""
+
+    detect: float
+    power: float
+    confidence_level: float
+    population_size: int | None
+    detections: list[Detected]
 
 
 class Demo(Struct, kw_only=True):
@@ -474,6 +501,14 @@ class Provenance(Struct, kw_only=True):
     commands: list[str]
 
 
+class SecondLook(Struct, kw_only=True):
+    """An item whose label another replaced."""
+
+    id: str
+    first: str
+    now: str
+
+
 class Report(Struct, kw_only=True):
     """What a report says."""
 
@@ -489,6 +524,7 @@ class Report(Struct, kw_only=True):
     calibration: Calibration | None
     more_labels: list[MoreLabels]
     agreement: Agreement | None
+    second_look: list[SecondLook] | None
     new_version: Version | None
     method: Method
     provenance: Provenance
@@ -668,6 +704,7 @@ class Status(Struct, kw_only=True):
     drift: list[Drift]
     estimate: Estimate | None
     anytime_interval: Interval | None
+    requirements: list[Requirement] | UnsetType = UNSET
     stop: Stop
     notes: list[str]
 
@@ -729,7 +766,7 @@ PRINTED: dict[str, tuple[type, ...]] = {
     "study import": (Imported, ImportedPage),
     "study new": (NewStudy,),
     "study label": (Served,),
-    "plan": (Plan,),
+    "plan": (Plan, Detection),
     "report": (Report,),
     "schema": (Schema,),
     "simulate": (Simulated,),

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile
-from stratal.cli.estimate import require_present
+from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import (
@@ -280,18 +280,26 @@ def _print_links(study: Path, place: Place, links: dict[str, str]) -> None:
 
 
 @command(name="study status")
-def status(study: Study, confidence_level: ConfidenceLevel = 0.95) -> Result:
+def status(
+    study: Study,
+    confidence_level: ConfidenceLevel = 0.95,
+    require: Annotated[
+        Text, option("What that interval must satisfy: value>=.9; exit status 0, 4 or 5.", "'value>=X'")
+    ] = None,
+) -> Result:
     """Show a study's progress, agreement, times, nonresponse and interim estimate.
 
     The anytime-valid interval holds at every moment at once: one may look at it again and again and stop when
-    it is narrow enough.
+    it is narrow enough, or when it satisfies what is required (PASS, 0), or cannot (FAIL, 4; undecided: 5).
     """
+    from stratal.estimation.requirement import UNDECIDED, status_of
     from stratal.report import status_page
     from stratal.study.opening import open_study
     from stratal.study.status import study_status
 
     with progress("counting"), open_study(study, reading=True) as opened:
-        found = study_status(opened, confidence_level=confidence_level)
+        wanted = require.split(";") if require else ()
+        found = study_status(opened, confidence_level=confidence_level, require=wanted)
     stop, items = found["stop"], found["nonresponse"]
     if stop["enough"]:
         then = ["estimate"]
@@ -299,7 +307,8 @@ def status(study: Study, confidence_level: ConfidenceLevel = 0.95) -> Result:
         then = ["study", "label"]
     else:
         then = ["study", "extend"] if stop["half_width"] else ["estimate"]
-    return Result(found, status_page, (*then, study))
+    decided = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
+    return Result(found, status_page, (*then, study), status=STATUSES[decided] if require else 0)
 
 
 @command(name="study extend")

@@ -122,12 +122,19 @@ class Requirement:
         return PASS if low >= limit else FAIL if high < limit else UNDECIDED
 
     def held_against(
-        self, found: Estimate, confidence_level: float = 0.95, method: str = "auto"
+        self,
+        found: Estimate,
+        confidence_level: float = 0.95,
+        method: str = "auto",
+        ends: list[float | None] | None = None,
     ) -> dict[str, Any]:
-        """Return the verdict on an estimate, as JSON has it, with the labels that would decide it."""
+        """Return the verdict on an estimate, as JSON has it, with the labels that would decide it.
+
+        `ends` are those of another interval than the estimate's own, such as one that holds at every moment.
+        """
         self.check(found.bounds)
         try:
-            ends: list[float | None] | None = plain([*found.confidence_interval(confidence_level, method)])
+            ends = ends or plain([*found.confidence_interval(confidence_level, method)])
         except InputError:  # labels of an outcome without bounds that all agree
             ends = None
         verdict = self.verdict(ends)

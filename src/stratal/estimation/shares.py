@@ -12,19 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.estimate import (
-    Estimate,
-    correlation_from,
-    linearised_estimate,
-    ratio_of_means,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, ratio_of_means, undefined_estimate
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import Evidence
@@ -33,6 +24,8 @@ from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, Stude
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules import possible_levels
+import numpy as np
+
 
 _BORROWED_LABELS = 1.0
 
@@ -477,6 +470,7 @@ def four_cells(
     answered: BoolArray,
     weighting: Weighting,
     target: str = "population",
+    member: BoolArray | None = None,
 ) -> OfShares:
     """Return a metric of two classes as a function of the three rarest cells of their confusion.
 
@@ -491,6 +485,8 @@ def four_cells(
         Whether the labelled units are of the class, and answered so.
     weighting : Weighting
     target : {"population", "superpopulation"}
+    member : bool (n,), optional
+        Of a domain: which units are in it. Cells are then shares of the domain.
 
     Examples
     --------
@@ -503,7 +499,8 @@ def four_cells(
     [-0.11, 0.64]
     """
     cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
-    largest = int(np.argmax(cells @ weighting.weights))
+    inside = np.ones(len(true)) if member is None else member.astype(float)
+    largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
 
     def of_cells(shares: FloatArray) -> FloatArray:
@@ -512,9 +509,14 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    rates = tuple(mean_of(cells[j], weighting, target) for j in others)
-    units = np.full(3, weighting.population_size if target == "population" else np.inf)
-    return OfShares.of(of_cells, rates, cell_correlation(cells[others], weighting), units)
+    if member is None:
+        rates = tuple(mean_of(cells[j], weighting, target) for j in others)
+    else:
+        bounds = (0.0, 1.0)
+        rates = tuple(domain_mean(cells[j], member, weighting, bounds=bounds, target=target) for j in others)
+    whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
+    units = np.full(3, whole if target == "population" else np.inf)
+    return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
 
 
 def shares_above(
@@ -832,11 +834,13 @@ def _of_few_units(
         units=units,
     )
     several = np.sum(weighting.counts > 0) > 1
-    of_shares = _of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
+    of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
     return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares)
 
 
-def _of_two_sums(unit: FloatArray, inside: FloatArray, weighting: Weighting) -> OfShares:
+def of_two_sums(
+    unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
+) -> OfShares:
     """Return the mean as a function of what the domain has of the outcome, and what it lacks.
 
     Trials that are those of all strata know little of one of which a few units are left, and whose labels
@@ -848,10 +852,9 @@ def _of_two_sums(unit: FloatArray, inside: FloatArray, weighting: Weighting) -> 
         both = shares[0] + shares[1]
         return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
 
-    rates = [mean_of(row, weighting) for row in sums]
-    return OfShares.of(
-        of_sums, rates, cell_correlation(sums, weighting), np.full(2, weighting.population_size)
-    )
+    rates = [mean_of(row, weighting, target) for row in sums]
+    units = np.full(2, weighting.population_size if target == "population" else np.inf)
+    return OfShares.of(of_sums, rates, cell_correlation(sums, weighting), units)
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:

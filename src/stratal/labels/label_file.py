@@ -10,10 +10,15 @@ from typing import Any
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.labels.exchange.exchange import VERDICT, Answers
 from stratal.labels.exchange.tools import LABEL, answers_of_tool, refuse_empty
-from stratal.labels.label_table import label_rows
-from stratal.labels.labels import Labels
+from stratal.labels.label_table import ANSWER_NAMES, label_rows
+from stratal.labels.labels import ADJUDICATED, Labels
+from stratal.labels.meanings import class_text
 from stratal.randomness import id_text
 from stratal.tables.small_table import SmallTable
+
+FIRST, DIFFERS_FROM = "first_", "differs_from"
+"""What the column of first labels is called before their own name, and that of the judges who differ: a file
+with the latter is a second look."""
 
 
 @names_mistyped
@@ -36,7 +41,8 @@ def read_labels(
         the same units and nobody is named, each file's name is its annotator.
     id_name : str
         What the sample calls its id column; `row` for files without ids, whose rows are in the order of
-        `order`.
+        `order`. Of a file for a second look (`write_disagreements`) the answers replace the first ones, which
+        stay in `Labels.replaced`.
     value : str, optional
         Column of the label; `label` or `verdict` unless given.
     positive : str, optional
@@ -66,9 +72,61 @@ def read_labels(
     """
     if not paths:
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
-    parts = [_read_one(Path(path), id_name, value, order) for path in paths]
+    read = [_read_one(Path(path), id_name, value, order) for path in paths]
+    parts = [part for part in read if part is not None and part.replaced is None]
+    if not parts:
+        raise InputError(
+            f"{paths[0]}: is a second look at labels, which are not given",
+            action="Give the files of the first labels too, before it.",
+        )
     labels = parts[0] if len(parts) == 1 else _together(parts)
+    for part in read:
+        if part is not None and part.replaced is not None:
+            labels = _looked_again(labels, part, part.replaced)
     return replace(labels, positive=positive, mapping=mapping)
+
+
+def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
+    """Return labels of which those of a second look are replaced; `first` is what these were."""
+    said: dict[str, list[str]] = {}
+    for unit, answer in zip(labels.ids, labels.values, strict=True):
+        if answer is not None:
+            said.setdefault(unit, []).append(class_text(answer))
+    changed = 0
+    for row, (unit, before, after) in enumerate(zip(look.ids, first.values, look.values, strict=True)):
+        if class_text(before) not in said.get(unit, ()):
+            raise LabelError(
+                f"{look.place(row)}: the first label of {unit!r} is not that of the labels",
+                given=f"{before!r}, and {', '.join(map(repr, said.get(unit, ()))) or 'none'}",
+                action="Give the labels from which the file was written.",
+            )
+        changed += class_text(before).casefold() != class_text(after).casefold()
+    again = set(look.ids)
+    gone = labels.only([row for row, unit in enumerate(labels.ids) if unit in again])
+    kept = labels.only([row for row, unit in enumerate(labels.ids) if unit not in again])
+    earlier = () if labels.replaced is None else (labels.replaced,)
+    note = (
+        f"second look ({look.source}): in {changed} of {len(look.ids)} the first label was wrong; only items "
+        "on which a judge and people differed were looked at again, which can only bring them closer"
+    )
+    people = kept.annotators and (*kept.annotators, *(ADJUDICATED for _ in look.ids))
+    return replace(
+        kept,
+        ids=(*kept.ids, *look.ids),
+        values=(*kept.values, *look.values),
+        annotators=people,
+        places=tuple(part.place(row) for part in (kept, look) for row in range(len(part.ids))),
+        source="labels",
+        notes=(*labels.notes, *look.notes, note),
+        replaced=replace(
+            gone,
+            ids=tuple(unit for part in (*earlier, gone) for unit in part.ids),
+            values=tuple(answer for part in (*earlier, gone) for answer in part.values),
+            annotators=gone.annotators
+            and tuple(who for part in (*earlier, gone) for who in part.annotators or ()),
+            places=None,
+        ),
+    )
 
 
 def _together(parts: Sequence[Labels]) -> Labels:
@@ -111,12 +169,22 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
-def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels:
+def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:
+    """Return the labels of a file; None of a second look at another column than this."""
     found = answers_of_tool(path) if value in (None, LABEL, VERDICT) else None
     if found is not None:
         return _of_tool(found, str(path))
     table = _of_drawn(SmallTable.of(path, str(path), (value or LABEL,)), order)
-    return label_rows(table, value, id_name, order)[0]
+    if table.find(DIFFERS_FROM) is None:
+        return label_rows(table, value, id_name, order)[0]
+    name = value or table.find(*ANSWER_NAMES) or LABEL
+    first = table.find(FIRST + name)
+    if first is None:
+        return None
+    given = label_rows(table, name, id_name)[0]
+    rows = [row for row, answer in enumerate(given.values) if answer is not None]
+    before = replace(given, values=tuple(table.values(first))).only(rows)
+    return replace(given.only(rows), replaced=before)
 
 
 def _of_tool(found: Answers, source: str) -> Labels:

@@ -5,6 +5,7 @@ rounds against a callable that labels.
 """
 
 from stratal.planning.costs import CheapestSamples, cheapest_samples
+from stratal.planning.detecting import plan_to_detect
 from stratal.planning.rounds import (
     Narrowing,
     estimated_deviations,
@@ -26,5 +27,6 @@ __all__ = [
     "next_round",
     "opt_a1",
     "opt_a2",
+    "plan_to_detect",
     "raw_deviations",
 ]

@@ -27,7 +27,8 @@ from stratal.estimation.new_version import NewVersion
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
-from stratal.labels.labels import join, with_ids_of
+from stratal.labels.labels import Labels, join, with_ids_of
+from stratal.labels.meanings import class_text
 from stratal.planning.rounds import more_labels
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 
@@ -191,6 +192,7 @@ def findings(
                 **contents,
                 **({"quantity": quantity} if quantity else {}),
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
+                "second_look": _second_look(one),
                 "new_version": None if new is None else new.to_dict(),
                 "method": described_method(
                     contents["estimate"], sample.design.words, sample.design.assumption, _allocation(sample)
@@ -356,6 +358,21 @@ def _agreement(sample: Sample, labels: Any, *, classes: bool) -> Agreement | Non
         return agreement_of(with_ids_of(sample, labels), classes=classes)
     except MissingExtraError:
         return None
+
+
+def _second_look(labels: Any) -> list[dict[str, Any]] | None:
+    """Return the first and the present label of each unit whose label was replaced; None where none was."""
+    first = labels.replaced if isinstance(labels, Labels) else None
+    if first is None:
+        return None
+    now = dict(zip(labels.ids, labels.values, strict=True))
+    said: dict[str, list[str]] = {}
+    for unit, answer in zip(first.ids, first.values, strict=True):
+        said.setdefault(unit, []).append(class_text(answer))
+    return [
+        {"id": unit, "first": ", ".join(before), "now": class_text(now[unit])}
+        for unit, before in said.items()
+    ]
 
 
 def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stratal.report.estimates import verdict_lines
 from stratal.report.text import (
     Page,
     Table,
@@ -180,6 +181,28 @@ def _or_worst(row: Mapping[str, Any]) -> Any:
     return f"at most {worst:.4f}" if expected is None and worst is not None else expected
 
 
+def detection_page(found: Mapping[str, Any]) -> Page:
+    """Return the page of labels by which a difference shows (`plan_to_detect`).
+
+    Examples
+    --------
+    >>> found = {"detect": 0.02, "power": 0.8, "confidence_level": 0.95,
+    ...          "detections": [{"comparison": "both models", "labels": 1960}]}
+    >>> detection_page(found).lines
+    ['Labels for a difference of 0.02 to show with a chance of 0.8 (95% interval):']
+    """
+    level = level_text(found["confidence_level"])
+    head = f"Labels for a difference of {found['detect']:g} to show with a chance of {found['power']:g}"
+    return Page(
+        lines=[f"{head} ({level}):"],
+        tables=[table_of("", found["detections"], ("comparison", "labels"))],
+        notes=[
+            "A label is of one item, for the answers of both. With a file of answers the plan knows where "
+            "they differ: stratal plan FILE --estimand difference:A,B --detect D.",
+        ],
+    )
+
+
 def simulation_page(found: Mapping[str, Any], target_error: float | None = None) -> Page:
     """Return the page of a simulation (`SimulationTable.to_dict`).
 
@@ -313,6 +336,7 @@ def status_page(found: Mapping[str, Any]) -> Page:
         if found["anytime_interval"] is not None:
             ends = interval_text(found["anytime_interval"])
             lines.append(f"{level} that holds at every moment: {ends}")
+    lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")
     tables = [

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import MissingExtraError, StratalError, StratalWarning
+from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
+from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import items
@@ -29,13 +30,18 @@ UNLIKELY = 0.01
 """p-value below which a drift is mentioned."""
 
 
-def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any) -> dict[str, Any]:
+def study_status(
+    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = (), **options: Any
+) -> dict[str, Any]:
     """Return progress, agreement, times, nonresponse and the interim estimate of a study.
 
     Parameters
     ----------
     study : Study
     confidence_level : float
+    require : sequence of str
+        Such as `"value>=.9"`: held against the interval that holds at every moment, if there is one, so that
+        one may look again and again.
     **options
         As of `stratal.estimate`, for the interim estimate.
 
@@ -66,7 +72,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any
         agreed, described["agreement"] = _agreement(labels, answers, question)
         described["drift"] = _drifts(connection, answers, question)
         late = items.clock_behind(connection, study.clock()) > items.SLACK
-    interim, reasons = _interim(study, described["rounds"], confidence_level, options)
+    wanted = [_of_value(text) for text in require]
+    interim, reasons = _interim(study, described["rounds"], confidence_level, wanted, options)
     described |= interim
     notes = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(described["drift"])]
     if described["stop"]["enough"]:
@@ -292,8 +299,24 @@ def _drift_notes(drifts: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
+def _of_value(text: str) -> Requirement:
+    """Return a requirement of the estimate, refusing those of anything else."""
+    wanted = Requirement.parse(text)
+    if wanted.name != "value":
+        raise InputError(
+            f"'{wanted}': a status has one estimate",
+            allowed="value>=X or value<=X",
+            action="Require others of the estimate: stratal estimate STUDY --require.",
+        )
+    return wanted
+
+
 def _interim(
-    study: Study, rounds: list[dict[str, Any]], confidence_level: float, options: dict[str, Any]
+    study: Study,
+    rounds: list[dict[str, Any]],
+    confidence_level: float,
+    require: Sequence[Requirement],
+    options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the estimate so far and the interval that holds at every moment, and why one is missing."""
     half_width = study.setting("half_width")
@@ -314,4 +337,9 @@ def _interim(
         found["anytime_interval"] = list(anytime_interval(study, confidence_level))
     except StratalError as error:
         reasons.append(f"no interval that holds at every moment: {error}")
+    ends = found["anytime_interval"]
+    if require:
+        found["requirements"] = [
+            wanted.held_against(interim, confidence_level, ends=ends) for wanted in require
+        ]
     return found, reasons

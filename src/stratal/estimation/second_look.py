@@ -1,0 +1,103 @@
+"""A second look at the items on which judges and people differ: the table that is looked through again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.designs.files import replacing
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.columns import class_column, group_column, number_column
+from stratal.labels.label_file import DIFFERS_FROM, FIRST
+from stratal.randomness import id_texts
+from stratal.tables.files import cell
+
+_FAR = 0.5
+"""Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
+wrong (0) the score is on the other side."""
+
+
+def write_disagreements(
+    sample: Sample, labels: Any, judges: Sequence[str], path: str | Path, *, value: str = "label"
+) -> int:
+    """Write the labelled items on which a judge and people differ, ready for a second look.
+
+    A row has the id, what annotators saw, each judge's verdict or score, which of them differ, and people's
+    label; its last column, called as the labels' own, is empty. Items on which most judges differ come first,
+    then those of which the first proxy (or, of scores, the judge) is surest.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    judges : sequence of str
+        Columns of verdicts, or proxies with scores.
+    path : str or Path
+        A CSV file. What is filled in there replaces the first labels: `stratal.read_labels(labels, path)`.
+    value : str
+        What the labels' own column is called.
+
+    Returns
+    -------
+    int
+        Items in the file.
+
+    Raises
+    ------
+    InputError
+        If the path does not end in `.csv`, or there is a file already.
+
+    Examples
+    --------
+    >>> import stratal, tempfile
+    >>> population = stratal.Population.from_arrays(groups={"judge": ["pass", "fail", "pass"]})
+    >>> sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
+    >>> path = Path(tempfile.mkdtemp()) / "again.csv"
+    >>> write_disagreements(sample, {0: "pass", 1: "pass", 2: "pass"}, ["judge"], path)
+    1
+    >>> path.read_text().splitlines()
+    ['id,judge,differs_from,first_label,label', '1,fail,judge,pass,']
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".csv" or target.exists():
+        raise InputError(
+            f"{target}: disagreements need a new file",
+            given="there is one already, perhaps with answers" if target.exists() else target.suffix,
+            allowed="a path that ends in .csv, at which there is no file",
+            action="Choose another name.",
+        )
+    people = class_column(sample, labels, "labels")
+    labelled = np.array([said is not None for said in people], dtype=bool)
+    surest = sample.proxies[:, 0] if sample.proxies.shape[1] else np.zeros(sample.size)
+    differ, shown = [], {}
+    for judge in judges:
+        if judge in sample.groups:
+            shown[judge] = group_column(sample, judge)
+            differ.append(labelled & (shown[judge] != people))
+            continue
+        shown[judge] = number_column(sample, judge, "judge")
+        numbers = number_column(sample, labels, "label")
+        apart = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
+        differ.append(apart > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
+        surest = apart
+    count = np.sum(differ, axis=0)
+    rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
+    own = {sample.id_name, *judges, DIFFERS_FROM, FIRST + value, value}
+    payload = {name: given for name, given in sample.shown.items() if name not in own}
+    if sample.proxies.shape[1] and sample.proxy_names[0] not in own | set(payload):
+        payload[sample.proxy_names[0]] = surest
+    ids = id_texts(sample.ids)
+    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        head = (sample.id_name, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
+        writer.writerow([cell(name) for name in head])
+        for row in rows:
+            which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
+            given = (column[row] for column in (*payload.values(), *shown.values()))
+            writer.writerow([cell(entry) for entry in (ids[row], *given, which, people[row], "")])
+    return len(rows)

@@ -1,0 +1,135 @@
+"""A second look: which items are written, what replaces what, and what the report says of it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import write
+
+import stratal
+from stratal.estimation.second_look import write_disagreements
+
+
+@pytest.fixture
+def judged(tmp_path, monkeypatch):
+    """Return a sample of 40 units, with labels of which each fifth differs from the judge's verdict."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    verdicts = rng.choice(["pass", "fail"], 200, p=[0.7, 0.3])
+    population = stratal.Population.from_arrays(
+        proxy={"sure": rng.random(200).round(3)},
+        groups={"verdict": verdicts, "other": np.where(rng.random(200) < 0.5, "pass", verdicts)},
+        show={"text": [f"=answer {k}" for k in range(200)]},
+    )
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
+    labels = sample.groups["verdict"].copy()
+    labels[::5] = np.where(labels[::5] == "pass", "fail", "pass")
+    sample.write("s.parquet")
+    write("l.csv", ["id", "label"], [*zip(sample.ids.tolist(), labels.tolist(), strict=True)])
+    return sample, labels
+
+
+def filled(path, answers):
+    """Fill in the last column of a file, and return its rows."""
+    with open(path, newline="") as stream:
+        head, *rows = csv.reader(stream)
+    for row, answer in zip(rows, answers, strict=False):
+        row[-1] = answer
+    write(path, head, rows)
+    return head, rows
+
+
+def test_items_on_which_the_judge_differs_are_written_the_surest_first(judged):
+    sample, labels = judged
+    count = write_disagreements(sample, labels, ["verdict"], "again.csv")
+    head, rows = filled("again.csv", [])
+    by_id = dict(zip(map(str, sample.ids.tolist()), range(40), strict=True))
+    sure = [sample.proxies[by_id[row[0]], 0] for row in rows]
+
+    assert count == len(rows) == 8
+    assert head == ["id", "text", "sure", "verdict", "differs_from", "first_label", "label"]
+    assert all(row[3] != row[5] == labels[by_id[row[0]]] and row[6] == "" for row in rows)
+    assert sure == sorted(sure, reverse=True)
+    assert rows[0][1].startswith("'=")  # no spreadsheet runs it
+
+
+def test_items_on_which_more_judges_differ_come_first(judged):
+    sample, labels = judged
+    write_disagreements(sample, labels, ["verdict", "other"], "again.csv")
+    names = [row[-3] for row in filled("again.csv", [])[1]]
+
+    assert names == sorted(names, key=lambda text: -len(text.split()))
+    assert {"verdict other", "other"} <= {*names}
+
+
+def test_scores_on_the_other_side_of_the_labels_are_looked_at_again(judged):
+    sample, _ = judged
+    labels = np.arange(40) % 2.0
+    count = write_disagreements(sample, labels, ["sure"], "again.csv")
+
+    assert count == np.sum(np.abs(labels - sample.proxies[:, 0]) > 0.5)
+
+
+@pytest.mark.usefixtures("judged")
+def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
+    words = ["estimate", "s.parquet", "l.csv", "--positive", "pass", "--judge", "verdict"]
+    done = run_command(*words, "--disagreements", "again.csv")
+    _, rows = filled("again.csv", [])
+    # The first three labels were wrong, the next two right; nobody has looked at the others yet.
+    filled("again.csv", [row[3] for row in rows[:3]] + [row[5] for row in rows[3:5]])
+    labels = stratal.read_labels("l.csv", "again.csv")
+    before, after = (
+        json.loads(run_command(*words[:3], *more, *words[3:], "--json").stdout)
+        for more in ([], ["again.csv"])
+    )
+    report = run_command("report", "s.parquet", "l.csv", "again.csv", *words[3:], "--output", "r.md")
+
+    assert "Disagreements: 8 items in again.csv" in done.stdout
+    assert len(labels.ids) == 40
+    assert sorted(labels.replaced.ids) == sorted(row[0] for row in rows[:5])
+    assert dict(zip(labels.ids, labels.values, strict=True))[rows[0][0]] == rows[0][3]
+    agreed = [found["judge"][0]["estimate"] for found in (before, after)]
+    assert agreed == pytest.approx([32 / 40, 35 / 40])
+    assert any("in 3 of 5 the first label was wrong" in note for note in after["notes"])
+    assert report.status == 0
+    text = Path("r.md").read_text(encoding="utf-8")
+    assert "5 items were looked at again: in 3 of 5 the first label was wrong." in text
+    assert f"| {rows[0][0]} | {rows[0][5]} | {rows[0][3]} |" in text
+
+
+def test_a_second_look_replaces_all_annotators_of_an_item(judged):
+    sample, labels = judged
+    write_disagreements(sample, labels, ["verdict"], "again.csv")
+    _, rows = filled("again.csv", [])
+    filled("again.csv", [rows[0][3]])
+    twice = [
+        (unit, who, said) for unit, said in zip(sample.ids, labels, strict=True) for who in ("ann", "bo")
+    ]
+    write("two.csv", ["id", "annotator", "label"], [*map(list, twice)])
+    found = stratal.read_labels("two.csv", "again.csv")
+
+    assert len(found.ids) == 79
+    assert found.replaced.annotators == ("ann", "bo")
+    assert stratal.annotator_agreement(found).decided == 1
+
+
+def test_a_second_look_at_other_labels_is_refused(judged, run_command):
+    sample, labels = judged
+    write_disagreements(sample, labels, ["verdict"], "again.csv")
+    _, rows = filled("again.csv", [])
+    filled("again.csv", [rows[0][3]])
+    write("other.csv", ["id", "label"], [[unit, "unsure"] for unit in sample.ids.tolist()])
+
+    with pytest.raises(
+        stratal.LabelError, match=f"the first label of '{rows[0][0]}' is not that of the labels"
+    ):
+        stratal.read_labels("other.csv", "again.csv")
+    with pytest.raises(stratal.InputError, match="is a second look at labels, which are not given"):
+        stratal.read_labels("again.csv")
+    done = run_command("estimate", "s.parquet", "l.csv", "--judge", "verdict", "--disagreements", "again.csv")
+    assert "disagreements need a new file" in done.message
+    assert (
+        "--disagreements" in run_command("estimate", "s.parquet", "l.csv", "--disagreements", "b.csv").message
+    )
