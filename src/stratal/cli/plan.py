@@ -11,7 +11,7 @@ from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
 from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
-from stratal.cli.parsing import place
+from stratal.cli.parsing import listed, pair, place
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,9 +34,12 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     rate : float
         With --population-size: the share that is expected to be right.
     labels : paths
-        Labels of an earlier sample of FILE, to promise by; may be repeated.
+        Labels to promise by, of an earlier sample of FILE or, with the proxy's column, of other units; may be
+        repeated.
     value : str
         Column of the label, in --labels.
+    calibrate_by : COL
+        Learn from --labels what the proxy is worth in each category of this column by itself.
     output : FILE
         Write the plan, which `draw` takes: plan.json.
     details : bool
@@ -53,6 +56,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     rate: Annotated[Number, option(shown="0.5")] = None
     labels: list[Path] | None = None
     value: Annotated[Text, option(shown="label")] = None
+    calibrate_by: Annotated[Text, option(needs="with --labels")] = None
     output: Path | None = None
     details: bool = False
 
@@ -86,12 +90,15 @@ def plan(asked: PlanOptions) -> Result:
             given=asked.file,
             action="Leave FILE out.",
         )
-    made = asked.plan(earlier=(asked.labels, asked.value) if asked.labels else None)
+    asked = structs.replace(asked, by=asked.by or asked.calibrate_by)
+    made = asked.plan(**_learned(asked))
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
     wanted: dict[str, Any] = structs.asdict(part(Planning, asked)) | {"assume": "cautious"}
     if asked.half_width is None or asked.labels:
-        wanted |= {"budget": made.budget, "half_width": None}
+        # A budget of money is more than the number of labels.
+        budget = asked.budget if made.allocation.method == "cost-optimal" else made.budget
+        wanted |= {"budget": budget, "half_width": None}
     design = made.recommended.design if asked.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)
     if asked.output is None:
@@ -103,6 +110,41 @@ def plan(asked: PlanOptions) -> Result:
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
     return Result(made.to_dict(), page, about, ("draw", *drawing))
+
+
+def _learned(asked: PlanOptions) -> dict[str, Any]:
+    """Return the earlier labels, and their units where the file holds the proxy's column too."""
+    from stratal.labels.label_file import read_labels
+    from stratal.population import Population
+    from stratal.tables.small_table import SmallTable
+
+    if not asked.labels:
+        return {}
+    reading = asked.for_planning
+    columns = (*listed(reading.proxy), *reading.group_names)
+    others = [
+        path for path in asked.labels if columns and set(columns) <= set(SmallTable.of(path, str(path)).lists)
+    ]
+    units = None
+    if others:
+        if len(asked.labels) > 1:
+            raise InputError(
+                "labels of other units, with the proxy's column, are read from one file",
+                given=len(asked.labels),
+                allowed="one --labels",
+                action="Join the files, or leave the proxy's column out of labels of FILE's own units.",
+            )
+        units = Population.read(
+            others[0],
+            id=reading.id,
+            proxy=listed(reading.proxy),
+            groups=reading.group_names,
+            bounds=pair("--bounds", reading.bounds),
+            scaled=False if reading.margin else None,
+        )
+    name = asked.id or "id" if units is None else units.id_name
+    labels = read_labels(*asked.labels, id_name=name, value=asked.value, **asked.counted)
+    return {"labels": labels, "labelled_units": units, "calibrate_by": asked.calibrate_by}
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
