@@ -11,7 +11,6 @@ from papers.fogliato_claims import add_claims, row_by_row, the_print_itself
 from papers.fogliato_figures import SHOWN, figure_1, figure_3, figure_7, violins
 from papers.page import Page
 from papers.printed import COLUMNS, Rows, printed_rows
-from papers.reproduction import command
 from papers.roles import EVALUATED, role_tasks
 from papers.sources import ARMS, Case, Measured, case_of_file, case_of_task, measure
 
@@ -122,7 +121,3 @@ def _table_1(page: Page, measured: dict[str, Measured], printed: Rows) -> None:
         for name, row in printed.items()
     ]
     page.add_table("Table 1, ours ± Monte Carlo standard error, then the print", header, rows)
-
-
-if __name__ == "__main__":
-    command("fogliato")

@@ -9,7 +9,6 @@ from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
 from papers.page import Page
 from papers.palette import line
-from papers.reproduction import command
 from papers.scored import ACCURACIES, SHAPES
 from stratal.report.figures import Line, Panel
 from stratal.simulation import SimulationTable
@@ -184,7 +183,3 @@ def _figure_9(page: Page, tables: dict[str, SimulationTable]) -> None:
         ]
         panels.append(_panel("epsilon, simulated, EQSZ, K = 6", label, lines))
     page.draw("Figure 9: true accuracy (simulated populations)", panels, "figure_9.png", columns=2)
-
-
-if __name__ == "__main__":
-    command("kumar-raj")

@@ -11,7 +11,6 @@ from papers.domains import corrupted, judged
 from papers.open_regression import regularised
 from papers.page import Page
 from papers.palette import line
-from papers.reproduction import command
 from stratal.arrays import AnyArray, FloatArray
 from stratal.population.population import Population
 from stratal.proxy import Proxy, calibrate
@@ -267,7 +266,3 @@ def _broken_gain(page: Page, replicates: int, seed: int) -> None:
         "standard deviation of the noise (pixels are 0 to 16)",
         "Digits; strata and S_h from a confidence that was calibrated without noise.",
     )
-
-
-if __name__ == "__main__":
-    command("open-questions")

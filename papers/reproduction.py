@@ -139,8 +139,3 @@ def app(
             f"{claim.off})"
         )
     print(f"Wrote {page.directory / 'page.md'} and {len(page.files) - 1} more files.")
-
-
-def command(paper: str) -> None:
-    """Run the command for one paper: `python -m papers.fogliato` is `python -m papers fogliato`."""
-    app([paper, *sys.argv[1:]])

@@ -12,7 +12,6 @@ from papers.files import prediction_files
 from papers.gaussian import ARMS, SCENARIOS, run_scenario
 from papers.page import Page
 from papers.palette import line
-from papers.reproduction import command
 from papers.stratppi_arms import run_arms
 from papers.stratppi_files import add_files
 from stratal.arrays import FloatArray
@@ -192,7 +191,3 @@ def _claims_of_all(page: Page, cases: list[dict[str, float]], data: str) -> None
             near((c["width"] / (2 * 1.6449 * c["rmse"]), c["rmse_se"] / c["rmse"]), 1.0, 0.03) for c in cases
         ],
     )
-
-
-if __name__ == "__main__":
-    command("stratppi")

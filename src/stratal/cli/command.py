@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from itertools import pairwise
-from msgspec import Meta, NODEFAULT, Struct, structs
-from pathlib import Path
-from stratal.cli.output import Result
-from stratal.cli.stopping import refuse_few_addresses
-from stratal.errors import InputError, utf8_path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
-import click
 import inspect
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+import click
+from msgspec import NODEFAULT, Meta, Struct, structs
+
+from stratal.cli.output import Result
+from stratal.cli.stopping import refuse_few_addresses
+from stratal.errors import InputError, utf8_path
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -30,7 +31,8 @@ GROUPS = {
     "Columns": "id proxy predicted judge groups by show features",
     "Design": """half_width require estimand design seed extend labels additional strata stratify allocation
         estimator replicates""",
-    "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
+    "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
+        pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin

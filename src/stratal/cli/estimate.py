@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from msgspec import Struct, structs
 from pathlib import Path
 from shlex import join, quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from msgspec import Struct, structs
+
 from stratal.cli.command import Needs, argument, command, option, part, words
 from stratal.cli.draw import PlanFile, compared
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Number, Target, Text, Whole, places
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping, pair
 from stratal.errors import InputError, LabelError
-from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample

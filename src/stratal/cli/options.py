@@ -21,6 +21,7 @@ Text = str | None
 Whole = int | None
 Number = float | None
 AnyReading = TypeVar("AnyReading", bound="Reading")
+AnyPlanning = TypeVar("AnyPlanning", bound="Planning")
 
 COLUMNS = "COL,…"
 
@@ -223,7 +224,8 @@ class Planning(Reading, frozen=True, kw_only=True):
         k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, gaussian-mixture,
         features, category or none.
     allocation : str
-        robust, proportional, equal, neyman, power or stratppi.
+        robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of what each
+        label costs; --budget is then money.
     minimum : int
         Least number of labels per stratum.
     assume : str
@@ -275,21 +277,16 @@ class Planning(Reading, frozen=True, kw_only=True):
     positive: Positive = None
     map: Text = None
 
-    def plan(self, *, pilot: bool = False, earlier: tuple[list[Path], str | None] | None = None) -> Plan:
+    def plan(self, *, pilot: bool = False, **learned: Any) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width.
 
-        `earlier` are files of labels, and their column.
+        `learned` is what `stratal.plan` takes of earlier labels.
         """
-        from stratal.labels.label_file import read_labels
         from stratal.planning.plan import plan
 
         with progress("reading and stratifying"):
-            population, labels = self.with_columns_of(self.estimand).population(), None
-            if earlier is not None:
-                paths, value = earlier
-                labels = read_labels(*paths, id_name=population.id_name, value=value, **self.counted)
             return plan(
-                population,
+                self.for_planning.population(),
                 self.budget,
                 half_width=self.half_width,
                 method=self.stratify,
@@ -302,8 +299,17 @@ class Planning(Reading, frozen=True, kw_only=True):
                 pilot=pilot,
                 residual_sd=self.residual_sd,
                 estimand=self.estimand,
-                labels=labels,
+                **learned,
             )
+
+    @property
+    def for_planning(self: AnyPlanning) -> AnyPlanning:
+        """How to read the file with the columns that the estimand and the allocation need."""
+        found = self.with_columns_of(self.estimand)
+        _, _, cost = (self.allocation or "").partition(":")
+        if not cost or cost in listed(found.features):
+            return found
+        return structs.replace(found, features=joined(*listed(found.features), cost))
 
     @property
     def counted(self) -> dict[str, Any]:

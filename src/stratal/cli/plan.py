@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import structs
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import structs
+
 from stratal.cli.command import argument, command, option, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
 from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
-from stratal.cli.parsing import place
+from stratal.cli.parsing import listed, pair, place
 from stratal.errors import InputError
-from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stratal.planning.plan import Plan
@@ -39,9 +41,12 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     power : float
         With --detect: the chance that it shows.
     labels : paths
-        Labels of an earlier sample of FILE, to promise by; may be repeated.
+        Labels to promise by, of an earlier sample of FILE or, with the proxy's column, of other units; may be
+        repeated.
     value : str
         Column of the label, in --labels.
+    calibrate_by : COL
+        Learn from --labels what the proxy is worth in each category of this column by itself.
     output : FILE
         Write the plan, which `draw` takes: plan.json.
     details : bool
@@ -63,6 +68,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     power: Annotated[Number, option(shown="0.8", needs="with --detect")] = None
     labels: list[Path] | None = None
     value: Annotated[Text, option(shown="label")] = None
+    calibrate_by: Annotated[Text, option(needs="with --labels")] = None
     output: Path | None = None
     details: bool = False
 
@@ -108,12 +114,15 @@ def plan(asked: PlanOptions) -> Result:
         width = float(f"{width:.4g}")  # as one types it
         shows = f"A difference of {asked.detect:g} shows with a chance of {power:g} at ± {width:.3g}."
         asked = structs.replace(asked, half_width=width)
-    made = asked.plan(earlier=(asked.labels, asked.value) if asked.labels else None)
+    asked = structs.replace(asked, by=asked.by or asked.calibrate_by)
+    made = asked.plan(**_learned(asked))
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
     wanted: dict[str, Any] = structs.asdict(part(Planning, asked)) | {"assume": "cautious"}
     if asked.half_width is None or asked.labels:
-        wanted |= {"budget": made.budget, "half_width": None}
+        # A budget of money is more than the number of labels.
+        budget = asked.budget if made.allocation.method == "cost-optimal" else made.budget
+        wanted |= {"budget": budget, "half_width": None}
     design = made.recommended.design if asked.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)
     if asked.output is None:
@@ -125,6 +134,41 @@ def plan(asked: PlanOptions) -> Result:
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
     return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
+
+
+def _learned(asked: PlanOptions) -> dict[str, Any]:
+    """Return the earlier labels, and their units where the file holds the proxy's column too."""
+    from stratal.labels.label_file import read_labels
+    from stratal.population import Population
+    from stratal.tables.small_table import SmallTable
+
+    if not asked.labels:
+        return {}
+    reading = asked.for_planning
+    columns = (*listed(reading.proxy), *reading.group_names)
+    others = [
+        path for path in asked.labels if columns and set(columns) <= set(SmallTable.of(path, str(path)).lists)
+    ]
+    units = None
+    if others:
+        if len(asked.labels) > 1:
+            raise InputError(
+                "labels of other units, with the proxy's column, are read from one file",
+                given=len(asked.labels),
+                allowed="one --labels",
+                action="Join the files, or leave the proxy's column out of labels of FILE's own units.",
+            )
+        units = Population.read(
+            others[0],
+            id=reading.id,
+            proxy=listed(reading.proxy),
+            groups=reading.group_names,
+            bounds=pair("--bounds", reading.bounds),
+            scaled=False if reading.margin else None,
+        )
+    name = asked.id or "id" if units is None else units.id_name
+    labels = read_labels(*asked.labels, id_name=name, value=asked.value, **asked.counted)
+    return {"labels": labels, "labelled_units": units, "calibrate_by": asked.calibrate_by}
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

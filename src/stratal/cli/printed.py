@@ -215,6 +215,16 @@ class PlannedStratum(Struct, kw_only=True):
     expected_standard_deviation: Number
 
 
+class PlannedAllocation(Struct, kw_only=True):
+    """What a budget is expected to give shared by one rule."""
+
+    allocation: str
+    hopeful_standard_error: float
+    expected_standard_error: float
+    cautious_standard_error: float
+    relative_efficiency: float
+
+
 class PlannedPart(Struct, kw_only=True):
     """What a plan expects of one of several estimands."""
 
@@ -245,6 +255,7 @@ class Plan(Struct, kw_only=True):
     allocation: str
     stratification: str
     designs: list[PlannedDesign]
+    allocations: list[PlannedAllocation]
     strata: list[PlannedStratum]
     estimand: dict[str, Any] | UnsetType = UNSET
     estimands: list[PlannedPart] | UnsetType = UNSET

@@ -710,11 +710,28 @@ def assemble(
         remarks=(
             *options.notes,
             *result.notes,
+            *_clipped_note(result.value, evidence),
             *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
             *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
             *(size_notes(evidence) if weighting.groups is not None else ()),
         ),
     )
+
+
+def _clipped_note(value: float, evidence: Evidence) -> tuple[str, ...]:
+    """Return what an estimate that left the outcome's bounds was: the value shown is the bound."""
+    if abs(value - evidence.value) < _ROUNDED_BOUND:
+        return ()
+    end = "below the least" if value < evidence.value else "above the largest"
+    return (
+        f"the labels and the proxy put the mean at {value:.4g}, {end} that it can be: {evidence.value:g} is "
+        "shown. The proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it "
+        "to use",
+    )
+
+
+_ROUNDED_BOUND = 1e-9
+"""A value this near to its bound left it by the rounding of sums alone."""
 
 
 def strata_table(

@@ -12,10 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, ratio_of_means, undefined_estimate
+from stratal.estimation.estimate import (
+    Estimate,
+    correlation_from,
+    linearised_estimate,
+    ratio_of_means,
+    undefined_estimate,
+)
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import Evidence
@@ -24,8 +33,6 @@ from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, Stude
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules import possible_levels
-import numpy as np
-
 
 _BORROWED_LABELS = 1.0
 

@@ -23,9 +23,10 @@ from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
 from stratal.planning.widths import likely_means, smoothed_deviations
+from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
-from stratal.strata.moments import Scenario, expected_variance
+from stratal.strata.moments import Moments, Scenario, expected_variance
 from stratal.strata.rates import likely_rates
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class EarlierLabels(Record):
         Where the labels came from.
     proxy : str, optional
         The one that is recalibrated.
+    calibrate_by : str, optional
+        Column of categories, in each of which the proxy is recalibrated by itself.
+    notes : tuple of str
+        What speaks against these labels: a proxy that is distributed otherwise among their units, groups
+        without enough of them.
 
     Examples
     --------
@@ -85,24 +91,43 @@ class EarlierLabels(Record):
     fine: Strata | None = None
     source: str = "labels"
     proxy: str | None = None
+    calibrate_by: str | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, population: Population, labels: Any, proxy: str | None = None) -> EarlierLabels:
-        """Return what labels of some units of a population say; ids that are not there are refused."""
+    def of(
+        cls,
+        population: Population,
+        labels: Any,
+        proxy: str | None = None,
+        *,
+        calibrate_by: str | None = None,
+        labelled_units: Population | None = None,
+    ) -> EarlierLabels:
+        """Return what labels of some units say; ids that are not there are refused.
+
+        The units are the population's own, unless they are given as a population of theirs.
+        """
         given = _answered(_with_ids(labels))
         wanted = sorted(set(given.ids))
-        units = population.find(wanted)
+        holder = population if labelled_units is None else labelled_units
+        units = holder.find(wanted)
         _refuse_unknown_ids(given, wanted, id_texts(units.ids))
         design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
-        shares = np.full(n, min(n / population.size, 1.0))
-        sample = sample_of(design, population, 0, units, shares, digested=False)
+        shares = np.full(n, min(n / holder.size, 1.0))
+        sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
-            found = estimate(
-                sample, given, estimator="horvitz-thompson", predicted=population.predicted or False
-            )
+            found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
         rows = np.flatnonzero(join(sample, given).labelled)
         names = population.proxy_names
+        if calibrate_by is not None and not names:
+            raise InputError(
+                "there is no proxy to calibrate",
+                given=f"calibrate_by={calibrate_by!r}",
+                action="Name its column (proxy=, --proxy), or leave calibrate_by (--calibrate-by) out.",
+            )
+        notes = () if labelled_units is None or not names else shift_notes(population, labelled_units, proxy)
         columns = {name: units.proxies[rows, k] for k, name in enumerate(names)}
         others = {**units.groups, **units.features}
         return cls(
@@ -110,11 +135,13 @@ class EarlierLabels(Record):
             z=found.evidence.z,
             binary=found.outcome == "binary",
             bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
-            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=population.own_stratum)
+            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=calibrate_by or population.own_stratum)
             if names
             else None,
             source=given.source,
             proxy=population.proxy_info(proxy).name if names else None,
+            calibrate_by=calibrate_by,
+            notes=notes,
         )
 
     @property
@@ -160,8 +187,32 @@ class EarlierLabels(Record):
         return every.way(np.array([0, *ends]))
 
     def _strata_ways(self, strata: Strata) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances (1 + K, H) of strata: as expected, and as they may be."""
+        """Return means and variances (1 + K, H) of strata: as expected, and as they may be.
+
+        With `calibrate_by` each category's strata are recalibrated by their own labels; those of categories
+        with few labels by all.
+        """
         codes = strata.rule.assign(self.columns) if strata.n_strata > 1 else np.zeros(len(self.z), np.int64)
+        means, variances = self._recalibrated(strata, codes)
+        for kept in self._categories(strata):
+            inside = np.isin(codes, kept)
+            if inside.sum() >= FEWEST_FOR_A_CURVE:
+                own = replace(self, z=self.z[inside])
+                places = np.searchsorted(kept, codes[inside])
+                means[:, kept], variances[:, kept] = own._recalibrated(strata.part(kept), places)
+        return means, variances
+
+    def _categories(self, strata: Strata) -> list[IntArray]:
+        """Return the numbers of the strata of each category of `calibrate_by`; none without it."""
+        if self.calibrate_by is None or strata.n_strata == 1:
+            return []
+        levels = tuple(np.unique(self.columns[self.calibrate_by]).tolist())
+        possible = possible_levels(strata.rule, self.calibrate_by, levels)
+        _, group = np.unique(possible, axis=0, return_inverse=True)
+        return [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
+
+    def _recalibrated(self, strata: Moments, codes: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances (1 + K, H) of strata by the labels in them; `codes` (m,) are theirs."""
         counts = stratum_counts(codes, strata.n_strata)
         sums = np.bincount(codes, self.z, minlength=strata.n_strata)
         squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
@@ -171,7 +222,7 @@ class EarlierLabels(Record):
         factors = self._factors(self.z - own[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
-            means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata))
+            means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
         rates = likely_rates(
             strata.sizes,
@@ -198,6 +249,49 @@ class EarlierLabels(Record):
         spread = math.sqrt(max(kurtosis - 1.0, 0.0) / len(residuals))
         random = np.random.Generator(np.random.PCG64(_SEED))
         return np.exp(spread * random.standard_normal((_NUMBER, 1)))
+
+
+FEWEST_FOR_A_CURVE = 10
+"""Labels of a category from which the proxy is recalibrated there alone: with fewer, two coefficients rest on
+their priors."""
+
+SHIFTED = 0.05
+"""Distance of two distributions below which no warning is given, however many units: where so few lie
+elsewhere no plan changes."""
+
+_CRITICAL = 1.63
+"""Of √(m N/(m + N)) times the Kolmogorov–Smirnov distance: passed by 1 % of pairs of one distribution."""
+
+
+def shift_notes(population: Population, other: Population, proxy: str | None) -> tuple[str, ...]:
+    """Return a warning where the proxy is distributed otherwise than in the data it is calibrated on.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> low, high = (Population.from_arrays(proxy=np.linspace(*ends, 500)) for ends in ((0, 0.8), (0.2, 1)))
+    >>> shift_notes(low, low, None), shift_notes(low, high, None)[0][:42]
+    ((), "'proxy' is distributed otherwise here than")
+    """
+    name = population.proxy_info(proxy).name
+    here, there = population.distribution(name), other.distribution(name)
+    values = np.union1d(here.values, there.values)
+    shares = [
+        np.concatenate([[0.0], np.cumsum(part.counts) / part.size])[
+            np.searchsorted(part.values, values, side="right")
+        ]
+        for part in (here, there)
+    ]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    by_chance = _CRITICAL * math.sqrt(1.0 / here.size + 1.0 / there.size)
+    if distance <= max(SHIFTED, by_chance):
+        return ()
+    return (
+        f"'{name}' is distributed otherwise here than where the labels are from: its mean is {here.mean:.3g} "
+        f"against {there.mean:.3g}, and up to {distance:.0%} more units lie below a value in one than in the "
+        f"other (by chance {by_chance:.1%}). What was learned there may not hold here: label a pilot of "
+        "these units, or take proportional allocation, which trusts no calibration.",
+    )
 
 
 def _with_ids(labels: Any) -> Labels:

@@ -18,7 +18,15 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
-from stratal.errors import BudgetError, InputError, names_mistyped, no_level, not_positive, refuse_unknown
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    names_mistyped,
+    near_names,
+    no_level,
+    not_positive,
+    refuse_unknown,
+)
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, parts_of
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
@@ -26,7 +34,14 @@ from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
-from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
+from stratal.population.expressions import Number
+from stratal.population.influence import (
+    Influence,
+    InfluenceOfLevels,
+    averages,
+    influence_moments,
+    stratum_averages,
+)
 from stratal.population.population import require_population
 from stratal.population.rules import Everything, cells_of
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
@@ -428,9 +443,36 @@ class Plan(Printed, Tabular, Plotted):
             return None
         return -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf)) * error
 
+    @property
+    def allocations(self) -> list[dict[str, Any]]:
+        """What the budget is expected to give shared by other rules, the plan's first; none without strata.
+
+        The range tells most: shares that trust the proxy are the best if it is right and the worst if it is
+        not.
+        """
+        error, gain = self.recommended.expected_standard_error, self.recommended.relative_efficiency
+        shared, rows = self.allocation, []
+        by_cost = shared.method == BY_COST  # other rules would cost something else
+        if self.recommended.design == SimpleRandom.kind or self.parts or by_cost or not error or gain is None:
+            return []
+        for rule in dict.fromkeys((shared.method, *COMPARED)):
+            same = rule == shared.method
+            n_h = shared.n_h if same else allocate(self.strata, self.budget, rule, shared.minimum).n_h
+            errors = self._ways.standard_errors(self.strata, n_h, self.recommended.estimator)
+            found = (float(value) for value in (errors.min(), errors[0], errors.max()))
+            row = dict(zip((f"{end}_standard_error" for end in reversed(ENDS)), found, strict=True))
+            efficiency = gain * (error / row["expected_standard_error"]) ** 2
+            rows.append({"allocation": rule, **row, "relative_efficiency": efficiency})
+        return rows
+
+    @property
+    def _ways(self) -> Scenario:
+        """The ways in which strata may lie."""
+        return scenarios(self.strata) if self.scenario is None else self.scenario
+
     def _way(self, assume: str) -> Scenario:
         """Return the scenario at one end of the range."""
-        ways = scenarios(self.strata) if self.scenario is None else self.scenario
+        ways = self._ways
         errors = ways.standard_errors(self.strata, self.allocation.n_h, self.recommended.estimator)
         ends = {"expected": 0, "hopeful": int(errors.argmin()), "cautious": int(errors.argmax())}
         return ways.way(ends[assume])
@@ -458,6 +500,7 @@ class Plan(Printed, Tabular, Plotted):
             "allocation": self.allocation.method,
             "stratification": strata.method,
             "designs": [row.to_dict() for row in self.designs],
+            "allocations": self.allocations,
             "strata": [
                 {
                     "name": strata.names[h],
@@ -536,6 +579,11 @@ WORTHWHILE = 1.02
 ENDS = ("cautious", "expected", "hopeful")
 """What a budget for a half-width may assume of the proxy."""
 
+COMPARED = ("proportional", "robust", "neyman")
+"""Allocations that the details of a plan compare: no trust in the proxy, some, and all."""
+
+BY_COST = "cost-optimal"
+
 PILOT_SHARE = 0.5
 """Share of the hopeful budget that goes to the first round."""
 
@@ -561,6 +609,8 @@ def plan(
     residual_sd: float | None = None,
     estimand: Asked = None,
     labels: Any = None,
+    calibrate_by: str | None = None,
+    labelled_units: Population | None = None,
 ) -> Plan:
     """Plan which units to label and say what to expect, before any label is bought.
 
@@ -579,7 +629,8 @@ def plan(
         See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
         `by`), fewer for small budgets: on average at least five draws each.
     allocation : str, optional
-        See `stratal.strata.allocate`; for the mean `"robust"` unless given.
+        See `stratal.strata.allocate`; for the mean `"robust"` unless given. `"cost-optimal:minutes"` names a
+        column of what each unit's label costs; `budget` is then money.
     minimum : int
         Draws that every stratum gets at least; 2, so that its variance can be estimated.
     confidence_level : float
@@ -601,6 +652,12 @@ def plan(
         Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
         they show of the proxy, from hopeful to cautious as far as they leave it open. Which units the plan
         labels does not change, but where they say that strata will not help.
+    calibrate_by : str, optional
+        With `labels`: column of categories in which the proxy may be worth something else each time. The
+        labels of each recalibrate it there; strata are crossed with it.
+    labelled_units : Population, optional
+        The units that `labels` are of, where these are others than the population's, with the same proxy:
+        last month's audit. A note warns where the proxy is distributed otherwise.
 
     Returns
     -------
@@ -639,11 +696,20 @@ def plan(
         raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+    for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
+        if value is not None and labels is None:
+            raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
+    if calibrate_by is not None and by not in (None, calibrate_by):
+        raise InputError(
+            "strata are crossed with the column that the proxy is calibrated by",
+            given=f"by={by!r}, calibrate_by={calibrate_by!r}",
+            action="Leave by= (--by) out.",
+        )
     asked = as_estimand(estimand)
     division = Division(
         method=method,
         n_strata=n_strata,
-        by=by,
+        by=by or calibrate_by,
         proxy=proxy,
         allocation=allocation,
         minimum=minimum,
@@ -659,7 +725,10 @@ def plan(
     )
     if labels is not None:
         proxy = planner.anticipated.asked.proxy
-        planner = replace(planner, labels=EarlierLabels.of(population, labels, proxy))
+        earlier = EarlierLabels.of(
+            population, labels, proxy, calibrate_by=calibrate_by, labelled_units=labelled_units
+        )
+        planner = replace(planner, labels=earlier)
     for part in filter(lambda part: part.by_answer, planner.parts):
         refuse_a_misread_proxy(part, population)
     if budget is not None:
@@ -778,6 +847,9 @@ class Planner:
         anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
+        cost, money = self._cost, budget
+        if cost is not None:
+            budget = self._affordable(cost, money)
         if budget is not None:
             check_budget(budget, self.population.size)
         strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
@@ -790,7 +862,12 @@ class Planner:
             shared, parts = self._shared_by_all(strata, budget)
         elif divided:
             rule, minimum = self.asked.allocation or anticipated.allocation, self.asked.minimum
-            shared = self._above_the_floor(strata, minimum, partial(allocate, strata, budget, rule))
+            how: dict[str, Any] = {"budget": budget, "method": rule}
+            if cost is not None:
+                prices = stratum_averages(self.population, strata.rule, [Number(name=cost)])[:, 0]
+                how = {"method": BY_COST, "costs": prices, "cost_budget": money}
+                notes = (*notes, f"Of a simple random sample the money buys about {budget:,} labels.")
+            shared = self._above_the_floor(strata, minimum, partial(allocate, strata, **how))
         budget = budget if shared is None else shared.budget
         assert budget is not None
         expected = partial(expectations, whole=whole, n_proxies=anticipated.n_proxies, labels=earlier)
@@ -801,7 +878,7 @@ class Planner:
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
-        remarks = () if earlier is not None else anticipated.remarks(strata)
+        remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
         if shared is None or chosen.design == SimpleRandom.kind:
             strata, shared = whole, simple_allocation(whole, budget)
@@ -821,6 +898,31 @@ class Planner:
             estimand=self.estimand.to_dict() if self.estimand.recorded else None,
             parts=parts,
         )
+
+    @property
+    def _cost(self) -> str | None:
+        """The column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
+        rule, colon, column = (self.asked.allocation or "").partition(":")
+        if rule != BY_COST:
+            return None
+        known = (*self.population.feature_names, *self.population.proxy_names)
+        if not colon or column not in known:
+            raise InputError(
+                f"'{BY_COST}' needs the column of what a label of each unit costs",
+                given=repr(column) if colon else None,
+                allowed=near_names(column, known) if known else "a column of numbers: features=",
+                action=f"Write {BY_COST}:minutes; the budget is then money in the column's units.",
+            )
+        return column
+
+    def _affordable(self, cost: str, money: float | None) -> int:
+        """Return how many labels of random units the money buys."""
+        if money is None or self.half_width is not None:
+            raise InputError(f"'{BY_COST}' needs a budget of money", action="Give budget=, no half_width=.")
+        (mean,) = averages(self.population, [Number(name=cost)])
+        if not mean > 0:
+            raise InputError(f"'{cost}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
+        return max(1, min(self.population.size, int(money / mean)))
 
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
         """Return the allocation that is made with no stratum far below its share of its answer's labels."""
@@ -885,6 +987,7 @@ class Planner:
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
         wanted = (
             not anticipated.simple
+            or self._cost is not None
             or anticipated.asked.by is not None
             or anticipated.asked.n_strata is not None
         )

@@ -24,8 +24,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_quantile
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.strata import Strata
-from stratal.strata.moments import expected_variance
+from stratal.strata.moments import Moments, expected_variance
 from stratal.strata.rates import smoothed_standard_deviations
 
 REPLICATES = 5
@@ -166,7 +165,7 @@ def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArr
 
 
 def smoothed_deviations(
-    strata: Strata,
+    strata: Moments,
     counts: AnyArray,
     sums: AnyArray,
     squares: AnyArray | None = None,

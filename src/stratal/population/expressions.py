@@ -7,6 +7,7 @@ round finds the same strata without any column having been added to the user's d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -32,7 +33,7 @@ class Engine(Protocol):
     def same(self, names: tuple[str, ...]) -> Any:
         """Return 1 where group columns all agree, else 0."""
 
-    def apply(self, function: Literal["exp", "sqrt", "floor"], value: Any) -> Any:
+    def apply(self, function: Literal["exp", "sqrt", "floor", "log2"], value: Any) -> Any:
         """Return a function of a value."""
 
     def constant(self, value: float) -> Any:
@@ -287,6 +288,24 @@ class Exponential(_OfParts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogLoss(_OfParts):
+    """−log of one formula, which counts as `least` where it is smaller.
+
+    Examples
+    --------
+    >>> LogLoss(parts=(Constant(value=1.0),), least=1e-7).of({})
+    array(-0.)
+    """
+
+    kind: ClassVar[str] = "log-loss"
+    least: float
+
+    def on(self, engine: Engine) -> Any:
+        """Return the loss; NumPy and the engines both call the binary logarithm `log2`."""
+        return -math.log(2.0) * engine.apply("log2", engine.at_least(self.parts[0].on(engine), self.least))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Share(_OfParts):
     """The first formula over the second, which counts as `least` where it is smaller.
 
@@ -339,7 +358,7 @@ class OnArrays:
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
-    def apply(self, function: Literal["exp", "sqrt", "floor"], value: FloatArray) -> FloatArray:
+    def apply(self, function: Literal["exp", "sqrt", "floor", "log2"], value: FloatArray) -> FloatArray:
         """Return a function of a value."""
         return np.asarray(getattr(np, function)(value))
 

@@ -95,6 +95,7 @@ _DESIGNS = {
     "cautious SE": "cautious_standard_error",
     "relative efficiency": "relative_efficiency",
 }
+_ALLOCATIONS = {"allocation": "allocation", **dict(list(_DESIGNS.items())[2:])}
 _STRATA = {
     "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
     "expected sd": "expected_standard_deviation",
@@ -120,6 +121,8 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     if not details:
         return brief(Page(lines=_sentences(plan, details=False), tables=tables, notes=notes))
     tables = tables or [table_of("Designs", plan["designs"], _DESIGNS)]
+    if plan.get("allocations"):
+        tables.append(table_of("Allocations", plan["allocations"], _ALLOCATIONS))
     strata = table_of("Strata", plan["strata"], _STRATA, what="strata")
     return Page(lines=_sentences(plan), tables=[*tables, strata], notes=notes)
 

@@ -128,7 +128,8 @@ class Moments(Record):
 
     def part(self, kept: IntArray) -> Moments:
         """Return the moments of some of the strata, by their numbers."""
-        return replace(self, **{name: getattr(self, name)[kept] for name in _EACH})
+        parts = {name: getattr(self, name)[kept] for name in _EACH}
+        return Moments(**parts, scaled=self.scaled, bounds=self.bounds)
 
     def pooled(self, codes: IntArray) -> Moments:
         """Return the moments of coarser strata; `codes` (H,) gives each stratum's new one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
@@ -321,3 +322,21 @@ def test_values_stay_within_the_bounds():
 
     assert estimate.value == 1.0
     assert estimate.confidence_interval().low < 1.0
+
+
+def test_a_difference_estimate_beyond_the_bounds_says_what_it_was():
+    """The value would be z̄ plus what the sample's mean proxy falls short of the population's."""
+    population = stratal.Population.from_arrays(proxy=np.r_[np.zeros(250), np.full(250, 0.2)])
+    sample = stratal.designs.SimpleRandom(budget=31).draw(population, seed=1)
+    short = 0.1 - float(sample.proxies.mean())
+    beyond, inside = (1.0, 0.0) if short > 0 else (0.0, 1.0)
+    found = stratal.estimate(sample, np.full(31, beyond), estimator="difference")
+    notes = [note for note in found.notes if "that it can be" in note]
+
+    assert abs(short) > 0.001
+    assert found.value == beyond
+    assert len(notes) == 1
+    assert f"{beyond + short:.4g}" in notes[0]
+    other = stratal.estimate(sample, np.full(31, inside), estimator="difference")
+    assert other.value == pytest.approx(inside + short)
+    assert not [note for note in other.notes if "that it can be" in note]

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import stratal
 from stratal.errors import InputError
 from stratal.planning.costs import cheapest_samples
+from stratal.population.expressions import Number
 
 WANTED = {"variance": 0.16, "correlation": 0.8, "label_cost": 1.0, "prediction_cost": 0.05}
 
@@ -60,3 +62,57 @@ def test_the_power_asked_for_is_had():
 def test_what_cannot_be_planned_is_refused(change, message):
     with pytest.raises(InputError, match=message):
         cheapest_samples(**{**WANTED, **change})
+
+
+def priced(size=4000, seed=0):
+    """Return units of which a fifth cost ten times as much to label."""
+    rng = np.random.default_rng(seed)
+    dear = rng.random(size) < 0.2
+    proxy = rng.beta(4, 2, size)
+    groups, costs = {"kind": np.where(dear, "scan", "text")}, {"minutes": np.where(dear, 10.0, 1.0)}
+    return stratal.Population.from_arrays(proxy=proxy, groups=groups, features=costs)
+
+
+def test_a_column_of_costs_makes_the_budget_money_and_dear_units_rarer():
+    population = priced()
+    plan = stratal.plan(population, 600, by="kind", allocation="cost-optimal:minutes")
+    spent = sum(row["n"] * (10.0 if "scan" in row["name"] else 1.0) for row in plan.to_dict()["strata"])
+    same = stratal.plan(population, plan.budget, by="kind", allocation="neyman")
+    rarer = [
+        sum(row["n"] for row in one.to_dict()["strata"] if "scan" in row["name"]) for one in (plan, same)
+    ]
+
+    assert 590 <= spent <= 600
+    assert plan.allocation.method == "cost-optimal"
+    random = int(600 / population.means_of([Number(name="minutes")])[0])
+    assert any(f"buys about {random} labels" in note for note in plan.notes)
+    assert plan.budget > 1.3 * random
+    assert 2 * rarer[0] < rarer[1]
+    assert plan.draw(seed=1).size == plan.budget
+    # What the same money buys by shares that know no costs is less exact.
+    blind = stratal.plan(population, random, by="kind", allocation="neyman")
+    assert plan.recommended.expected_standard_error < 0.95 * blind.recommended.expected_standard_error
+
+
+def test_costs_need_a_column_and_money():
+    population = priced(200)
+    for rule, message in (("cost-optimal", "column of what"), ("cost-optimal:hours", r"allowed: .*minutes")):
+        with pytest.raises(InputError, match=message):
+            stratal.plan(population, 60, by="kind", allocation=rule)
+    with pytest.raises(InputError, match="needs a budget of money"):
+        stratal.plan(population, half_width=0.1, by="kind", allocation="cost-optimal:minutes")
+
+
+def test_a_plan_compares_allocations_of_one_budget():
+    population = priced()
+    rows = stratal.plan(population, 200).to_dict()["allocations"]
+    by_rule = {row["allocation"]: row for row in rows}
+
+    assert list(by_rule) == ["robust", "proportional", "neyman"]
+    asked = stratal.plan(population, 200, allocation="neyman")
+    error = asked.recommended.expected_standard_error
+    assert by_rule["neyman"]["expected_standard_error"] == pytest.approx(error)
+    assert asked.to_dict()["allocations"][0]["relative_efficiency"] == asked.recommended.relative_efficiency
+    assert by_rule["neyman"]["cautious_standard_error"] > by_rule["proportional"]["cautious_standard_error"]
+    assert "Allocations" in str(asked)
+    assert stratal.plan(population, 200, method="none").to_dict()["allocations"] == []

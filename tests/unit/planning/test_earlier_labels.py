@@ -148,3 +148,63 @@ def test_the_mean_by_name_learns_as_without():
     named = stratal.plan(population, 30, labels=labels, estimand="mean")
 
     assert named.to_dict() == stratal.plan(population, 30, labels=labels).to_dict()
+
+
+def domains(size, seed, prefix="u", shift=0.0):
+    """Return units whose proxy means something else in each domain, and their outcomes."""
+    random = np.random.default_rng(seed)
+    domain = random.choice(["law", "med", "news"], size, p=[0.2, 0.3, 0.5])
+    odds = random.normal(1.0 + shift, 1.2, size)
+    slopes, levels = {"law": 0.2, "med": 1.0, "news": 2.0}, {"law": -0.5, "med": 0.0, "news": 0.5}
+    true = np.array([slopes[name] * t + levels[name] for name, t in zip(domain, odds, strict=True)])
+    z = (random.random(size) < 1 / (1 + np.exp(-true))).astype(float)
+    ids = [f"{prefix}{k}" for k in range(size)]
+    proxy = 1 / (1 + np.exp(-1.5 * odds))
+    return stratal.Population.from_arrays(proxy=proxy, groups={"domain": domain}, ids=ids), z, ids
+
+
+def test_calibrated_by_domain_the_deviations_are_nearer_the_truth_than_by_one_curve():
+    """Labels of other units: root mean squared error of S_h over seeds, each against the next better way."""
+    errors = []
+    for seed in range(6):
+        population, z, _ = domains(4000, seed)
+        audit, y, ids = domains(400, 100 + seed, "a")
+        labels = dict(zip(ids, y, strict=True))
+        row = []
+        for how in ({}, {"labels": labels}, {"labels": labels, "calibrate_by": "domain"}):
+            units = {"labelled_units": audit} if how else {}
+            plan = stratal.plan(population, 200, by="domain", **how, **units)
+            true = np.array([z[plan.strata.codes == h].std() for h in range(plan.strata.n_strata)])
+            found = [entry["expected_standard_deviation"] for entry in plan.to_dict()["strata"]]
+            row.append(float(np.sqrt(plan.strata.weights @ (np.array(found) - true) ** 2)))
+            assert plan.notes == () or "distributed otherwise" not in " ".join(plan.notes)
+        errors.append(row)
+    alone, one, each = np.mean(errors, axis=0)
+
+    assert one < 0.7 * alone
+    assert each < 0.75 * one
+
+
+def test_a_proxy_that_is_distributed_otherwise_than_where_labels_are_from_is_warned_of():
+    population, _, _ = domains(3000, 1)
+    shifted, y, ids = domains(500, 2, "a", shift=0.6)
+    labels = dict(zip(ids, y, strict=True))
+    plan = stratal.plan(population, 200, labels=labels, labelled_units=shifted, calibrate_by="domain")
+
+    assert "'proxy' is distributed otherwise here" in " ".join(plan.notes)
+    with pytest.raises(LabelError, match="not in the population"):
+        stratal.plan(population, 200, labels=labels)
+    with pytest.raises(InputError, match="calibrate_by needs labels"):
+        stratal.plan(population, 200, calibrate_by="domain")
+    with pytest.raises(InputError, match="crossed with the column"):
+        stratal.plan(population, 200, by="proxy", labels=labels, calibrate_by="domain")
+
+
+def test_a_domain_with_few_labels_is_recalibrated_by_all():
+    population, z, ids = domains(3000, 3)
+    domain = next(iter(population.batches(("domain",))))["domain"]
+    rows = [k for k in range(400) if domain[k] != "law"] + [k for k in range(400) if domain[k] == "law"][:4]
+    labels = {ids[k]: z[k] for k in rows}
+    plan = stratal.plan(population, 200, labels=labels, calibrate_by="domain")
+
+    assert all(np.isfinite(row["expected_standard_deviation"]) for row in plan.to_dict()["strata"])

@@ -23,6 +23,7 @@ from stratal.estimation.estimands.classification import (
 )
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
 from stratal.estimation.estimands.judges import JudgeReport
+from stratal.estimation.estimands.losses import CrossEntropy, SquaredError
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 from stratal.estimation.estimands.scores import (
@@ -45,6 +46,7 @@ __all__ = [
     "Bias",
     "CalibrationError",
     "ClassReport",
+    "CrossEntropy",
     "Difference",
     "Differences",
     "Estimand",
@@ -70,6 +72,7 @@ __all__ = [
     "Recall",
     "SpearmanCorrelation",
     "Specificity",
+    "SquaredError",
     "WeightedKappa",
     "WinRate",
 ]

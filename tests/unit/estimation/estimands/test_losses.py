@@ -1,0 +1,80 @@
+"""Losses of class probabilities: what is expected of them, what labels say, and what cannot be."""
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError
+from stratal.estimands import CrossEntropy, Estimand, SquaredError
+from stratal.proxy import cross_entropy, squared_error
+
+CLASSES = np.array(["cat", "cow", "dog"])
+
+
+def probabilities(rng, size, zeros=True):
+    f = rng.dirichlet([0.4, 0.6, 0.9], size)
+    if zeros:
+        f[:3] = np.eye(3)
+    return f
+
+
+def population_of(f, p=None, ids=None):
+    columns = {f"p_{name}": column for name, column in zip(CLASSES, f.T, strict=True)}
+    if p is not None:
+        columns |= {f"q_{name}": column for name, column in zip(CLASSES[::-1], p.T[::-1], strict=True)}
+    return stratal.Population.from_arrays(ids=ids, features=columns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "proxy"), [("squared_error", squared_error), ("cross_entropy", cross_entropy)]
+)
+def test_what_is_expected_is_the_proxy_of_the_same_loss(kind, proxy):
+    rng = np.random.default_rng(1)
+    f, p = probabilities(rng, 40), probabilities(rng, 40, zeros=False)
+    for text, expected in (("p_*", proxy(f)), ("p_*,surrogate=q_*", proxy(f, surrogate=p))):
+        asked = Estimand.parse_text(f"{kind}:{text}")
+        found = asked.influence(population_of(f, p))
+        batch = next(iter(population_of(f, p).batches(tuple(found.mean.columns))))
+        value, mean = expected.values.mean(), expected.values
+        second = expected.second_moments - 2 * value * mean + value**2
+
+        assert found.value == pytest.approx(value)
+        assert found.mean.of(batch) == pytest.approx(mean - value)
+        assert found.square.of(batch) == pytest.approx(second)
+
+
+@pytest.mark.parametrize("kind", [SquaredError, CrossEntropy])
+def test_a_census_gives_the_mean_loss_and_a_sample_is_unbiased(kind):
+    rng = np.random.default_rng(2)
+    f = probabilities(rng, 400)
+    classes = np.array([rng.choice(3, p=row) for row in 0.8 * f + 0.2 / 3])
+    ids = np.array([f"u{k}" for k in range(400)])
+    population = population_of(f, ids=ids)
+    truth = kind.loss(f[np.arange(400), classes])
+    labels = dict(zip(ids, CLASSES[classes], strict=True))
+
+    def drawn(budget, seed):
+        sample = stratal.plan(population, budget, estimand=kind(("p_*",))).draw(seed)
+        return stratal.estimate(sample, {name: labels[name] for name in sample.ids.tolist()})
+
+    whole = stratal.designs.SimpleRandom(budget=400).draw(population, seed=1)
+    found = stratal.estimate(whole, labels, estimand=kind(("p_*",)))
+    assert (found.value, found.standard_error) == (pytest.approx(truth.mean()), 0.0)
+    values = np.array([drawn(60, seed).value for seed in range(80)])
+    assert abs(values.mean() - truth.mean()) < 4 * values.std(ddof=1) / np.sqrt(80)
+    assert kind.kind in str(drawn(60, 1))
+
+
+def test_what_cannot_be_is_named():
+    rng = np.random.default_rng(3)
+    f = probabilities(rng, 50)
+    population = population_of(f)
+    with pytest.raises(InputError, match=r"not probabilities.*add up to 1"):
+        stratal.plan(population_of(2 * f), 20, estimand="squared_error:p_*")
+    with pytest.raises(InputError, match="probability of each class"):
+        stratal.plan(population, 20, estimand="squared_error:p_cat")
+    with pytest.raises(InputError, match="other classes"):
+        stratal.plan(population_of(f, f), 20, estimand="cross_entropy:p_*,surrogate=q_cat+q_dog")
+    sample = stratal.plan(population, 20, estimand="cross_entropy:p_*").draw(seed=1)
+    with pytest.raises(LabelError, match=r"class 'horse'.*Map the label"):
+        stratal.estimate(sample, ["horse"] * 20)
