@@ -29,8 +29,8 @@ MOST_SHOWN = 20
 
 GROUPS = {
     "Columns": "id proxy predicted judge groups by show features",
-    "Design": """half_width require estimand design seed extend labels additional strata stratify allocation
-        estimator replicates""",
+    "Design": """half_width require estimand design seed extend labels additional looks look strata stratify
+        allocation estimator replicates""",
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate softmax missing label margin

@@ -20,7 +20,14 @@ from stratal.study import items
 from stratal.study.database import Connection, served_by
 from stratal.study.journal import head
 from stratal.study.question import SCALE, Question
-from stratal.study.study import Study, anytime_interval, estimate_study, look, present_labels
+from stratal.study.study import (
+    Study,
+    anytime_interval,
+    estimate_study,
+    look,
+    planned_look,
+    present_labels,
+)
 
 PARTS = 4
 """Parts of an annotator's work that drift compares."""
@@ -314,4 +321,11 @@ def _interim(
         found["anytime_interval"] = list(anytime_interval(study, confidence_level))
     except StratalError as error:
         reasons.append(f"no interval that holds at every moment: {error}")
+    if study.sample().looks is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)  # units of later looks have no label yet
+            try:
+                found["planned_look"] = planned_look(study, confidence_level, **options)
+            except StratalError as error:
+                reasons.append(f"no planned look: {error}")
     return found, reasons
