@@ -287,6 +287,7 @@ def test_a_decided_item_has_its_place_when_its_answer_was_set_aside_and_another_
     assert 0.0 < anytime_interval(study).low < anytime_interval(study).high < 1.0
 
 
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 def test_planned_looks_are_at_their_items_and_stay_what_they_were(make_study):
     sample = stratal.plan(population_of(300), 60, looks=3).draw(seed=7)
     study = make_study(sample=sample, annotators=["ann"])
