@@ -29,8 +29,8 @@ MOST_SHOWN = 20
 
 GROUPS = {
     "Columns": "id proxy predicted judge groups by show features",
-    "Design": """half_width require estimand design seed extend labels additional strata stratify allocation
-        estimator replicates""",
+    "Design": """half_width require estimand design seed extend labels additional looks look strata stratify
+        allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
         pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration

@@ -97,6 +97,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         binary, bounded or unbounded; inferred where that is safe.
     winsorise : LOW,HIGH
         Estimate the mean with values beyond these limits at the limits.
+    look : int
+        Which of the looks that were planned (--looks) this is, from 1: intervals hold at all of them.
     interval : str
         auto, or a method of the documentation's table.
     metric : NAME,…
@@ -172,6 +174,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     bounds: Bounds = None
     winsorise: Annotated[Text, option(needs=NO_PLAIN_MEAN)] = None
     confidence_level: ConfidenceLevel = 0.95
+    look: Annotated[Whole, option(needs=DRAWN)] = None
     interval: str = "auto"
     metric: Text = None
     class_: Annotated[Text, option(needs="with --metric")] = None
@@ -453,6 +456,7 @@ def _estimated(
         calibration=asked.calibration,
         features=listed(asked.features) or None,
         estimand=asked.estimand,
+        look=asked.look,
     )
     return found
 
@@ -463,6 +467,7 @@ def _tables(
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.comparison import compare
     from stratal.estimation.estimands import ClassReport, JudgeReport
+    from stratal.estimation.evaluation import at_look
     from stratal.estimation.evaluation import estimate as estimated
 
     found: list[Estimates] = []
@@ -486,7 +491,7 @@ def _tables(
     if asked.by is not None:
         shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
         found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
-    return found
+    return found if asked.look is None else [at_look(table, sample, asked.look) for table in found]
 
 
 def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels) -> list[str]:

@@ -234,6 +234,8 @@ class Planning(Reading, frozen=True, kw_only=True):
         Standard deviation of outcome less proxy, for outcomes without bounds.
     outcome : str
         What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
+    looks : NUMBER
+        Looks at the labels, at each of which labelling may stop: 4, or obrien-fleming:4; estimate --look.
     map : LABEL=NUMBER,…
         What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
 
@@ -273,6 +275,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     assume: Annotated[str, option(needs="with --half-width")] = "cautious"
     residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
     estimand: EstimandText = None
+    looks: Text = None
     outcome: Annotated[Text, option(shown="as the proxy's bounds or the model's answers tell")] = None
     positive: Positive = None
     map: Text = None
@@ -300,6 +303,7 @@ class Planning(Reading, frozen=True, kw_only=True):
                 residual_sd=self.residual_sd,
                 estimand=self.estimand,
                 **learned,
+                looks=self.looks,
             )
 
     @property

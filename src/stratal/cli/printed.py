@@ -251,6 +251,7 @@ class Plan(Struct, kw_only=True):
     worst_bounds: Interval | None
     detectable_difference: Number
     confidence_level: float
+    looks: str | UnsetType = UNSET
     recommended: PlannedDesign
     allocation: str
     stratification: str
@@ -688,6 +689,14 @@ class Pace(Struct, kw_only=True):
     seconds_left: Number
 
 
+class PlannedLook(Struct, kw_only=True):
+    """The last planned look that is due."""
+
+    look: int
+    of: int
+    estimate: Estimate
+
+
 class Stop(Struct, kw_only=True):
     """When labelling may stop."""
 
@@ -716,6 +725,7 @@ class Status(Struct, kw_only=True):
     estimate: Estimate | None
     anytime_interval: Interval | None
     requirements: list[Requirement] | UnsetType = UNSET
+    planned_look: PlannedLook | UnsetType | None = UNSET
     stop: Stop
     notes: list[str]
 

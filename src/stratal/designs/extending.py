@@ -274,6 +274,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         bounds=sample.bounds,
         counted=sample.counted,
         half_width=sample.half_width,
+        looks=sample.looks,
     )
 
 

@@ -176,6 +176,8 @@ class Sample(Record, Tabular):
         The round in which each unit was drawn, from 1; all in the first unless given.
     half_width : float, optional
         What the interval was to reach, where labels of earlier rounds decided how many units follow.
+    looks : str, optional
+        The looks at the labels that were planned, such as `pocock:4` (`stratal.plan`).
     version : str
         Version of the software that drew it.
     population : Population, optional
@@ -212,6 +214,7 @@ class Sample(Record, Tabular):
     id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     half_width: float | None = None
+    looks: str | None = None
     version: str = __version__
     population: Population | None = field(default=None, repr=False, compare=False)
     digest: PopulationDigest | Callable[[], PopulationDigest] | None = field(
@@ -392,6 +395,7 @@ class Sample(Record, Tabular):
             **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
             **({} if self.counted is None else {"counted": dict(self.counted)}),
             **({} if self.half_width is None else {"half_width": self.half_width}),
+            **({} if self.looks is None else {"looks": self.looks}),
             "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
@@ -499,6 +503,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "estimand": description.get("estimand"),
         "counted": description.get("counted"),
         "half_width": description.get("half_width"),
+        "looks": description.get("looks"),
         "digest": None if digest is None else PopulationDigest(**digest),
         "bounds": description.get("bounds") and tuple(description["bounds"]),
         **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},

@@ -16,6 +16,7 @@ from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.intervals.evidence import Evidence, OutcomeKind, require_target
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
+from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.proportion import clopper_pearson, skewnesses_of
 from stratal.labels.meanings import Meaning, values_described
@@ -541,6 +542,10 @@ class Estimate(Record, Printed, Plotted):
             return None
         return 1.0 / self.design_effect if self.design_effect > 0 else float("inf")
 
+    def at(self, look: Look | None) -> Estimate:
+        """Return the estimate at a planned look, with intervals that hold at all looks together."""
+        return replace(self, evidence=replace(self.evidence, look=look))
+
     @names_mistyped
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
@@ -805,6 +810,8 @@ def combined(
     0.333
     """
     first, c = found[0], np.asarray(coefficients, dtype=np.float64)
+    look = first.evidence.look  # the price of looking is paid once, for the sum
+    found = [row.at(None) for row in found] if look else found
     weighting, n = first.evidence.weighting, sum(row.n for row in found)
     span = None
     if all(row.bounds is not None for row in found):
@@ -831,9 +838,10 @@ def combined(
     )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in found):
         limits = skewed_limits([result], weighting)[0]
-    return linearised_estimate(
+    made = linearised_estimate(
         result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
     )
+    return made.at(look) if look else made
 
 
 def skewed_limits(found: Sequence[Linearised], weighting: Weighting) -> list[SkewedLimits]:

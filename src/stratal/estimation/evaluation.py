@@ -15,7 +15,8 @@ from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.columns import joined_columns, with_label_values
 from stratal.estimation.estimand import Asked, Estimand, Request, as_estimand
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def estimate(
     features: Sequence[str] | None = None,
     population: Population | None = None,
     stratum_weights_known: bool = False,
+    look: int | None = None,
 ) -> Any:
     """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
 
@@ -110,6 +112,9 @@ def estimate(
     stratum_weights_known : bool
         For the superpopulation's mean: whether the strata's shares of it are known, not drawn with the N
         units.
+    look : int, optional
+        Which of the planned looks this is, from 1 (`stratal.plan(…, looks=4)`): intervals and p-values then
+        hold at all looks together, so that labelling may stop at any of them, for any reason.
 
     Returns
     -------
@@ -165,6 +170,8 @@ def estimate(
     asked.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(asked, sample, labels)
     found = asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
+    if look is not None:
+        found = at_look(found, sample, look)
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
     parts = asked.parts_of(sample)
@@ -185,6 +192,29 @@ def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str
             return {**labels, "label": joined}, {"": joined}
     joined = join(sample, labels)
     return joined, {"": joined}
+
+
+def at_look(found: Any, sample: Sample, look: int) -> Any:
+    """Return estimates at a planned look.
+
+    The information of a nested sample is 1 / (1/n − 1/N) times a constant, of each stratum and so to first
+    order of all. Earlier looks were at the ends of the sample's rounds if it has as many, else evenly spaced.
+    """
+    if sample.looks is None:
+        raise InputError(
+            "this sample was drawn without planned looks",
+            given=f"look={look}",
+            action="Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4).",
+        )
+    rows = found if isinstance(found, Estimates) else [found]
+    planned, size = PlannedLooks.parse(sample.looks), sample.population_size
+    evenly = planned.at(look).information
+    drawn = np.cumsum(np.bincount(sample.round, minlength=2)[1:])
+    parts = drawn[:look] / drawn[look - 1] if len(drawn) >= look else np.array(evenly)
+    n = max(row.labels for row in rows) * parts
+    at = planned.at(look, n / np.maximum(1.0 - n / size, 1.0 / size))
+    rows = [row.at(at) for row in rows]
+    return replace(found, estimates=tuple(rows)) if isinstance(found, Estimates) else rows[0]
 
 
 def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:

@@ -15,6 +15,7 @@ from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
+from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
 
@@ -607,6 +608,8 @@ class Evidence(IntervalEvidence, Record):
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
     together : Together, optional
         The estimates with which its interval is to hold.
+    look : Look, optional
+        The planned look at which it is made; its interval is to hold with those of all looks.
 
     Examples
     --------
@@ -635,6 +638,7 @@ class Evidence(IntervalEvidence, Record):
     own: Limits | None = None
     linearised: bool = False
     together: Together | None = None
+    look: Look | None = None
 
     @property
     def n(self) -> int:

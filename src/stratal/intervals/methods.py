@@ -44,7 +44,9 @@ def interval_of(
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
     name, bounds = bounds_function(evidence, method, alternative)
-    level, shared = confidence_level, evidence.together
+    level, shared, look = confidence_level, evidence.together, evidence.look
+    if look is not None:
+        name, level = f"{name}, {look}", look.level(level, alternative)
     if shared is not None:
         name, level = f"{name}, simultaneous", shared.level(level, alternative, normal=method == "normal")
     low, high = bounds(level)
@@ -67,7 +69,9 @@ def p_value_of(
     else:
         tail_shares(0.95, alternative)
         p = own.p_value(null, alternative)
-    return p if shared is None else shared.adjusted(p, alternative, normal=method == "normal")
+    if shared is not None:
+        p = shared.adjusted(p, alternative, normal=method == "normal")
+    return p if evidence.look is None else evidence.look.adjusted(p, alternative)
 
 
 def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:

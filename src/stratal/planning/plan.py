@@ -31,6 +31,7 @@ from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, parts_of
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 from stratal.estimation.outcome_means import default_estimator
+from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
@@ -309,6 +310,8 @@ class Plan(Printed, Tabular, Plotted):
         The ways in which strata may lie as far as earlier labels tell; those of the proxy's word if left out.
     labels : mapping, optional
         Which labels these were: how many, from where, their mean and that of the proxy on the same units.
+    looks : PlannedLooks, optional
+        How often the labels are looked at; what is expected is of the interval at the last look.
 
     Examples
     --------
@@ -337,6 +340,7 @@ class Plan(Printed, Tabular, Plotted):
     parts: tuple[PlannedPart, ...] = ()
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
     labels: Mapping[str, Any] | None = None
+    looks: PlannedLooks | None = None
     population: Population | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -369,7 +373,13 @@ class Plan(Printed, Tabular, Plotted):
         sample = self.design.draw(where, seed)
         if self.population is not None:
             require_planned(sample, self.population)
-        return replace(sample, estimand=self.estimand)
+        looks = None if self.looks is None else self.looks.text
+        return replace(sample, estimand=self.estimand, looks=looks)
+
+    @property
+    def interval_level(self) -> float:
+        """The level of the last look's interval by itself: `confidence_level` where no looks are planned."""
+        return level_of_last_look(self.confidence_level, self.looks)
 
     def using(self, design: str | None) -> Plan:
         """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.
@@ -417,7 +427,7 @@ class Plan(Printed, Tabular, Plotted):
             means, sizes, n_h = np.array([overall]), np.array([strata.size]), np.array([self.budget])
         plain = math.sqrt(expected_variance(sizes, n_h, variances))
         width = expected_half_width(
-            sizes, n_h, means, variances, bounds=bounds, confidence_level=self.confidence_level
+            sizes, n_h, means, variances, bounds=bounds, confidence_level=self.interval_level
         )
         return width * error / plain if plain > 0 else width
 
@@ -432,7 +442,7 @@ class Plan(Printed, Tabular, Plotted):
         own, random = self.recommended.expected_standard_error, self.designs[0].expected_standard_error
         if own is None or random is None or self.estimand is not None:
             return None
-        tails = np.array([(1.0 - self.confidence_level) / 2.0, 1.0 - POWER])
+        tails = np.array([(1.0 - self.interval_level) / 2.0, 1.0 - POWER])
         return -float(np.sum(student_quantile(tails, np.inf))) * math.hypot(own, max(own, random))
 
     @property
@@ -441,7 +451,7 @@ class Plan(Printed, Tabular, Plotted):
         error = self.recommended.worst_standard_error
         if error is None:
             return None
-        return -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf)) * error
+        return -float(student_quantile((1.0 - self.interval_level) / 2.0, np.inf)) * error
 
     @property
     def allocations(self) -> list[dict[str, Any]]:
@@ -496,6 +506,7 @@ class Plan(Printed, Tabular, Plotted):
             "worst_bounds": None if self.worst_half_width is None else list(worst_bounds(strata)),
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
+            **({} if self.looks is None else {"looks": self.looks.text}),
             "recommended": self.recommended.to_dict(),
             "allocation": self.allocation.method,
             "stratification": strata.method,
@@ -535,6 +546,11 @@ class Plan(Printed, Tabular, Plotted):
                 "of the labels": [row["n"] / found["budget"] for row in rows],
             },
         )
+
+
+def level_of_last_look(confidence_level: float, looks: PlannedLooks | None) -> float:
+    """Return the level that the last look's interval has for itself."""
+    return confidence_level if looks is None else looks.at(looks.number).level(confidence_level, "two-sided")
 
 
 def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
@@ -611,6 +627,7 @@ def plan(
     labels: Any = None,
     calibrate_by: str | None = None,
     labelled_units: Population | None = None,
+    looks: int | str | PlannedLooks | None = None,
 ) -> Plan:
     """Plan which units to label and say what to expect, before any label is bought.
 
@@ -658,6 +675,10 @@ def plan(
     labelled_units : Population, optional
         The units that `labels` are of, where these are others than the population's, with the same proxy:
         last month's audit. A note warns where the proxy is distributed otherwise.
+
+    looks : int or str, optional
+        How often the labels will be looked at, such as 4 or "obrien-fleming:4"; "pocock" unless named. The
+        intervals of `estimate(…, look=1)` to the last hold together, so that labelling may stop at any look.
 
     Returns
     -------
@@ -722,6 +743,7 @@ def plan(
         asked=division,
         confidence_level=confidence_level,
         half_width=half_width,
+        looks=None if looks is None else PlannedLooks.parse(looks),
     )
     if labels is not None:
         proxy = planner.anticipated.asked.proxy
@@ -752,6 +774,7 @@ class Planner:
         What is wanted: one for all parts of the estimand, or one for each.
     labels : EarlierLabels, optional
         What earlier labels say, instead of the proxy.
+    looks : PlannedLooks, optional
 
     Examples
     --------
@@ -769,6 +792,13 @@ class Planner:
     confidence_level: float = 0.95
     half_width: Any = None
     labels: EarlierLabels | None = None
+    looks: PlannedLooks | None = None
+
+    @cached_property
+    def normal(self) -> float:
+        """How many standard errors half of the (last look's) interval is, by the normal."""
+        level = level_of_last_look(self.confidence_level, self.looks)
+        return -float(student_quantile((1.0 - level) / 2.0, np.inf))
 
     @cached_property
     def parts(self) -> list[Estimand]:
@@ -806,7 +836,6 @@ class Planner:
         if len(wanted) > 1:
             return self.at(None)
         (least, most), half_width = anticipated.budgets, float(wanted[0])
-        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
 
         def width(budget: int) -> float:
             found = self.at(budget)
@@ -815,7 +844,7 @@ class Planner:
 
         def normal_width(budget: int) -> float:
             error = getattr(self.at(budget).recommended, f"{assume}_standard_error")
-            return math.inf if error is None else normal * float(error)
+            return math.inf if error is None else self.normal * float(error)
 
         start = PILOT
         if self.blind:
@@ -897,6 +926,7 @@ class Planner:
             population=self.population,
             estimand=self.estimand.to_dict() if self.estimand.recorded else None,
             parts=parts,
+            looks=self.looks,
         )
 
     @property
@@ -943,13 +973,12 @@ class Planner:
         influences = list(self.estimand.influences(self.population))
         deviations, variances, _ = influence_spreads(self.population, strata, influences)
         spreads = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
-        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
         wanted = np.ones(len(spreads)) if self.half_width is None else self.half_widths
         names = [part.text for part in self.parts]
 
         def made(minimum: Any) -> Allocation:
             # Without a budget the errors themselves count, not what they are to each other.
-            errors = wanted / normal if budget is None else wanted
+            errors = wanted / self.normal if budget is None else wanted
             how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
             return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation
 
@@ -963,7 +992,7 @@ class Planner:
                     estimand=names[j],
                     labels=int(shared.n_h[spread > 0].sum()),
                     expected_standard_error=error,
-                    expected_half_width=normal * error,
+                    expected_half_width=self.normal * error,
                     wanted_half_width=None if self.half_width is None else float(wanted[j]),
                     relative_efficiency=float(variances[j]) * left / error**2 if error > 0 else np.inf,
                 )

@@ -154,6 +154,11 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
             f"With labels {between}: standard error at most {chosen['worst_standard_error']:.4f}; "
             f"{level_text(plan['confidence_level'])} at worst about ± {plan['worst_half_width']:.4f}"
         )
+    if plan.get("looks"):
+        boundary, number = plan["looks"].split(":")
+        lines.append(
+            f"That is the interval at the last of {number} looks ({boundary}); all of them hold together."
+        )
     if gain is not None and gain > 1 and not plan.get("estimands"):
         lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
     if details and plan.get("detectable_difference") is not None:
@@ -339,6 +344,14 @@ def status_page(found: Mapping[str, Any]) -> Page:
         if found["anytime_interval"] is not None:
             ends = interval_text(found["anytime_interval"])
             lines.append(f"{level} that holds at every moment: {ends}")
+        planned = found.get("planned_look")
+        if planned is not None:
+            then = planned["estimate"]
+            lines.append(
+                f"Look {planned['look']} of {planned['of']}, at {then['n']:,} labels: "
+                f"{number(then['estimate'])}, {level} {interval_text(then['confidence_interval'])}; "
+                "it holds at all looks together"
+            )
     lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")

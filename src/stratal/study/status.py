@@ -21,7 +21,7 @@ from stratal.study import items
 from stratal.study.database import Connection, served_by
 from stratal.study.journal import head
 from stratal.study.question import SCALE, Question
-from stratal.study.study import Study, anytime_interval, estimate_study, look, present_labels
+from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
 
 PARTS = 4
 """Parts of an annotator's work that drift compares."""
@@ -342,4 +342,11 @@ def _interim(
         found["requirements"] = [
             wanted.held_against(interim, confidence_level, ends=ends) for wanted in require
         ]
+    if study.sample().looks is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)  # units of later looks have no label yet
+            try:
+                found["planned_look"] = planned_look(study, confidence_level, **options)
+            except StratalError as error:
+                reasons.append(f"no planned look: {error}")
     return found, reasons

@@ -20,6 +20,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.intervals.looks import PlannedLooks
 from stratal.labels import Labels
 from stratal.labels.exchange.exchange import Answers, Task
 from stratal.labels.labels import ADJUDICATED
@@ -414,6 +415,31 @@ def anytime_interval(study: Study, confidence_level: float = 0.95) -> Confidence
         confidence_level=confidence_level,
         method="betting-anytime",
     )
+
+
+def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -> dict[str, Any] | None:
+    """Return the last planned look that is due, with its estimate and interval; None before the first.
+
+    Look k is at the first k / K of the items in the order in which they were answered or skipped; where there
+    are rounds, at the end of round k. What comes later does not change it, however often one asks.
+    """
+    sample = study.sample()
+    assert sample.looks is not None
+    planned = PlannedLooks.parse(sample.looks)
+    with study.verified() as connection:
+        rows, _ = arrivals(connection, sample)
+        labels = present_labels(connection, study.question, str(study.folder))
+    if sample.round.max(initial=1) > 1:
+        ends = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
+    else:
+        ends = np.ceil(np.arange(1, planned.number + 1) * sample.size / planned.number).astype(np.int64)
+    due = int(np.searchsorted(ends, len(rows), "right"))
+    if due == 0:
+        return None
+    seen = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
+    kept = labels.only([row for row, unit in enumerate(labels.ids) if unit in seen])
+    found = estimate(sample, kept, look=due, **{**estimate_options(study, sample), **options})
+    return {"look": due, "of": planned.number, "estimate": found.to_dict(confidence_level)}
 
 
 def look(study: Study, confidence_level: float = 0.95) -> bool:

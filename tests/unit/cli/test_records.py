@@ -92,6 +92,7 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
 LATER = {
     *("--disagreements", "--detect", "--equal-answers", "--power"),  # a second look, a plan for a difference
     "--calibrate-by",  # calibration by domain
+    *("--looks", "--look"),  # planned looks
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

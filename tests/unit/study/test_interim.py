@@ -285,3 +285,27 @@ def test_a_decided_item_has_its_place_when_its_answer_was_set_aside_and_another_
     study.set_aside("ann")
 
     assert 0.0 < anytime_interval(study).low < anytime_interval(study).high < 1.0
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_planned_looks_are_at_their_items_and_stay_what_they_were(make_study):
+    sample = stratal.plan(population_of(300), 60, looks=3).draw(seed=7)
+    study = make_study(sample=sample, annotators=["ann"])
+
+    def answered(number):
+        for _ in range(number):
+            item = study.next_item("ann")
+            study.submit("ann", item.id, right(item))
+        return study_status(study)["planned_look"]
+
+    assert answered(19) is None
+    first = answered(1)
+    assert (first["look"], first["of"], first["estimate"]["n"]) == (1, 3, 20)
+    assert answered(10) == first
+    second = answered(10)
+    low, high = second["estimate"]["confidence_interval"]
+    alone = estimate_study(study).confidence_interval()
+    assert second["look"] == 2
+    assert low < alone.low
+    assert high > alone.high
+    assert answered(20)["look"] == 3
