@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin delimiter
     softmax missing label answers remote engine threads memory strata stratify allocation minimum
     assume residual_sd estimand labels
-    outcome positive map output"""
+    outcome positive map output select"""
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):
@@ -41,6 +41,10 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Write the plan, which `draw` takes: plan.json.
     details : bool
         Print the designs, the strata and all notes, after the answer.
+    select : bool
+        How many labels `stratal select` will need to find the best of the models in --answers.
+    indifference : float
+        How much worse than the best the winner may be.
 
     Examples
     --------
@@ -55,6 +59,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     value: Annotated[Text, option(shown="label")] = None
     output: Path | None = None
     details: bool = False
+    select: Annotated[bool, option(needs="with --answers")] = False
+    indifference: Annotated[float, option(needs="with --select")] = 0.01
 
 
 @command(
@@ -86,6 +92,8 @@ def plan(asked: PlanOptions) -> Result:
             given=asked.file,
             action="Leave FILE out.",
         )
+    if asked.select:
+        return _selection(asked)
     made = asked.plan(earlier=(asked.labels, asked.value) if asked.labels else None)
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
@@ -103,6 +111,35 @@ def plan(asked: PlanOptions) -> Result:
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
     return Result(made.to_dict(), page, about, ("draw", *drawing))
+
+
+def _selection(asked: PlanOptions) -> Result:
+    """Say how many labels it takes to find the best of several models."""
+    from stratal.cli.select import answers_as_groups
+    from stratal.planning.selection import expected_labels
+    from stratal.report import Page
+
+    reading = answers_as_groups(asked)
+    found = expected_labels(
+        reading.population(),
+        reading.group_names,
+        asked.confidence_level,
+        asked.indifference,
+        criterion=asked.estimand or "accuracy",
+    )
+    few, many, most = (f"{found[name]:,}" for name in ("optimistic", "conservative", "most"))
+    lines = [
+        f"The best of {found['models']} models within {asked.indifference:g}: about {few} labels if others "
+        f"are clearly worse, {many} if all are equally good, {most} at most, "
+        f"of {found['population_size']:,} units."
+    ]
+    given = (
+        asked.file,
+        "--answers",
+        asked.answers,
+        *words(SharedDrawOptions(estimand=asked.estimand, file=Path())),
+    )
+    return Result(found, Page(lines=lines), ("select", *given, "--output", new_folder("round1")))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
