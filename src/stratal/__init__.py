@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from stratal.planning.findings import findings as findings
     from stratal.planning.plan import Plan as Plan
     from stratal.planning.plan import plan as plan
+    from stratal.planning.selection import Selection as Selection
+    from stratal.planning.selection import select as select
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
@@ -64,6 +66,7 @@ _NAMES = {
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
     "planning.plan": "Plan plan",
+    "planning.selection": "Selection select",
     "population": "Population",
     "population.distribution": "Distribution",
     "proxy": "Proxy",

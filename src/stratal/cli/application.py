@@ -25,6 +25,7 @@ FILES = {
     "plan": ("plan",),
     "draw": ("draw",),
     "estimate": ("estimate",),
+    "select": ("select",),
     "report": ("report",),
     "simulate": ("demo", "simulate"),
     "study": tuple(

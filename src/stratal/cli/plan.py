@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin delimiter
     softmax missing label answers remote engine threads memory strata stratify allocation minimum
     assume residual_sd estimand labels looks
-    outcome positive map output"""
+    outcome positive map output select"""
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):
@@ -51,6 +51,10 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Write the plan, which `draw` takes: plan.json.
     details : bool
         Print the designs, the strata and all notes, after the answer.
+    select : bool
+        How many labels `stratal select` will need to find the best of the models in --answers.
+    indifference : float
+        How much worse than the best the winner may be.
 
     Examples
     --------
@@ -71,6 +75,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     calibrate_by: Annotated[Text, option(needs="with --labels")] = None
     output: Path | None = None
     details: bool = False
+    select: Annotated[bool, option(needs="with --answers")] = False
+    indifference: Annotated[float, option(needs="with --select")] = 0.01
 
 
 @command(
@@ -109,6 +115,8 @@ def plan(asked: PlanOptions) -> Result:
             given=asked.file,
             action="Leave FILE out, which tells them.",
         )
+    if asked.select:
+        return _selection(asked)
     if asked.detect is not None:
         width = width_to_detect(asked.detect, power, asked.confidence_level)
         width = float(f"{width:.4g}")  # as one types it
@@ -169,6 +177,35 @@ def _learned(asked: PlanOptions) -> dict[str, Any]:
     name = asked.id or "id" if units is None else units.id_name
     labels = read_labels(*asked.labels, id_name=name, value=asked.value, **asked.counted)
     return {"labels": labels, "labelled_units": units, "calibrate_by": asked.calibrate_by}
+
+
+def _selection(asked: PlanOptions) -> Result:
+    """Say how many labels it takes to find the best of several models."""
+    from stratal.cli.select import answers_as_groups
+    from stratal.planning.selection import expected_labels
+    from stratal.report import Page
+
+    reading = answers_as_groups(asked)
+    found = expected_labels(
+        reading.population(),
+        reading.group_names,
+        asked.confidence_level,
+        asked.indifference,
+        criterion=asked.estimand or "accuracy",
+    )
+    few, many, most = (f"{found[name]:,}" for name in ("optimistic", "conservative", "most"))
+    lines = [
+        f"The best of {found['models']} models within {asked.indifference:g}: about {few} labels if others "
+        f"are clearly worse, {many} if all are equally good, {most} at most, "
+        f"of {found['population_size']:,} units."
+    ]
+    given = (
+        asked.file,
+        "--answers",
+        asked.answers,
+        *words(SharedDrawOptions(estimand=asked.estimand, file=Path())),
+    )
+    return Result(found, Page(lines=lines), ("select", *given, "--output", new_folder("round1")))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

@@ -1,6 +1,7 @@
 """Designs: the random mechanisms that pick units, and the variance of any weighted mean under each."""
 
 from stratal.designs.clusters import ClusterSample, ClusterWeighting
+from stratal.designs.disagreements import Disagreements
 from stratal.designs.given import GivenWeights, SeparateSamples, SurveyWeighting, WithReplacementWeighting
 from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
 from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
@@ -15,6 +16,7 @@ __all__ = [
     "ClusterSample",
     "ClusterWeighting",
     "Design",
+    "Disagreements",
     "GivenWeights",
     "Margins",
     "Poisson",

@@ -18,6 +18,7 @@ from stratal.tables.logs.log import ID_NAMES, Log
 if TYPE_CHECKING:
     from stratal.proxy.agreement import PeerWeights
 
+
 ROW = "row"
 """Asked for as the id where no column is called so: the number of the row, from 1."""
 
@@ -210,13 +211,13 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     """
     existing, missing = list(names), checked_missing(given.get("missing"))
     id_name = _id(given.get("id"), existing, label)
-    softmax = _spelt_out("softmax", given.get("softmax"), existing, label)
-    proxy = _spelt_out("proxy", given.get("proxy"), existing, label)
+    softmax = columns_fitting("softmax", given.get("softmax"), existing, label)
+    proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
     alike, named = _written_alike(listed("answers", given.get("answers")))
-    answers = _spelt_out("answers", named, existing, label, (id_name,))
+    answers = columns_fitting("answers", named, existing, label, (id_name,))
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
@@ -235,7 +236,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
     _refuse_unused_answers(answers, agreements, bool(softmax or len(proxies) > 1), existing, label)
     moments = _second_moments(given.get("second_moment"), proxies)
-    features = _spelt_out("features", given.get("features"), existing, label, (*proxies, id_name))
+    features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
         id=id_name,
         proxies=proxies,
@@ -406,7 +407,7 @@ def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(found))
 
 
-def _spelt_out(
+def columns_fitting(
     what: str,
     given: str | Sequence[str] | None,
     existing: list[str],

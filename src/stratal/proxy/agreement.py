@@ -217,6 +217,34 @@ def peer_weights(codes: IntArray) -> PeerWeights:
     )
 
 
+def likely_right(codes: IntArray, most: int = MOST_ITEMS) -> tuple[FloatArray, FloatArray]:
+    """Return what agreement alone suggests: each model's accuracy (k,), and each answer's chance (N, k).
+
+    The chance is the share of the models, by the squared log-odds of their accuracies, that give the answer.
+
+    Parameters
+    ----------
+    codes : int (N, k)
+    most : int
+        Rows from which accuracies are estimated: the first.
+
+    Examples
+    --------
+    >>> truth, row = np.arange(300) % 3, np.arange(300)
+    >>> answers = np.column_stack([(truth + (row % m == 0)) % 3 for m in (7, 5, 2)])
+    >>> accuracies, chances = likely_right(answers)
+    >>> accuracies.argsort(), bool(chances[answers[:, 2] != truth, 2].mean() < 0.5)
+    (array([2, 1, 0]), True)
+    """
+    some = _renumbered(codes[:most])
+    classes = float(np.clip(codes.max() + 1, 2, MOST_CLASSES))
+    accuracies = _copies_and_accuracies(some, _agreements(some)[0], classes)[1]
+    odds = np.maximum(np.log(accuracies * (classes - 1) / (1 - accuracies)), 0.0) ** 2
+    odds = odds if np.any(odds) else np.ones(len(odds))
+    chances = [(codes == own[:, None]) @ (odds / odds.sum()) for own in codes.T]
+    return accuracies, np.column_stack(chances)
+
+
 def _renumbered(codes: IntArray) -> IntArray:
     """Return codes in the order in which they first stand, which the order of an engine does not change."""
     _, first, found = np.unique(codes, return_index=True, return_inverse=True)

@@ -1,0 +1,209 @@
+"""Units on which models that may be the best disagree, drawn round after round until one is known to be.
+
+Every unit has a clock: −log(1 − u), u its permanent random number, is how long it has to be exposed until it
+is drawn, and it is exposed by its size x of the round. The next unit is then i with probability x_i / Σ x of
+the units left, whatever happened before (the exponential distribution forgets: Efraimidis & Spirakis 2006),
+also where sizes change from round to round because models are out. Draws are nested, and each turn's
+probabilities are known exactly, which the bounds of `stratal.intervals.elimination` need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.poisson import PoissonWeighting
+from stratal.designs.sample import Design, Sample
+from stratal.errors import InputError
+from stratal.population.population import Population
+from stratal.population.summary import Candidates, Drawn, Size
+from stratal.proxy.agreement import answer_codes
+
+FLOOR = 0.5
+"""The least size of a unit on which survivors differ, over the root mean square of these: no label then
+counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
+third more."""
+
+
+class Clocks:
+    """Units drawn in turn with sizes that may change between rounds.
+
+    Of the t units drawn so far it holds `rows`, `inverse` (1 / q of each) and `largest` (the largest 1 / q
+    that the unit drawn in that turn could have had).
+
+    Parameters
+    ----------
+    uniform : float (N,)
+        Permanent random numbers in [0, 1).
+
+    Examples
+    --------
+    >>> clocks = Clocks(np.array([0.9, 0.1, 0.5]))
+    >>> clocks.draw(np.array([1.0, 1.0, 0.0]), 1)
+    1
+    >>> clocks.rows, clocks.inverse
+    (array([1]), array([2.]))
+    """
+
+    def __init__(self, uniform: FloatArray) -> None:
+        self.left = -np.log1p(-uniform)
+        self.exposure = np.zeros(len(uniform))
+        self.drawn = np.zeros(len(uniform), dtype=bool)
+        self.rows = np.empty(0, np.int64)
+        self.inverse, self.largest = np.empty(0), np.empty(0)
+        self._rounds: list[tuple[FloatArray, IntArray, FloatArray]] = []
+
+    def draw(self, sizes: FloatArray, count: int) -> int:
+        """Draw a round of `count` units, fewer if fewer of a positive size are left; return how many."""
+        open_rows = np.flatnonzero(~self.drawn & (sizes > 0))
+        count = min(count, len(open_rows))
+        if count < 1:
+            return 0
+        x = sizes[open_rows]
+        waiting = self.left[open_rows] / x
+        first = np.argsort(waiting, kind="stable")[:count]
+        new, elapsed = open_rows[first], float(waiting[first[-1]])
+        total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
+        remaining = np.zeros(len(sizes))
+        remaining[open_rows] = 1.0 / x
+        self._rounds.append((remaining, new, total))
+        self.left[open_rows] -= x * elapsed
+        # Units drawn earlier are exposed too: their probability is that of being drawn by now.
+        self.exposure[sizes > 0] += sizes[sizes > 0] * (elapsed if count < len(open_rows) else np.inf)
+        self.drawn[new] = True
+        self.rows = np.concatenate([self.rows, new])
+        self.inverse = np.concatenate([self.inverse, total / x[first]])
+        self.largest = np.concatenate([self.largest, total / x.min()])
+        return count
+
+    @property
+    def probability(self) -> FloatArray:
+        """The probability (n,) with which each unit drawn would have been, by the exposure that all had."""
+        return np.asarray(-np.expm1(-self.exposure[self.rows]))
+
+    def spread(self, differs: BoolArray) -> FloatArray:
+        """Return Σ 1/q over the units left in each turn (n, J), of those that differ (N, J)."""
+        found = []
+        for remaining, new, total in self._rounds:
+            gone = remaining[new, None] * differs[new]
+            found.append((remaining @ differs - (np.cumsum(gone, axis=0) - gone)) * total[:, None])
+        return np.concatenate(found)
+
+
+def sizes_of(
+    codes: IntArray, leader: int, survivors: IntArray, rivals: IntArray, *, everywhere: bool = False
+) -> FloatArray:
+    """Return the size (N,) of each unit in a round: √ of the share of rivals that differ from the leader.
+
+    That keeps the variances of the leader's differences from its rivals small together. Units on which no
+    survivor differs have none, unless labels are needed `everywhere`.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 1]])
+    >>> sizes_of(codes, 0, np.arange(3), np.array([1])).tolist()
+    [1.0, 0.0, 1.0]
+    """
+    own = codes[:, [leader]]
+    sizes = np.sqrt((codes[:, rivals] != own).mean(axis=1))
+    differ = (codes[:, survivors] != own).any(axis=1)
+    least = FLOOR * np.sqrt(np.mean(sizes[differ] ** 2)) if np.any(differ) else 1.0
+    return np.asarray(np.where(differ | everywhere, np.maximum(sizes, least), 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreements(Design):
+    """Units on which models that may still be the best give different answers; drawn by `stratal.select`.
+
+    Parameters
+    ----------
+    answers : tuple of str (k,)
+        The group columns of the models' answers.
+    units, leaders : tuple of int (rounds,)
+        Units drawn in each round, and the model that led, by its place in `answers`.
+    survivors, rivals : tuple of tuple of int (rounds,)
+        The models that could still be the best, and those of them that had to be told from the leader.
+    criterion : str
+        `accuracy`, `preference` or a metric of classes.
+    positive : str, optional
+        The class of the metric.
+    confidence, indifference : float
+    budget : int, optional
+        Labels at most.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> answers = {"a": ["x", "y", "x"], "b": ["x", "x", "x"]}
+    >>> population = stratal.Population.from_arrays(groups=answers)
+    >>> stratal.select(population, answers=["a", "b"], seed=7).sample.ids.tolist()
+    [1]
+    """
+
+    kind: ClassVar[str] = "disagreements"
+    words: ClassVar[tuple[str, ...]] = ("units on which models that may be the best disagree", "ohlsson")
+    assumption: ClassVar[str] = "Only differences between the models are estimated."
+    answers: tuple[str, ...]
+    units: tuple[int, ...]
+    leaders: tuple[int, ...]
+    survivors: tuple[tuple[int, ...], ...]
+    rivals: tuple[tuple[int, ...], ...]
+    criterion: str = "accuracy"
+    positive: str | None = None
+    confidence: float = 0.95
+    indifference: float = 0.01
+    budget: int | None = None
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the design from the fields of `to_dict` but `kind`."""
+        once = {name: tuple(fields[name]) for name in ("answers", "units", "leaders")}
+        twice = {name: tuple(map(tuple, fields[name])) for name in ("survivors", "rivals")}
+        return cls(**{**fields, **once, **twice})
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether units on which all agree count too: for all but shares of right or preferred answers."""
+        return self.criterion not in ("accuracy", "preference")
+
+    def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> Clocks:
+        """Draw all rounds, or the first, from answers (N, k) as numbers and random numbers (N,)."""
+        clocks = Clocks(uniform)
+        for count, leader, *groups in zip(
+            *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
+        ):
+            survivors, rivals = (np.array(group, np.int64) for group in groups)
+            clocks.draw(sizes_of(codes, leader, survivors, rivals, everywhere=self.everywhere), count)
+        return clocks
+
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+        """Draw all rounds, in the order of their turns."""
+        found, codes = units_and_answers(population, self.answers, seed)
+        clocks = self.replay(codes, found.uniform)
+        return self, found.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
+
+    def larger(self, sample: Sample, additional: int) -> Design:
+        """Refuse: the labels decide which units are next."""
+        raise InputError(
+            "the labels so far decide which disagreements are next",
+            action="Give the labels too: Selection.update(labels), or stratal select --extend with --labels.",
+        )
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
+        """Refuse: where all models agree no unit is ever labelled, so that no mean is estimated."""
+        raise InputError(
+            "this sample only tells models apart: units on which all of them agree are never labelled",
+            action="Ask for differences: stratal.select, stratal select --extend. For the winner's own value "
+            "draw a sample for it: stratal plan, stratal draw.",
+        )
+
+
+def units_and_answers(
+    population: Population, answers: tuple[str, ...], seed: int
+) -> tuple[Candidates, IntArray]:
+    """Return all units with their permanent random numbers, and the models' answers (N, k) as numbers."""
+    found = population.below(Size(kind="equal"), 1.0, seed)
+    return found, answer_codes([found.drawn.groups[population.require_group(name)] for name in answers])

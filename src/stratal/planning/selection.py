@@ -1,0 +1,714 @@
+"""Which of several models is best: labels where they disagree, until bounds say that one is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
+from stratal.designs.extending import extended, population_of
+from stratal.designs.poisson import PoissonWeighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, names_mistyped, near_names
+from stratal.estimation.columns import class_column
+from stratal.estimation.confusion import METRICS, SIGNED, Shares, is_f_measure, metric_function
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
+    linearised_estimate,
+    of_variable,
+    undefined_estimate,
+)
+from stratal.intervals.elimination import (
+    DOUBLINGS,
+    SMALLEST_STEP,
+    DifferenceLimits,
+    Turns,
+    log_capital,
+)
+from stratal.population.population import Population, require_population
+from stratal.proxy.agreement import likely_right
+from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
+from stratal.strata.integers import whole_number
+
+MOST_MODELS = 100
+"""Pairs and their bounds grow with the square; beyond this nothing was measured."""
+
+FIRST_ROUND, LATER_ROUNDS = 50, 0.25
+"""Units of the first round, and of each later one as a share of those drawn: a round is looked at when it is
+whole, and labels after the decision are wasted, an eighth on average."""
+
+PREFERENCE = "preference"
+TIE = "tie"
+"""The label of a column of preferences that names no model."""
+
+_LIKELY_FROM = 1_024
+"""Units from which the models' accuracies are guessed before there is a label."""
+
+_OPTIMISTIC = 2.0
+"""Indifferences by which an optimist expects the winner to be ahead."""
+
+_PROBE = 0.03
+"""Half-width for which the price of the winner's own value is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcomes(Record):
+    """What labelled units say of each model.
+
+    Parameters
+    ----------
+    values : float (n, k)
+        Each unit's part of each model's criterion, the mean of which is the criterion; NaN without a label.
+    reach : float
+        The largest difference of two of them on one unit.
+    """
+
+    values: FloatArray
+    reach: float = 1.0
+
+
+def outcomes_of(
+    criterion: str, which: int | None, codes: IntArray, rows: IntArray, truth: IntArray, weights: FloatArray
+) -> Outcomes | None:
+    """Return the outcomes of drawn units; None where the labels do not define the criterion yet.
+
+    A share of right answers is a mean as it stands. A metric of classes is linearised where the labels put
+    it: its slopes (k, K, K) say what a unit of each true class and answer adds.
+
+    Parameters
+    ----------
+    criterion : str
+    which : int, optional
+        The class of a metric; the average over classes unless given.
+    codes : int (N, k)
+        All answers.
+    rows, truth : int (n,)
+        The units drawn, and their true classes, −1 without a label.
+    weights : float (n,)
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1], [1, 1]])
+    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1)).values.tolist()
+    [[0.0, 1.0]]
+    """
+    answers, known = codes[rows], truth >= 0
+    if criterion in ("accuracy", PREFERENCE):
+        return Outcomes(values=np.where(known[:, None], answers == truth[:, None], np.nan))
+    if not np.any(known):
+        return None
+    levels = int(max(codes.max(), truth.max())) + 1
+    averaged = (
+        "macro" if which is None and criterion not in ("accuracy", "balanced_accuracy", *SIGNED) else which
+    )
+    function = metric_function(criterion, averaged, levels)
+    share = weights[known] / weights[known].sum()
+    tables = []
+    for j in range(codes.shape[1]):
+        seen = Shares.of(truth[known], answers[known, j], share, levels)
+        # How often each class is answered is counted, not estimated.
+        counted = np.bincount(codes[:, j], minlength=levels) / len(codes)
+        point = replace(seen, predicted=counted, hits=np.minimum(seen.hits, counted))
+        value, slopes, _ = function(point)
+        if not np.isfinite(value):
+            return None
+        level = slopes.hits @ point.hits + slopes.predicted @ counted + slopes.true @ point.true
+        table = slopes.true[:, None] + slopes.predicted + np.diag(slopes.hits) + (value - float(level))
+        tables.append(table)
+    every = np.stack(tables)  # (k, K, K): true, answered
+    reach = float((every.max(axis=(0, 2)) - every.min(axis=(0, 2))).max())
+    values = every[np.arange(codes.shape[1]), truth[:, None], answers]
+    return Outcomes(values=np.where(known[:, None], values, np.nan), reach=reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How models stand after a look at the labels.
+
+    Parameters
+    ----------
+    leader : int
+    survivors, rivals : tuple of int
+        Models that can still be the best, and those that may be better than the leader by more than the
+        indifference: when there is none, the leader is the winner.
+    """
+
+    leader: int
+    survivors: tuple[int, ...]
+    rivals: tuple[int, ...]
+
+
+def look(
+    clocks: Clocks,
+    codes: IntArray,
+    found: Outcomes,
+    standing: Standing,
+    design: Disagreements,
+    distinct: int,
+    chances: FloatArray,
+) -> Standing:
+    """Return how models stand after another look at answers (N, k) with `distinct` different columns.
+
+    `chances` (N, k) are those that answers are right, as agreement suggests.
+
+    A model is out once the bounds say that it is worse than the leader. Error is shared among the models from
+    which the best has to be told, copies counted once: whichever it is, it is out with probability
+    1 − confidence at most, and by the same bounds no winner is further below it than the indifference.
+    """
+    values, alive = found.values, np.array(standing.survivors)
+    known = ~np.isnan(values[:, 0])
+    # Which model leads decides what is compared, never what is true, so that agreement may help to guess it.
+    corrections = (values - chances[clocks.rows])[known][:, alive] / clocks.probability[known, None]
+    scores = chances[:, alive].sum(axis=0) + corrections.sum(axis=0)
+    leader = int(alive[np.argmax(scores)]) if np.any(known) else standing.leader
+    others = alive[alive != leader]
+    differs = codes[:, others] != codes[:, [leader]]
+    counts = differs | design.everywhere
+    gain = values[:, others] - values[:, [leader]]
+    gain = np.where(known[:, None], gain, counts[clocks.rows] * found.reach)
+    turns = Turns(inverse=clocks.inverse, largest=clocks.largest, size=len(codes))
+    shared: Any = {
+        "step": max(design.indifference, SMALLEST_STEP),
+        "reach": found.reach,
+        "left": found.reach * counts[~clocks.drawn].sum(axis=0),
+    }
+    spread = clocks.spread(counts)
+    limit = math.log(max(distinct - 1, 1) / (1.0 - design.confidence))
+    settled = log_capital(gain, spread, turns, design.indifference, **shared) >= limit
+    certain = gain.sum(axis=0) + shared["left"] <= design.indifference * len(codes)
+    settled |= certain  # at an indifference of 0 copies are never refuted, but no better
+    out = settled & (log_capital(gain, spread, turns, 0.0, **shared) >= limit)
+    return Standing(
+        leader=leader,
+        survivors=tuple(sorted([leader, *others[~out].tolist()])),
+        rivals=tuple(others[~settled].tolist()),
+    )
+
+
+def labels_to_decide(
+    codes: IntArray,
+    leader: int,
+    gaps: FloatArray,
+    confidence: float,
+    indifference: float,
+    *,
+    everywhere: bool,
+) -> float:
+    """Return about how many labels decide, if the leader is ahead of each model by gaps (k,).
+
+    The log capital grows by half the squared distance over a turn's variance, and turns become more precise
+    as units are labelled out.
+    """
+    every = np.arange(codes.shape[1])
+    others = every[every != leader]
+    sizes = sizes_of(codes, leader, every, others, everywhere=everywhere)
+    inside = sizes > 0
+    units = int(inside.sum())
+    if units == 0:
+        return 0.0
+    inverse = np.where(inside, 1.0 / np.where(inside, sizes, 1.0), 0.0)
+    variance = sizes.sum() * (inverse @ (codes[:, others] != codes[:, [leader]])) / len(codes) ** 2
+    needed = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
+    distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
+    turns = float(np.max(2.0 * needed * variance / distance**2))
+    return units * -math.expm1(-turns / units)
+
+
+class Selection(Printed, Plotted):
+    """Models of which the best is sought, and the units to label for it.
+
+    Made by `stratal.select`, or from a sample that it drew by `resume`; `update` returns the next one.
+
+    Parameters
+    ----------
+    sample : Sample
+        All rounds; the units of the last one wait for labels.
+    truth : (n,)
+        The label of each drawn unit as text, None where there is none.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> truth = np.array(["cat", "dog"] * 100)
+    >>> answers = {"good": truth, "bad": np.where(np.arange(200) % 5 == 0, "cow", truth)}
+    >>> selection = stratal.select(stratal.Population.from_arrays(groups=answers), answers=["good", "bad"])
+    >>> selection.done, selection.winner, selection.sample.size
+    (False, None, 40)
+    >>> selection = selection.update({unit: truth[unit] for unit in selection.sample.ids.tolist()})
+    >>> selection.done, selection.winner, selection.survivors
+    (True, 'good', ('good',))
+    """
+
+    def __init__(self, sample: Sample, truth: AnyArray | None = None) -> None:
+        design, population = sample.design, sample.population
+        if not isinstance(design, Disagreements) or population is None:
+            raise InputError(
+                "this sample was not drawn to select a model",
+                given=f"design {design.kind!r}",
+                action="Begin with stratal.select, or stratal select FILE.",
+            )
+        self.sample, self._design = sample, design
+        self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
+        found, self._codes = units_and_answers(population, design.answers, sample.seed)
+        # The units of a round that waits for labels say nothing yet, and count against nothing.
+        waiting = len(design.units) > 1 and not self._newest_labelled()
+        every = design.replay(self._codes, found.uniform)
+        self._drawn = every.drawn
+        self._clocks = design.replay(self._codes, found.uniform, -1) if waiting else every
+        self._answers = found.drawn.groups
+        self._standing = Standing(
+            leader=design.leaders[-1], survivors=design.survivors[-1], rivals=design.rivals[-1]
+        )
+        self._found = self._outcomes()
+        if self._found is not None and self.labels:
+            # Fewer survivors may be led by another model, from which more can be told.
+            distinct = len({column.tobytes() for column in self._codes.T.copy()})
+            chances = (
+                np.zeros(self._codes.shape)
+                if design.everywhere
+                else likely_right(self._codes, _LIKELY_FROM)[1]
+            )
+            before = None
+            while before != self._standing:
+                before = self._standing
+                self._standing = look(
+                    self._clocks, self._codes, self._found, before, design, distinct, chances
+                )
+
+    @classmethod
+    def resume(cls, sample: Sample, population: Population | None = None) -> Self:
+        """Return the selection of a sample that was written to a file, without its labels.
+
+        Raises
+        ------
+        InputError
+            For a sample of another design, and a population that is not the sample's.
+        """
+        return cls(replace(sample, population=population_of(sample, population)))
+
+    @names_mistyped
+    def update(self, labels: Any, additional: int | None = None) -> Self:
+        """Return the selection with more labels, and with another round unless it is done.
+
+        Parameters
+        ----------
+        labels : see `stratal.estimate`
+            True classes by id, those of earlier rounds again or not. With criterion "preference" the name of
+            the preferred model's column, or "tie". A drawn unit without a label counts against each claim.
+        additional : int, optional
+            Units of the next round; a quarter of those drawn unless given.
+
+        Raises
+        ------
+        LabelError
+            For ids that are not of this sample, and labels that can never be an answer.
+        """
+        design = self._design
+        preferred = design.criterion == PREFERENCE
+        allowed = np.concatenate([self.sample.groups[name] for name in design.answers])
+        names = np.array([*design.answers, TIE], dtype=object)
+        given = class_column(self.sample, labels, "labels", names if preferred else allowed)
+        for label in {*given[given != None].tolist()} - {*names} if preferred else ():  # noqa: E711
+            raise InputError(
+                "a preference is the name of a model's column", given=repr(label), allowed=", ".join(names)
+            )
+        truth = np.where(given == None, self.truth, given)  # noqa: E711
+        seen = type(self)(self.sample, truth)
+        return seen if seen.done else seen._next_round(additional)
+
+    def _next_round(self, additional: int | None) -> Self:
+        usual = max(FIRST_ROUND, math.ceil(LATER_ROUNDS * self.sample.size))
+        count = min(usual if additional is None else whole_number("additional", additional), self._left())
+        if count < 1:
+            return self
+        larger = _with_round(self._design, self._standing, count)
+        sample = extended(self.sample, larger, population_of(self.sample, None))
+        truth = np.concatenate([self.truth, np.full(sample.size - self.sample.size, None, dtype=object)])
+        return type(self)(sample, truth)
+
+    def _outcomes(self) -> Outcomes | None:
+        design, rows, clocks = self._design, self._clocks.rows, self._clocks
+        labels = self.truth[: len(rows)].tolist()
+        given = [None if label in (None, TIE) else label for label in labels]
+        if design.criterion == PREFERENCE:
+            place = {name: at for at, name in enumerate(design.answers)}
+            own = [
+                -1 if label is None else self._codes[row, place[label]]
+                for row, label in zip(rows, given, strict=True)
+            ]
+            truth = np.array(own, dtype=np.int64)
+            found = outcomes_of("accuracy", None, self._codes, rows, truth, clocks.probability)
+            tied = np.array([label == TIE for label in labels], dtype=bool)
+            return found and replace(found, values=np.where(tied[:, None], 0.0, found.values))
+        number = {
+            text: int(code)
+            for name, codes in zip(design.answers, self._codes.T, strict=True)
+            for text, code in zip(self._answers[name].tolist(), codes.tolist(), strict=True)
+        }
+        truth = np.array([-1 if text is None else number.setdefault(text, len(number)) for text in labels])
+        which = None if design.positive is None else number.get(design.positive)
+        weights = 1.0 / clocks.probability
+        return outcomes_of(design.criterion, which, self._codes, rows, truth.astype(np.int64), weights)
+
+    @property
+    def labels(self) -> int:
+        """Units with a label."""
+        return sum(label is not None for label in self.truth.tolist())
+
+    @property
+    def decided(self) -> bool:
+        """Whether no surviving model can be better than the leader by more than the indifference."""
+        return not self._standing.rivals
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is to be labelled: the winner is known, or budget or units are used up."""
+        return self.decided or (self._newest_labelled() and self._left() == 0)
+
+    def _newest_labelled(self) -> bool:
+        """Return whether a unit of the newest round has a label."""
+        newest = self.truth[self.sample.round == self.sample.round.max(initial=1)]
+        return any(label is not None for label in newest)
+
+    def _left(self) -> int:
+        """Return how many units another round could have."""
+        design = self._design
+        open_units = int(np.sum(round_sizes(design, self._codes, self._standing)[~self._drawn] > 0))
+        return open_units if design.budget is None else min(open_units, design.budget - self.sample.size)
+
+    @property
+    def leader(self) -> str:
+        """The model that is ahead; before any label by how far the answers agree."""
+        return self._design.answers[self._standing.leader]
+
+    @property
+    def winner(self) -> str | None:
+        """The model that is known to be the best, or as good as the best up to the indifference."""
+        return self.leader if self.decided else None
+
+    @property
+    def survivors(self) -> tuple[str, ...]:
+        """The models that can still be the best."""
+        return tuple(self._design.answers[j] for j in self._standing.survivors)
+
+    @property
+    def estimates(self) -> Estimates:
+        """Each model's difference from the leader, with intervals for all pairs together and at every look.
+
+        A model's own value is not estimated, since units on which all agree are never labelled (`notes`).
+        """
+        found, leader = self._found, self._standing.leader
+        rows = [self._difference(found, j, leader) for j in range(len(self._design.answers)) if j != leader]
+        return Estimates.from_rows(self.sample, rows, "comparisons", remarks=self.notes[-1:])
+
+    def _difference(self, found: Outcomes | None, j: int, leader: int) -> Estimate:
+        clocks, design, codes = self._clocks, self._design, self._codes
+        label = {"model": design.answers[j], "other": design.answers[leader]}
+        counts = (codes[:, [j]] != codes[:, [leader]]) | design.everywhere
+        known = self.truth[: len(clocks.rows)] != None  # noqa: E711
+        weighting = PoissonWeighting(
+            inclusion_probability=clocks.probability[known], size=len(codes), fixed_size=True
+        )
+        if found is None or not np.any(known):
+            return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
+        gain = found.values[:, j] - found.values[:, leader]
+        own = counts[clocks.rows[known], 0]
+        weights = own / clocks.probability[known]
+        mean = float(weights @ gain[known]) / max(float(weights.sum()), 1e-300)
+        value = mean * float(counts.mean())
+        # A model that is out has no more turns: units on which it alone differs are no longer drawn.
+        both = [j in group and leader in group for group in design.survivors]
+        turn = np.repeat(both, design.units)[: len(clocks.rows)]
+        missing = np.where(counts[clocks.rows, 0], found.reach, 0.0)
+        ahead, behind = (np.where(known, way * gain, missing)[turn, None] for way in (1.0, -1.0))
+        unseen = counts[:, 0].copy()
+        unseen[clocks.rows[turn]] = False
+        limits = DifferenceLimits(
+            value=value,
+            bounds=(-found.reach, found.reach),
+            ahead=ahead,
+            behind=behind,
+            spread=clocks.spread(counts)[turn],
+            turns=Turns(inverse=clocks.inverse[turn], largest=clocks.largest[turn], size=len(codes)),
+            step=max(design.indifference, SMALLEST_STEP),
+            reach=found.reach,
+            left=found.reach * float(unseen.sum()),
+            pairs=math.comb(len(design.answers), 2),
+        )
+        result = of_variable(value, np.where(own, gain[known] - mean, 0.0), weighting)
+        return linearised_estimate(
+            result, weighting, limits=limits, bounds=limits.bounds, label=label, null=0.0, design=design.kind
+        )
+
+    @property
+    def random_labels(self) -> float:
+        """About how many random labels tell the leader from its hardest rival as well as these do."""
+        counts = (self._codes != self._codes[:, [self._standing.leader]]) | self._design.everywhere
+        share, size = counts.mean(axis=0), len(counts)
+        spread = self._clocks.spread(counts)[self.truth[: len(self._clocks.rows)] != None]  # noqa: E711
+        others = share > 0
+        told = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
+        return float(np.max(size * told / (1.0 + told), initial=0.0))
+
+    @property
+    def statement(self) -> str:
+        """What can be said of the leader, in words."""
+        design, standing = self._design, self._standing
+        of = design.criterion + (f" of {design.positive!r}" if design.positive else "")
+        level, size = f"{100 * design.confidence:g} %", f"{self.sample.population_size:,}"
+        if self.decided:
+            alone = len(standing.survivors) == 1
+            better = "" if alone else f" by more than {design.indifference:g}"
+            what = f"no model is better{better} ({of}, {size} units)"
+            return f"{self.leader} wins: with {level} confidence {what}."
+        rivals = len(standing.rivals)
+        if not self.labels:
+            new = f"{self.sample.size:,} units to label, out of {size}"
+            return f"{len(design.answers)} models: {new}. {self.leader} leads by agreement alone."
+        be = "model may" if rivals == 1 else "models may"
+        return (
+            f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "
+            f"{design.indifference:g} ({of}, {level} confidence, {size} units)."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was saved, what is not estimated, and what was assumed."""
+        size, labels = self.sample.population_size, self.labels
+        agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
+        own = 0.25 * (1.959964 / _PROBE) ** 2
+        rounded = f"{self.random_labels:,.0f}"
+        missing = int(np.sum(self.truth == None)) if self.done else 0  # noqa: E711
+        return (
+            *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
+            *([f"{missing} units without a label count against every claim"] if missing else []),
+            *(["bounds of this metric are of first order, those of accuracy exact"] if self._design.everywhere
+              else []),
+            f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
+            f"estimated, no model's own value; about {own / (1 + own / size):,.0f} random labels more would "
+            f"give one to ± {_PROBE:g}",
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        design = self._design
+        rows = {row.label["model"]: row.row(design.confidence) for row in self.estimates}
+        state = {True: "survives", False: "out"}
+        return plain_dict(
+            {
+                "statement": self.statement,
+                "winner": self.winner,
+                "leader": self.leader,
+                "done": self.done,
+                "survivors": list(self.survivors),
+                "labels": self.labels,
+                "drawn": self.sample.size,
+                "population_size": self.sample.population_size,
+                "rounds": len(design.units),
+                "random_labels": self.random_labels,
+                "criterion": design.criterion,
+                "confidence": design.confidence,
+                "indifference": design.indifference,
+                "models": [
+                    {
+                        "model": name,
+                        "state": "leads" if name == self.leader else state[name in self.survivors],
+                        "difference": rows[name]["estimate"] if name in rows else None,
+                        "confidence_interval": rows[name]["confidence_interval"] if name in rows else None,
+                    }
+                    for name in design.answers
+                ],
+                "notes": list(self.notes),
+            }
+        )
+
+    def page(self) -> Page:
+        """Return what is printed."""
+        found = self.to_dict()
+        order = {"leads": 0, "survives": 1, "out": 2}
+        rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
+        table = Table(
+            title=f"{found['labels']:,} labels of {found['population_size']:,} units, "
+            f"{found['rounds']} round{'s' if found['rounds'] > 1 else ''}",
+            header=("model", "", f"less {self.leader}", f"{100 * found['confidence']:g} % interval"),
+            rows=[list(row.values()) for row in rows],
+        )
+        tables = [table] if self.labels else []
+        return Page(lines=[found["statement"]], tables=tables, notes=noted(self.notes))
+
+    def _page(self) -> Page:
+        return self.page()
+
+    def _plot(self) -> Intervals:
+        rows = [
+            (row.label["model"] or "", row.value, row.limits(self._design.confidence))
+            for row in self.estimates
+        ]
+        return Intervals(
+            title=self.statement,
+            x_label=f"difference from {self.leader}",
+            rows=rows,
+            confidence_level=self._design.confidence,
+            level=0.0,
+        )
+
+
+def round_sizes(design: Disagreements, codes: IntArray, standing: Standing) -> FloatArray:
+    """Return the sizes (N,) of the next round's units."""
+    survivors, rivals = (np.array(group, np.int64) for group in (standing.survivors, standing.rivals))
+    return sizes_of(codes, standing.leader, survivors, rivals, everywhere=design.everywhere)
+
+
+def _with_round(design: Disagreements, standing: Standing, count: int) -> Disagreements:
+    """Return the design with another round."""
+    return replace(
+        design,
+        units=(*design.units, count),
+        leaders=(*design.leaders, standing.leader),
+        survivors=(*design.survivors, standing.survivors),
+        rivals=(*design.rivals, standing.rivals),
+    )
+
+
+@names_mistyped
+def select(
+    population: Population,
+    answers: Sequence[str],
+    confidence: float = 0.95,
+    indifference: float = 0.01,
+    budget: int | None = None,
+    *,
+    criterion: str = "accuracy",
+    positive: str | None = None,
+    additional: int | None = None,
+    seed: int = 0,
+) -> Selection:
+    """Find the best of several models with few labels: only where their answers differ, until it is known.
+
+    Parameters
+    ----------
+    population : Population
+    answers : sequence of str
+        The group columns of the models' answers, 2 to 100 of them.
+    confidence : float
+        Probability with which the winner is not further below the best than the indifference, however often
+        labels are looked at.
+    indifference : float
+        How much worse than the best the winner may be; 0 asks for the best itself, or its equal.
+    budget : int, optional
+        Labels at most; labelling then may end undecided.
+    criterion : str
+        `accuracy`: labels are true classes. `preference`: labels are the column of the preferred model, or
+        `tie`. Or a metric of classes: f1, balanced_accuracy, mcc, ….
+    positive : str, optional
+        The class of the metric; the average over classes unless given.
+    additional : int, optional
+        Units of the first round; 50 unless given.
+    seed : int
+        The same seed and ids draw the same units.
+
+    Returns
+    -------
+    Selection
+        Its `sample` holds the units to label; give their labels to `update`.
+
+    Raises
+    ------
+    InputError
+        For a column that is not a group, fewer than two or more than 100 models, and options out of range.
+
+    Notes
+    -----
+    docs/methods/selection.md has the method and its evidence.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> answers = {"a": ["x", "y", "x", "x"], "b": ["x", "x", "x", "y"]}
+    >>> selection = select(stratal.Population.from_arrays(groups=answers), answers=["a", "b"], seed=1)
+    >>> sorted(selection.sample.ids.tolist()), selection.done
+    ([1, 3], False)
+    >>> selection.update({1: "y", 3: "x"}).winner
+    'a'
+    """
+    population = require_population(population, "select")
+    names = tuple(dict.fromkeys([answers] if isinstance(answers, str) else answers))
+    for name in names:
+        population.require_group(name)
+    if not 2 <= len(names) <= MOST_MODELS:
+        raise InputError(
+            "too few or too many models to select from", given=len(names), allowed=f"2 to {MOST_MODELS}"
+        )
+    for what, value, allowed, fine in (
+        ("confidence", confidence, "above 0.5, below 1", 0.5 < confidence < 1),
+        ("indifference", indifference, "0 to 1, without 1", 0 <= indifference < 1),
+    ):
+        if not fine:
+            raise InputError(f"{what} is out of range", given=value, allowed=allowed)
+    if criterion not in (PREFERENCE, *METRICS) and not is_f_measure(criterion):
+        known = (PREFERENCE, *METRICS)
+        raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
+    if budget is not None:
+        budget = whole_number("budget", budget)
+    _, codes = units_and_answers(population, names, seed)
+    agreed = likely_right(codes, _LIKELY_FROM)[0]
+    leader = int(np.argmax(agreed))
+    every = tuple(range(len(names)))
+    standing = Standing(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
+    plain = Disagreements(
+        answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
+        confidence=float(confidence), indifference=float(indifference), budget=budget,
+    )  # fmt: skip
+    open_units = int(np.sum(round_sizes(plain, codes, standing) > 0))
+    wanted = FIRST_ROUND if additional is None else whole_number("additional", additional)
+    design = _with_round(plain, standing, min(wanted, open_units, budget or open_units))
+    return Selection(design.draw(population, seed))
+
+
+def expected_labels(
+    population: Population,
+    answers: Sequence[str],
+    confidence: float = 0.95,
+    indifference: float = 0.01,
+    *,
+    criterion: str = "accuracy",
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return how many labels `select` is expected to need, before there is any.
+
+    Returns
+    -------
+    dict
+        `optimistic`: the models are as far apart as their agreement suggests, and by twice the indifference
+        at least. `conservative`: all are as good as the leader. `most`: the units on which they disagree.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> answers = {"a": ["x", "y"] * 500, "b": ["x", "x"] * 500, "c": ["x", "y"] * 500}
+    >>> expected_labels(stratal.Population.from_arrays(groups=answers), ["a", "b", "c"])["most"]
+    500
+    """
+    first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
+    codes, leader = first._codes, first._standing.leader
+    agreed = likely_right(codes, _LIKELY_FROM)[0]
+    everywhere = criterion not in ("accuracy", PREFERENCE)
+    counts = [
+        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere)
+        for gaps in (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), 0.0 * agreed)
+    ]
+    most = len(codes) if everywhere else int(np.sum((codes != codes[:, :1]).any(axis=1)))
+    return {
+        "models": len(set(answers)),
+        "optimistic": math.ceil(counts[0]),
+        "conservative": math.ceil(counts[1]),
+        "most": most,
+        "population_size": len(codes),
+        "likely_leader": first.leader,
+    }
