@@ -109,9 +109,9 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         LABELS are long, one row per unit and model: column of the models' names.
     by : str
         Group to report on, one estimate for each level.
-    judge : str
+    judge : COL,…
         Compare labels with this judge too: a column of verdicts, kept by draw or in LABELS, or a proxy of
-        scores.
+        scores; with several judges, or calls of one, also with their majority or mean.
     require : 'NAME>=X'
         What the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8', 'value@de<=.1';
         several with semicolons, or the option once for each.
@@ -316,6 +316,8 @@ def made(asked: EvidenceOptions) -> Made:
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
+    from stratal.report import judge_notes
+
     asked, bounds, evidence = gathered(asked)
     evidence = _with_population(asked, of_models(asked, evidence))
     columns = _label_columns(asked, evidence.sample)
@@ -329,7 +331,7 @@ def made(asked: EvidenceOptions) -> Made:
     remarks = _remarks(asked, evidence, labels)
     for table in tables:
         if table.kind == "judge":
-            remarks = [*_judged(asked, evidence.sample, labels, table), *remarks]
+            remarks = [*judge_notes(table.rows(asked.confidence_level)), *remarks]
     model = None if columns or evidence.answered == (asked.value or LABEL) else evidence.answered
     return Made(asked, evidence.sample, given, result, tables, remarks, model)
 
@@ -445,35 +447,15 @@ def _tables(
         outcomes = {name: evidence.column(name) for name in evidence.models}
         found.append(compare(sample, outcomes, bounds=bounds, **shared))
     if asked.judge is not None:
-        found.append(estimated(sample, _as_said(labels), estimand=JudgeReport(asked.judge), **shared))
+        question = JudgeReport(listed(asked.judge))
+        said = replace(labels, positive=None, mapping=None)  # as annotators said them, whatever they count as
+        # Groups first: that a judge is worse in one of them is what a reader must not miss.
+        if asked.by is not None and not {*question.judges} <= {*sample.proxy_names}:
+            found.append(estimated(sample, said, estimand=question, by=asked.by, **shared))
+        found.append(estimated(sample, said, estimand=question, **shared))
     if asked.by is not None:
         shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
         found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
-    return found
-
-
-def _as_said(labels: Labels) -> Labels:
-    """Return labels as annotators said them, whatever they count as."""
-    return replace(labels, positive=None, mapping=None)
-
-
-def _judged(asked: EvidenceOptions, sample: Sample, labels: Labels, table: Estimates) -> list[str]:
-    """Return the readings of the shares beside each other, and groups in which the judge is worse."""
-    from stratal.estimation.evaluation import estimate as estimated
-    from stratal.report import judge_notes
-
-    found = judge_notes(table.rows(asked.confidence_level))
-    if asked.by is None or asked.judge in sample.proxy_names:
-        return found
-    agreed = table.of(metric="agreement")
-    groups = estimated(sample, _as_said(labels), by=asked.by, predicted=str(asked.judge), target=asked.target)
-    for row in groups:
-        low, high = row.confidence_interval(asked.confidence_level)
-        if high < agreed.value:
-            found.append(
-                f"in {row.label['domain']!r} {asked.judge!r} agrees with people less than elsewhere: "
-                f"{row.value:.3f} ({low:.3f} to {high:.3f}; {agreed.value:.3f} overall)"
-            )
     return found
 
 
@@ -629,8 +611,9 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
         bounds = bounds or known.get("bounds")
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
-        if asked.judge not in sample.proxy_names:
-            sample = _with_predictions(sample, asked.judge, column, "--judge")
+        for judge in listed(asked.judge):
+            if judge not in sample.proxy_names:
+                sample = _with_predictions(sample, judge, column, "--judge")
     else:
         (sample, column), known = _elsewhere(asked, asked.labelled), {}
     meant = mapping("--map", asked.map)

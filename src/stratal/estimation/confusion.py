@@ -29,6 +29,7 @@ from stratal.estimation.estimate import (
 )
 from stratal.estimation.shares import (
     OfShares,
+    domain_mean,
     four_cells,
     hits_and_misses,
     most_unseen,
@@ -222,11 +223,15 @@ def _matthews(shares: Shares) -> tuple[float, Shares, str]:
     return min(max(value, -1.0), 1.0), slopes, ""
 
 
+def _chance(shares: Shares) -> float:
+    """Return how often answers and truths would be equal by chance."""
+    return float(shares.predicted @ shares.true) / shares.everything**2
+
+
 def _kappa(shares: Shares) -> tuple[float, Shares, str]:
     """Return Cohen's kappa of K classes: (agreement − chance) / (1 − chance), chance by the two margins."""
     total = shares.everything
-    agreed = float(shares.hits.sum()) / total
-    chance = float(shares.predicted @ shares.true) / total**2
+    agreed, chance = float(shares.hits.sum()) / total, _chance(shares)
     if 1.0 - chance <= _DUST:
         return np.nan, shares, "only one class was seen"
     value = (agreed - chance) / (1.0 - chance)
@@ -481,6 +486,62 @@ class Confusion:
             n=n,
             standard_error=float(np.sqrt(max(own, 0.0))),
             remarks=(note,) if note else (),
+        )
+
+    def within(
+        self, member: BoolArray, name: str, which: int | None = None, target: str = "population"
+    ) -> Estimate:
+        """Return a metric of the units of a domain (n,): shares of right answers, rates, and kappa.
+
+        A rate is the mean of a domain, and so has its interval. Kappa is a function of the domain's cells:
+        of two classes of the three rarest, each with a domain's interval; of more it is 1 less disagreement
+        over that of chance, whose own error widens the disagreement's interval.
+
+        Raises
+        ------
+        InputError
+            For a metric that is neither.
+        """
+        right = (self.true == self.predicted).astype(np.float64)
+        if name == "accuracy":
+            return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+        if name != "kappa":
+            refuse_unknown("metric of groups", name, ("accuracy", "kappa", *_FORMS))
+            assert which is not None, "a rate is of a class"
+            above, below = (
+                Shares.of_class(which, np.array(form, float), self.n_classes).along(self.true, self.predicted)
+                for form in _FORMS[name]
+            )
+            counted = member & (below > 0)
+            return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
+        weights, inside = self.weighting.weights, member.astype(np.float64)
+        shares = Shares.of(self.true[member], self.predicted[member], weights[member], self.n_classes)
+        value, slopes, note = _kappa(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
+        n, bounds = int(member.sum()), (-1.0, 1.0)
+        if not np.isfinite(value):
+            return undefined_estimate(self.weighting, n, bounds, note, target=target)
+        influence = inside * slopes.along(self.true, self.predicted)
+        result = of_variable(value, influence, self.weighting, target)
+        apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+        slope = 1.0 / (1.0 - _chance(shares))
+        error = slope * apart.standard_error
+        limits: Limits
+        if self.n_classes == 2:
+            cells = (self.true == 1, self.predicted == 1)
+            limits = four_cells(_kappa_of_two, *cells, self.weighting, target, member)
+        else:
+            slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
+            limits = SumLimits(
+                value=value, terms=(apart,), coefficients=np.array([-slope]), correlation=np.eye(1)
+            )
+        return linearised_estimate(
+            result,
+            self.weighting,
+            limits=replace(limits, value=value, bounds=bounds),
+            bounds=bounds,
+            target=target,
+            n=n,
+            standard_error=result.standard_error or error,  # labels that all agree have no error of their own
         )
 
     def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:

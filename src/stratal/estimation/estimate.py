@@ -1156,7 +1156,7 @@ def with_tables(
         for name, value in each.items()
         if name not in ("confidence_level", "notes")
     }
-    notes = [*described["notes"], *(note for each in given for note in each["notes"])]
+    notes = [*(note for each in given for note in each["notes"]), *described["notes"]]
     return described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
 
 

@@ -41,6 +41,7 @@ def estimate(
     *,
     estimand: Asked = None,
     by: Any = None,
+    judge: str | Sequence[str] | None = None,
     target: str = "population",
     estimator: str = "auto",
     outcome: str | None = None,
@@ -75,6 +76,8 @@ def estimate(
     by : str or sequence, optional
         A column of the sample, or a group for each drawn unit: an estimate for each group, from the whole
         design.
+    judge : str or sequence of str, optional
+        Instead of `estimand`: how far this judge agrees with people, see `stratal.estimands.JudgeReport`.
     target : {"population", "superpopulation"}
         The mean over these N units, or of the distribution that they came from.
     outcome : {"binary", "bounded", "unbounded"}, optional
@@ -133,6 +136,14 @@ def estimate(
     require_sample(sample, "estimate")
     if population is not None:
         sample = replace(sample, population=require_same_population(sample, population))
+    if judge is not None:
+        if estimand is not None:
+            raise InputError(
+                "a judge is an estimand of its own",
+                given=f"judge={judge!r} and estimand=",
+                action="Leave one out.",
+            )
+        estimand = Estimand.registry["judge"](judge)
     asked = as_estimand(sample.estimand if estimand is None else estimand)
     request = Request(
         target=target,

@@ -477,6 +477,7 @@ def four_cells(
     answered: BoolArray,
     weighting: Weighting,
     target: str = "population",
+    member: BoolArray | None = None,
 ) -> OfShares:
     """Return a metric of two classes as a function of the three rarest cells of their confusion.
 
@@ -491,6 +492,8 @@ def four_cells(
         Whether the labelled units are of the class, and answered so.
     weighting : Weighting
     target : {"population", "superpopulation"}
+    member : bool (n,), optional
+        Of a domain: which units are in it. Cells are then shares of the domain.
 
     Examples
     --------
@@ -503,7 +506,8 @@ def four_cells(
     [-0.11, 0.64]
     """
     cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
-    largest = int(np.argmax(cells @ weighting.weights))
+    inside = np.ones(len(true)) if member is None else member.astype(float)
+    largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
 
     def of_cells(shares: FloatArray) -> FloatArray:
@@ -512,9 +516,14 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    rates = tuple(mean_of(cells[j], weighting, target) for j in others)
-    units = np.full(3, weighting.population_size if target == "population" else np.inf)
-    return OfShares.of(of_cells, rates, cell_correlation(cells[others], weighting), units)
+    if member is None:
+        rates = tuple(mean_of(cells[j], weighting, target) for j in others)
+    else:
+        bounds = (0.0, 1.0)
+        rates = tuple(domain_mean(cells[j], member, weighting, bounds=bounds, target=target) for j in others)
+    whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
+    units = np.full(3, whole if target == "population" else np.inf)
+    return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
 
 
 def shares_above(

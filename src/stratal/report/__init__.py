@@ -6,13 +6,13 @@ from stratal.report.estimates import answer_page as answer_page
 from stratal.report.estimates import answer_sentence as answer_sentence
 from stratal.report.estimates import estimate_page as estimate_page
 from stratal.report.estimates import estimates_table as estimates_table
-from stratal.report.estimates import judge_notes as judge_notes
 from stratal.report.estimates import leaderboard_table as leaderboard_table
 from stratal.report.estimates import requirement_text as requirement_text
 from stratal.report.estimates import value_with_interval as value_with_interval
 from stratal.report.figures import Bars as Bars
 from stratal.report.figures import Intervals as Intervals
 from stratal.report.figures import Plotted as Plotted
+from stratal.report.judges import judge_notes as judge_notes
 from stratal.report.method import described_method as described_method
 from stratal.report.pages import check_page as check_page
 from stratal.report.pages import handover_page as handover_page

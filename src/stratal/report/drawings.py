@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from stratal.report.estimates import ends_text, value_text
+from stratal.report.text import ends_text, value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,46 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
         for row in rows
     )
     return Drawing.of("calibration-curve", "Labels by proxy", words, 306, marks)
+
+
+def joint_drawing(name: str, judge: str, cells: Mapping[tuple[str, str], Mapping[str, Any]]) -> Drawing:
+    """Return the table of people's classes and a judge's: a cell's square has its share as area.
+
+    Cells on which both agree are filled, the others are not.
+
+    Examples
+    --------
+    >>> cells = {("fail", "pass"): {"estimate": 0.1}, ("pass", "pass"): {"estimate": 0.9}}
+    >>> joint_drawing("joint", "verdict", cells).description
+    "people 'fail', judged 'pass': 10.0%; people 'pass', judged 'pass': 90.0%"
+    """
+    rows, columns = (list(dict.fromkeys(key[k] for key in cells)) for k in (0, 1))
+    left, side = 92.0, min((_RIGHT - 92.0) / len(columns), 84.0)
+    most = max(row["estimate"] or 0.0 for row in cells.values()) or 1.0
+    marks = [_text(left + side * len(columns) / 2, 14, f"{judge} says", "name", "middle")]
+    marks += [
+        _text(left + side * (j + 0.5), 32, _cut(label, round(side / 7)), "tick", "middle")
+        for j, label in enumerate(columns)
+    ]
+    for i, label in enumerate(rows):
+        top = 40 + side * i
+        marks.append(_text(_LEFT, top + side / 2 + 4, f"people {_cut(label, 7)}", "tick"))
+        for j, other in enumerate(columns):
+            share = cells[label, other]["estimate"] if (label, other) in cells else None
+            edge = (side - 26) * math.sqrt((share or 0.0) / most)
+            x, y = left + side * (j + 0.5), top + (side - 16) / 2
+            kind = "labels" if label == other else "units"
+            marks += [
+                f'<rect x="{x - edge / 2:.1f}" y="{y - edge / 2:.1f}" width="{edge:.1f}" '
+                f'height="{edge:.1f}" class="bar {kind}"/>',
+                _text(x, top + side - 4, value_text(share, {"share": True}), "tick", "middle"),
+            ]
+    words = (
+        f"people {own!r}, judged {other!r}: {value_text(row['estimate'], {'share': True})}"
+        for (own, other), row in cells.items()
+    )
+    height = 40 + side * len(rows) + 8
+    return Drawing.of(name, f"Share of all units, by people and by {judge}", words, height, marks)
 
 
 def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> Drawing:

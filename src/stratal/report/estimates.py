@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stratal.report import judges
 from stratal.report.text import (
     MOST_STRATA,
     Page,
     Table,
     brief,
+    ends_text,
     first_rows,
     interval_text,
     level_text,
     noted,
     number,
+    value_text,
 )
 
 
@@ -83,37 +86,6 @@ def worth_text(estimate: Mapping[str, Any]) -> str | None:
         return None
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
     return f"worth {size:,.0f} random ones" + (f" ({'–'.join(ends)})" if len(set(ends)) == 2 else "")
-
-
-def value_text(value: float | None, findings: Mapping[str, Any]) -> str:
-    """Return a value as people say it: a share in percent, anything else as a number.
-
-    Examples
-    --------
-    >>> value_text(0.9312, {"share": True}), value_text(3.51234, {"share": False})
-    ('93.1%', '3.512')
-    """
-    if value is None:
-        return "–"
-    return f"{_percent(value)}%" if findings["share"] else number(value)
-
-
-def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
-    """Return the ends of an interval as people say them.
-
-    Examples
-    --------
-    >>> ends_text([0.916, 0.944], share=True), ends_text([None, 1.5], share=False)
-    ('91.6–94.4%', '−∞ to 1.5')
-    """
-    low, high = interval
-    if share and low is not None and high is not None:
-        return f"{_percent(low)}–{_percent(high)}%"
-    return interval_text(interval)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
 
 
 WIDTH = 24
@@ -197,6 +169,7 @@ TABLES = {
     "comparisons": "Differences",
     "domains": "Groups",
     "judge": "Judge",
+    "judge_groups": "Judge by group",
 }
 """Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
@@ -236,11 +209,12 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     tables = [_strata_table(strata, most_rows)] if varied else []
     if "leaderboard" in estimate:
         tables.append(leaderboard_table(estimate["leaderboard"], estimate["confidence_level"]))
-    tables += [
-        estimates_table(kind.capitalize(), estimate[kind], estimate["confidence_level"])
-        for kind in TABLES
-        if kind in estimate
-    ]
+    for kind in TABLES:
+        if kind == "judge" and kind in estimate:
+            tables += judges.judge_tables(estimate[kind], level_text(estimate["confidence_level"]))
+        elif kind in estimate:
+            title = TABLES[kind] if kind == "judge_groups" else kind.capitalize()
+            tables.append(estimates_table(title, estimate[kind], estimate["confidence_level"]))
     return Page(lines=_sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
 
 
@@ -267,14 +241,14 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     if "estimate" in found:
         lines = [*(line for line in _sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
     elif found.get("judge"):
-        lines = [judge_sentence(found["judge"]), *lines]
+        lines = [*judges.judge_sentences(found["judge"]), *lines]
     tables = []
     for kind in TABLES:
         rows = found.get(kind, ())
         if kind == "comparisons" and len(rows) == 1:
             lines.append(_two_models(rows[0], level))
-        elif kind == "judge" and rows and "estimate" in found:
-            continue  # its sentence is there
+        elif kind in ("judge", "judge_groups"):
+            continue  # its sentences are there, and a note on each group that is worse
         elif rows:
             title = "Leaderboard" if "leaderboard" in found and kind == "comparisons" else TABLES[kind]
             tables.append(_leaders(found) if title == "Leaderboard" else _lowest(title, rows, kind, level))
@@ -353,60 +327,6 @@ def _verdicts(found: Mapping[str, Any]) -> list[str]:
     return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
 
 
-def judge_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what labels say of a judge in one sentence; of two classes the rarer one is what it looks for.
-
-    Examples
-    --------
-    >>> rows = [{"judge": "verdict", "metric": name, "estimate": value, "confidence_interval": ends}
-    ...         for name, value, ends in (("agreement", 0.86, [0.81, 0.9]), ("kappa", 0.62, [0.51, 0.72]))]
-    >>> judge_sentence(rows)
-    "'verdict' agrees with people on 86.0% (81.0–90.0%), kappa 0.62 (0.51 to 0.72)."
-    """
-    judge, known = rows[0]["judge"], {(row["metric"], row.get("class")): row for row in rows}
-    if ("agreement", None) not in known:
-        parts = [f"{row['metric'].replace('_', ' ')} {_briefly(row)}" for row in rows]
-        return f"{judge!r} and people: {', '.join(parts)}."
-    agreed, kappa = (known[name, None] for name in ("agreement", "kappa"))
-    found = f"{judge!r} agrees with people on {_briefly(agreed, share=True)}, kappa {_briefly(kappa)}"
-    shares = [row for row in rows if row["metric"] == "prevalence" and row["estimate"] is not None]
-    if len(shares) != 2:
-        return f"{found}."
-    rare, other = (row["class"] for row in sorted(shares, key=lambda row: row["estimate"]))
-    hits, right = known["recall", rare], known["recall", other]
-    ends = right["confidence_interval"]
-    wrong = {
-        "estimate": None if right["estimate"] is None else 1.0 - right["estimate"],
-        "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
-    }
-    return (
-        f"{found}; it finds {_briefly(hits, share=True)} of what they call {rare!r}, and calls "
-        f"{_briefly(wrong, share=True)} of the {other!r} so."
-    )
-
-
-def _briefly(row: Mapping[str, Any], *, share: bool = False) -> str:
-    ends = row["confidence_interval"]
-    value = value_text(row["estimate"], {"share": share})
-    return value if ends is None else f"{value} ({ends_text(ends, share=share)})"
-
-
-def judge_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the three readings of a share, and which to take; nothing of more than two classes."""
-    known = {(row["metric"], row["class"]): row for row in rows if row.get("class") is not None}
-    shares = [row for (name, _), row in known.items() if name == "prevalence" and row["estimate"] is not None]
-    corrected = [name for name, _ in known if name == "rogan_gladen"]
-    if len(shares) != 2 or not corrected:
-        return []
-    rare = min(shares, key=lambda row: row["estimate"])["class"]
-    ours, raw, other = (known[name, rare] for name in ("prevalence", "predicted_prevalence", "rogan_gladen"))
-    return [
-        f"the share of {rare!r} is {_briefly(ours, share=True)} by the labels; the judge alone says "
-        f"{value_text(raw['estimate'], {'share': True})}, which no label corrects, and Rogan & Gladen's "
-        f"correction {_briefly(other, share=True)}, which takes labels for a random sample: take the first"
-    ]
-
-
 def estimates_table(
     title: str,
     rows: Sequence[Mapping[str, Any]],
@@ -461,7 +381,7 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
         )
     lines += _verdicts(estimate)
     if estimate.get("judge"):
-        lines.insert(1, judge_sentence(estimate["judge"]))
+        lines[1:1] = judges.judge_sentences(estimate["judge"])
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines

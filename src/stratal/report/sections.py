@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.report import drawings as svg
-from stratal.report import estimates
+from stratal.report import estimates, judges
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, Table, filled, level_text, noted, number, table_of
+from stratal.report.text import Page, Table, filled, level_text, noted, number, table_of, value_text
 
 Findings = Mapping[str, Any]
 
@@ -45,8 +45,9 @@ PERCENT = ("comparisons", "domains")
 def report_sections(findings: Findings) -> list[Section]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
     kinds = [kind for kind in estimates.TABLES if findings["estimate"].get(kind)]
+    own = {"comparisons": _models, "judge": _judge}
     found = [_answer(findings)]
-    found += [_models(findings) if kind == "comparisons" else _table(findings, kind) for kind in kinds]
+    found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
     for make in (
         _side_by_side, _strata, _calibration, _new_version, _nonresponse, _agreement, _more_labels, _method,
         _sources, _again, _examples,
@@ -97,6 +98,50 @@ def _table(found: Findings, kind: str) -> Section:
     drawing = svg.forest_drawing(kind, title, marks, {**found, "share": share})
     table = estimates.estimates_table(title, rows, found["confidence_level"], None)
     return Section(title=title, name=kind, drawings=[drawing], tables=[table])
+
+
+_MOST_JUDGES = 6
+"""Judges that a report draws, each in two pictures; its tables have all."""
+
+_DRAWN = {
+    "agreement": "{0} agrees with people",
+    "recall": "finds {1!r}",
+    "false_discovery_rate": "wrong to say {1!r}",
+}
+"""Shares of a judge that a report draws, and what it calls them."""
+
+
+def _judge(found: Findings) -> Section:
+    """Return the section of judges: what each gets right, and where its verdicts go."""
+    rows = found["estimate"]["judge"]
+    joint, drawings = judges.joint_shares(rows), []
+    for k, (judge, known) in enumerate([*judges.by_judge(rows).items()][:_MOST_JUDGES]):
+        shares = [
+            (_DRAWN[name].format(judge, of), row["estimate"], row["confidence_interval"], name == "agreement")
+            for (name, of), row in known.items()
+            if name in _DRAWN
+        ]
+        if shares:
+            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, {"share": True}))
+        if judge in joint:
+            drawings.append(svg.joint_drawing(f"joint-{k}", judge, joint[judge]))
+    signed = ("kappa", "pearson", "spearman", "icc")
+    marks = [
+        (f"{row['judge']}: {row['metric']}", row["estimate"], row["confidence_interval"], False)
+        for row in rows
+        if row["metric"] in signed
+    ]
+    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", marks, {"share": False}))
+    return Section(
+        title="Judge",
+        name="judge",
+        lines=[
+            *judges.judge_sentences(rows, _MOST_JUDGES),
+            "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
+        ],
+        drawings=drawings,
+        tables=judges.judge_tables(rows, level_text(found["confidence_level"])),
+    )
 
 
 def _models(found: Findings) -> Section:
@@ -326,7 +371,7 @@ def _more_labels(found: Findings) -> Section | None:
     if not rows:
         return None
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
-    half = [estimates.value_text(row["half_width"], found) for row in (now, last)]
+    half = [value_text(row["half_width"], found) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Section(
         title="What more labels would buy",

@@ -232,6 +232,37 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
+def value_text(value: float | None, findings: Mapping[str, Any]) -> str:
+    """Return a value as people say it: a share in percent, anything else as a number.
+
+    Examples
+    --------
+    >>> value_text(0.9312, {"share": True}), value_text(3.51234, {"share": False})
+    ('93.1%', '3.512')
+    """
+    if value is None:
+        return "–"
+    return f"{_percent(value)}%" if findings["share"] else number(value)
+
+
+def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
+    """Return the ends of an interval as people say them.
+
+    Examples
+    --------
+    >>> ends_text([0.916, 0.944], share=True), ends_text([None, 1.5], share=False)
+    ('91.6–94.4%', '−∞ to 1.5')
+    """
+    low, high = interval
+    if share and low is not None and high is not None:
+        return f"{_percent(low)}–{_percent(high)}%"
+    return interval_text(interval)
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
+
+
 def interval_text(ends: Sequence[float | None], write: Callable[[float | None], str] = number) -> str:
     """Return an interval as text; None is an end that is open.
 

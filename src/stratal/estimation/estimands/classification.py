@@ -78,6 +78,20 @@ class AnsweredClasses(Record):
         note = self.confusion.unseen_note(which, level) if counts_misses else None
         return found if note is None else replace(found, remarks=(*found.remarks, note))
 
+    def within(
+        self, sample: Sample, group: Any, name: str, which: int | None, target: str
+    ) -> dict[str, Estimate]:
+        """Return a metric for each group of the drawn units, by the group's name."""
+        groups = class_column(sample, group, "by")
+        names = sorted({str(entry) for entry in groups if entry is not None})
+        if not names:
+            raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
+        inside = groups[self.labelled]
+        return {
+            level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
+            for level in names
+        }
+
     @staticmethod
     def _counted(found: Estimate, count: int, size: int, target: str) -> Estimate:
         """Return the predicted prevalence of the whole population, which is counted and not estimated."""
@@ -467,6 +481,16 @@ class Classification(Estimand):
         answered = self._answered(sample, labels)
         found = answered.metric(sample, self.name, self._which(answered), request.target)
         return replace(found, label=self.label)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the metric of each group: a rate of a class, or kappa."""
+        answered = self._answered(sample, labels)
+        which = self._which(answered)
+        if isinstance(which, str):
+            return Estimand.by(self, sample, labels, group, request)
+        found = answered.within(sample, group, self.name, which, request.target)
+        rows = [replace(row, label={"domain": name}) for name, row in found.items()]
+        return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""

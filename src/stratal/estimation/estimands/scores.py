@@ -279,10 +279,14 @@ class OfScores(Estimand):
         return f"{cls.kind}:judge"
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
+        return self.units(sample, labels, self.score or only_proxy(sample))
+
+    @staticmethod
+    def units(
+        sample: Sample, labels: Any, scores: Any
+    ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
-        columns, labelled = number_columns(
-            sample, {"score": self.score or only_proxy(sample), "label": labels}
-        )
+        columns, labelled = number_columns(sample, {"score": scores, "label": labels})
         return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:

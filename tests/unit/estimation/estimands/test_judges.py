@@ -4,12 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 from tests.e2e.pasted import write
 from tests.tiers import sized
 
 import stratal
+from stratal.estimation.columns import with_group
+from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.judges import JudgeReport, rogan_gladen
-from stratal.report.estimates import judge_notes, judge_sentence
+from stratal.report.judges import judge_notes, judge_sentences
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_scores_have_rows_of_scores(judged):
 def test_rogan_gladen_is_right_of_random_labels_and_wrong_of_chosen_ones(judged):
     """Where half of the labels are of failing verdicts, ours holds the truth and theirs is far off."""
     population, truth, verdict = judged
-    true, draws = float(np.mean(truth == "fail")), sized(20, 200)
+    true, draws = float(np.mean(truth == "fail")), sized(10, 200)
     designs = {
         "random": stratal.designs.SimpleRandom(budget=200),
         "chosen": stratal.plan(population, 200, by="verdict", allocation="equal").design,
@@ -96,11 +99,11 @@ def test_the_sentence_names_what_the_judge_finds_and_what_it_calls_so_wrongly():
         *(row("predicted_prevalence", of, value) for of, value in (("fail", 0.3), ("pass", 0.7))),
         *(row("rogan_gladen", of, value) for of, value in (("fail", 0.25), ("pass", 0.75))),
     ]
-    assert judge_sentence(rows) == (
+    assert judge_sentences(rows) == [
         "'v' agrees with people on 86.0% (81.0–91.0%), kappa 0.62 (0.57 to 0.67); it finds 71.0% "
         "(66.0–76.0%) of what they call 'fail', and calls 9.0% (4.0–14.0%) of the 'pass' so."
-    )
-    assert "20.0% (15.0–25.0%) by the labels; the judge alone says 30.0%" in judge_notes(rows)[0]
+    ]
+    assert "20.0% (15.0–25.0%) by the labels; 'v' alone says 30.0%" in judge_notes(rows)[0]
     assert judge_notes(rows[:2]) == []
 
 
@@ -123,9 +126,128 @@ def test_the_command_says_all_this(judged, tmp_path, monkeypatch, run_command):
     assert "'verdict' agrees with people on" in done.stdout
     assert len(done.stdout.splitlines()) <= 15
     assert {row["metric"] for row in found["judge"]} >= {"agreement", "kappa", "recall", "rogan_gladen"}
-    assert any("in 'b' 'verdict' agrees with people less than elsewhere" in note for note in found["notes"])
+    assert any("in 'b' agreement of 'verdict' is lower than elsewhere" in note for note in found["notes"])
     assert not any("in 'a'" in note for note in found["notes"])
     assert page.status == 0
     assert "## Judge" in (tmp_path / "r.md").read_text()
     missing = run_command(*words[:-1], "nothing")
     assert "--judge: neither the sample nor the labels have a column 'nothing'" in missing.message
+
+
+@pytest.fixture
+def crowd():
+    """Return a population with three judges of three classes, a group in which the first fails, and truth."""
+    rng = np.random.default_rng(4)
+    truth, other = rng.choice(3, 3_000, p=[0.6, 0.3, 0.1]), rng.integers(0, 3, (3, 3_000))
+    worse = rng.random(3_000) < 0.3
+    right = rng.random((3, 3_000)) < np.where(worse, [[0.2], [0.7], [0.7]], [[0.9], [0.7], [0.7]])
+    words = np.array(["good", "poor", "bad"])
+    groups = {f"judge_{k}": words[np.where(right[k], truth, other[k])] for k in range(3)}
+    population = stratal.Population.from_arrays(groups={**groups, "half": np.where(worse, "b", "a")})
+    return population, words[truth]
+
+
+def test_cells_of_the_table_with_people_are_the_samples_shares(crowd):
+    population, truth = crowd
+    sample = stratal.plan(population, 300, by="judge_0", allocation="equal").draw(seed=2)
+    found = stratal.estimate(sample, truth[sample.ids], judge="judge_0")
+    cells = [row for row in found if row.label["metric"] == "share"]
+    weights = sample.weighting(np.ones(300, dtype=bool)).weights
+    is_cell = (truth[sample.ids] == "bad") & (sample.groups["judge_0"] == "poor")
+
+    assert len(cells) == 9
+    assert sum(row.value for row in cells) == pytest.approx(1.0, abs=1e-12)
+    found_cell = found.of(metric="share", judged="poor", **{"class": "bad"})
+    assert found_cell.value == pytest.approx(weights @ is_cell / weights.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_kappa_and_rates_of_a_group_are_those_of_its_units(crowd, classes):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=2)
+    said, judged = truth[sample.ids], sample.groups["judge_0"]
+    if classes == 2:
+        said, judged = (np.where(column == "bad", "bad", "good") for column in (said, judged))
+        sample = with_group(sample, "judge_0", dict(zip(sample.ids.tolist(), judged, strict=True)))
+    inside = sample.groups["half"] == "b"
+    kappa = stratal.estimate(sample, said, estimand="kappa:judge_0", by="half")
+    recall = stratal.estimate(sample, said, estimand="recall:bad,predicted=judge_0", by="half")
+    of_b = kappa.of(domain="b")
+    everyone = Confusion(
+        true=np.unique(said, return_inverse=True)[1],
+        predicted=np.searchsorted(np.unique(said), judged),
+        n_classes=classes,
+        weighting=sample.weighting(np.ones(300, dtype=bool)),
+    )
+
+    assert of_b.value == pytest.approx(cohen_kappa_score(said[inside], judged[inside]), abs=1e-9)
+    assert of_b.n == inside.sum()
+    assert recall.of(domain="b").value == pytest.approx(np.mean(judged[inside & (said == "bad")] == "bad"))
+    # All units are a domain, whose kappa has the value and the linearised error of the kappa itself.
+    whole = everyone.within(np.ones(300, dtype=bool), "kappa")
+    assert whole.value == pytest.approx(everyone.metric("kappa").value, abs=1e-12)
+    assert whole.standard_error == pytest.approx(everyone.metric("kappa").standard_error, rel=1e-9)
+
+
+def test_a_group_whose_labels_all_agree_has_an_interval_and_an_error(crowd):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=3)
+    inside = sample.groups["half"] == "a"
+    judged = np.where(inside, truth[sample.ids], sample.groups["judge_0"])
+    sample = with_group(sample, "judge_0", dict(zip(sample.ids.tolist(), judged, strict=True)))
+    row = stratal.estimate(sample, truth[sample.ids], estimand="kappa:judge_0", by="half").of(domain="a")
+
+    assert row.value == pytest.approx(1.0)
+    assert row.standard_error > 0
+    assert row.confidence_interval().low < 0.99
+
+
+def test_a_judge_that_is_worse_in_a_group_is_named_and_no_other_one(crowd):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=600).draw(population, seed=5)
+    question = JudgeReport(["judge_0", "judge_1"])
+    found = stratal.estimate(sample, truth[sample.ids], estimand=question, by="half")
+    warned = [note for note in found.notes if "is lower than elsewhere" in note]
+
+    assert any("in 'b' agreement of 'judge_0'" in note for note in warned)
+    assert not any("judge_1" in note or "in 'a'" in note for note in warned)
+
+
+def test_several_judges_have_a_majority_and_a_consistency_and_a_best_proxy(crowd):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=5)
+    names = ["judge_0", "judge_1", "judge_2"]
+    found = stratal.estimate(sample, truth[sample.ids], judge=names)
+    answers = np.stack([sample.groups[name] for name in names])
+    majority = [max(column, key=lambda word: (column == word).sum()) for column in answers.T]
+    same = np.mean([answers[a] == answers[b] for a, b in ((0, 1), (0, 2), (1, 2))])
+
+    agreed = found.of(judge="majority of 3", metric="agreement").value
+    assert agreed == pytest.approx(np.mean(truth[sample.ids] == majority), abs=1e-12)
+    assert found.of(metric="consistency").value == pytest.approx(same, abs=1e-12)
+    lines = judge_sentences(found.rows())
+    assert "1 more: --details" in lines[2]
+    assert "Two of them agree with each other on" in lines[3]
+    assert lines[4].startswith("Best proxy on these labels: 'majority of 3', correlation ")
+
+
+def test_two_scores_have_their_mean(judged):
+    _, truth, verdict = judged
+    rng = np.random.default_rng(1)
+    scores = {name: 0.7 - 0.4 * verdict + 0.3 * rng.random(4_000) for name in ("one", "two")}
+    sample = stratal.designs.SimpleRandom(budget=200).draw(
+        stratal.Population.from_arrays(proxy=scores), seed=1
+    )
+    right = (truth == "pass")[sample.ids].astype(float)
+    found = stratal.estimate(sample, right, judge="one,two")
+    mean = np.mean([scores[name][sample.ids] for name in scores], axis=0)
+
+    row = found.of(judge="mean of 2", metric="pearson")
+    assert row.value == pytest.approx(np.corrcoef(mean, right)[0, 1], abs=1e-9)
+
+
+def test_a_judge_and_an_estimand_are_one_too_many(crowd):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=5)
+    with pytest.raises(stratal.InputError, match="a judge is an estimand of its own"):
+        stratal.estimate(sample, truth[sample.ids], judge="judge_0", estimand="kappa:judge_0")
