@@ -42,7 +42,7 @@ class DemoData:
     predicted, label : int (N,)
         The classifier's answer, and the truth.
     image : text (N,)
-        The digit drawn in blocks of four shades, as a code block of Markdown: what annotators see.
+        The digit drawn in blocks of four shades: what annotators see.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def make_data() -> DemoData:
 def _drawn(image: FloatArray) -> str:
     """Return 64 shades from 0 to 16 as eight lines of blocks, two wide since characters are narrow."""
     shades = np.array([" ", "░", "▒", "▓", "█"])[np.ceil(image.reshape(8, 8) / 4).astype(int)]
-    return "\n".join(["```", *("".join(np.repeat(line, 2)).rstrip() for line in shades), "```"])
+    return "\n".join("".join(np.repeat(line, 2)) for line in shades)
 
 
 def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
