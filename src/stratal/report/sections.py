@@ -49,7 +49,7 @@ def report_sections(findings: Findings) -> list[Section]:
     found = [_answer(findings)]
     found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
     for make in (  # what a reader asks first, then what a reviewer checks
-        _new_version, _more_labels, _examples, _side_by_side, _strata, _calibration, _nonresponse, _agreement,
+        _new_version, _more_labels, _examples, _side_by_side, _calibration, _strata, _nonresponse, _agreement,
         _method, _sources, _again,
     ):  # fmt: skip
         section = make(findings)
