@@ -41,7 +41,7 @@ def demo(
     written = write_data(shown.data, output) if output is not None else None
     then: list[Any] = []
     if written is not None:
-        then = ["", f"Wrote {written[0]} and {written[1]} (the truth, apart)."]
+        then = ["", f"Wrote {written[0]} and {written[1]} (the true labels)."]
         then += [("plan", written[0], "--proxy", "confidence", "--budget", budget)]
     return Result(
         shown.to_dict() | ({"output": str(output)} if written else {}),
