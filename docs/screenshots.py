@@ -31,7 +31,7 @@ LINES = (
     "stratal draw plan.json --seed 7 --show image,predicted --output audit/",
     "stratal demo --label audit/to_label.csv",
     "stratal estimate audit/sample.parquet audit/to_label.csv",
-    "stratal report audit/sample.parquet audit/to_label.csv --output report.html",
+    "stratal report audit/sample.parquet audit/to_label.csv --quantity accuracy --output report.html",
 )
 SHOWN = {1: 3, 4: 3}
 """Lines of the terminal that are shown with what they print, and how much of it."""
