@@ -135,9 +135,27 @@ def wrapped(page: str) -> str:
     return LONG.sub("<code class=long>", INLINE.sub(unbroken, page))
 
 
+def about() -> dict[str, str]:
+    """Return the version and the address of the source, from the package and its pyproject.toml."""
+    import tomllib
+
+    from stratal import __version__
+
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    return {"version": __version__, "source": urls["Source"]}
+
+
 def builder(settings: Path) -> list[str]:
     """Return the command that builds a site; with `--quiet` MkDocs would no longer count the warnings."""
     return [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
+
+
+NOT_FOUND = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<title>Page not found · stratal</title><style>:root{color-scheme:light dark}body{font:1.1rem/1.5 system-ui,sans-serif;
+max-width:36rem;margin:18vh auto;padding:0 1rem}</style><h1>Page not found</h1><p>This page does not exist, or has
+another name now. <a href="./">Up one level</a>, or search from the home page.</p></html>
+"""
+"""What a server shows for an address that leads nowhere. It loads nothing: the folder of the site is not known there."""
 
 
 def main(build: Path = BUILD) -> int:
@@ -145,12 +163,17 @@ def main(build: Path = BUILD) -> int:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     settings["nav"] = spread(settings["nav"], write_pages(build / "pages"))
     settings |= {"docs_dir": "pages", "site_dir": "site"}
+    project = about()
     settings["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
+    settings["copyright"] = f"stratal {project['version']}"
+    if "example.org" not in project["source"]:  # the placeholder of a project without a home
+        settings["repo_url"] = project["source"]
     made = build / "mkdocs.yml"
     made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     status = subprocess.run(builder(made), env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
     for page in (build / "site").rglob("*.html"):
         page.write_text(wrapped(page.read_text()))
+    (build / "site" / "404.html").write_text(NOT_FOUND)
     return status
 
 

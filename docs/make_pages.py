@@ -150,7 +150,7 @@ SHELVES = {
     "How to": "how-to/*.md",
     "Guides": "guide/*.md",
     "Methods": "methods/*.md",
-    "Beside others": "beside/*.md",
+    "Alternatives": "alternatives/*.md",
     "Reference": "*.md",
 }
 """Headings of llms.txt and the pages below them."""

@@ -115,7 +115,7 @@ def main(arguments: list[str]) -> None:
 
 def run_pages(docs: Path) -> list[Path]:
     """Return the pages whose printed outputs are kept true."""
-    return [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("beside/*.md")), docs / "start" / "first-estimate.md"]
+    return [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("alternatives/*.md")), docs / "start" / "first-estimate.md"]
 
 
 if __name__ == "__main__":

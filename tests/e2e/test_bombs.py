@@ -1,4 +1,4 @@
-"""Small files that stand for much: one message, within the memory that docs/promises.md states."""
+"""Small files that stand for much: one message, within the memory that docs/guarantees.md states."""
 
 from __future__ import annotations
 

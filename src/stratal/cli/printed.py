@@ -292,6 +292,13 @@ class Demo(Struct, kw_only=True):
     output: Text = UNSET
 
 
+class FilledLabels(Struct, kw_only=True):
+    """Labels of the demonstration that were filled in."""
+
+    file: str
+    labels: int
+
+
 class JudgedModels(Struct, kw_only=True):
     """A long table with one row per unit and model."""
 
@@ -778,7 +785,7 @@ class Schema(Struct, kw_only=True):
 PRINTED: dict[str, tuple[type, ...]] = {
     "study backup": (Checked,),
     "study check": (Checked,),
-    "demo": (Demo,),
+    "demo": (Demo, FilledLabels),
     "doctor": (Inspection, ToolAnswers, TableOfLabels, Folder, Logs),
     "draw": (Drawn,),
     "estimate": (Estimate, *SEVERAL),

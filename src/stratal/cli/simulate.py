@@ -23,17 +23,25 @@ def demo(
     output: Annotated[
         Path | None, option("Leave predictions.parquet and labels.csv in this directory.")
     ] = None,
+    label: Annotated[Path | None, option("Fill in the labels of this table, and do nothing else.")] = None,
 ) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
     from stratal.report import answer_page, plan_page
-    from stratal.simulation.demonstration import run, write_data
+    from stratal.simulation.demonstration import fill_labels, run, write_data
 
+    if label is not None:
+        filled = fill_labels(label)
+        return Result(
+            {"file": str(label), "labels": filled},
+            f"Filled in {filled} labels of {label}.",
+            ("estimate", label.with_name("sample.parquet"), label),
+        )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=seed)
     written = write_data(shown.data, output) if output is not None else None
     then: list[Any] = []
     if written is not None:
-        then = ["", f"Wrote {written[0]} and {written[1]} (the truth, apart)."]
+        then = ["", f"Wrote {written[0]} and {written[1]} (the true labels)."]
         then += [("plan", written[0], "--proxy", "confidence", "--budget", budget)]
     return Result(
         shown.to_dict() | ({"output": str(output)} if written else {}),

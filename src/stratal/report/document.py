@@ -38,6 +38,7 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
     environment.filters["svg"] = lambda drawing: Markup(drawing.svg())
     page = environment.get_template("report.html.jinja").render(
         title=title_of(findings),
+        about=about(findings),
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
         answer=answer_sentence(findings),
         sections=report_sections(findings),
@@ -52,7 +53,7 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
 
 def report_markdown(findings: Mapping[str, Any]) -> str:
     """Return a report as Markdown; whatever stands in the data stays text."""
-    parts = [f"<!-- {findings['kind']} -->", f"# {_markdown(title_of(findings))}"]
+    parts = [f"<!-- {findings['kind']} -->", f"# {_markdown(title_of(findings))}", about(findings)]
     for section in report_sections(findings):
         parts.append(f"## {_markdown(section.title)}")
         parts += [_markdown(line) for line in section.lines]
@@ -71,6 +72,19 @@ def title_of(findings: Mapping[str, Any]) -> str:
     'Audit'
     """
     return str(findings.get("title") or findings.get("question") or "How good is the model?")
+
+
+def about(findings: Mapping[str, Any]) -> str:
+    """Return the line below the heading: labels, units, design and date.
+
+    Examples
+    --------
+    >>> about({"estimate": {"n": 300, "population_size": 9000}, "provenance": {"written": "2026-05-01"}})
+    '300 labels of 9,000 units · 2026-05-01'
+    """
+    labels, units = (findings["estimate"].get(name) for name in ("n", "population_size"))
+    of = f" of {units:,} units" if units else ""
+    return f"{labels:,} labels{of} · {findings['provenance']['written']}"
 
 
 def table_markdown(table: Table) -> str:

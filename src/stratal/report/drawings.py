@@ -68,12 +68,14 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [round((first + k) * step, digits) + 0.0 for k in range(count)]
 
 
-WIDTH = 320
-"""Units of a drawing's width: about what a phone shows."""
+WIDTH = 440
+"""Units of a drawing's width: its text is read on a phone, and is not shouted across a page."""
 
-_LEFT, _RIGHT = 12.0, 308.0
+_LEFT, _RIGHT = 12.0, WIDTH - 12.0
 _ROW = 40
 _MOST_ROWS = 40
+_NAME = 38
+"""Characters of a row's name that leave room for its values."""
 
 Row = tuple[str, float | None, Sequence[float | None] | None, bool]
 """Name, value, interval, and whether it is the reported one."""
@@ -95,7 +97,7 @@ class Drawing:
     Examples
     --------
     >>> Drawing(name="a", title="A", description="b", height=9, marks=()).svg()[:20]
-    '<svg viewBox="0 0 32'
+    '<svg viewBox="0 0 44'
     """
 
     name: str
@@ -120,8 +122,13 @@ class Drawing:
         )
 
 
-def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping[str, Any]) -> Drawing:
+def forest_drawing(
+    name: str, title: str, rows: Sequence[Row], findings: Mapping[str, Any], *, margin: float = 0.0
+) -> Drawing:
     """Return intervals below each other, each with its name and value above it.
+
+    `margin` is how far the scale goes on at either side, as a share of what it must hold; a share stays
+    between 0 and 1.
 
     Examples
     --------
@@ -130,7 +137,12 @@ def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping
     'new: 80.0%, 70.0–90.0%'
     """
     title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
-    scale = Scale.of((value for row in rows for value in (row[1], *(row[2] or ()))), _LEFT + 6, _RIGHT - 6)
+    known = [float(value) for row in rows for value in (row[1], *(row[2] or ())) if value is not None]
+    more = margin * (max(known) - min(known)) if known else 0.0
+    ends = [min(known) - more, max(known) + more] if known else []
+    if findings["share"] and known and min(known) >= 0 and max(known) <= 1:
+        ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
+    scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
     marks, words = [_axis(scale, _ROW * len(rows) + 8, findings)], []
     for number, row in enumerate(rows):
         marks.append(_interval_row(row, scale, _ROW * number, findings))
@@ -148,7 +160,7 @@ def _interval_row(row: Row, scale: Scale, top: float, findings: Mapping[str, Any
     name, value, interval, reported = row
     kind, y = "reported" if reported else "other", top + 28
     marks = [
-        _text(_LEFT, top + 14, _cut(name, 26), "name" + (" strong" if reported else "")),
+        _text(_LEFT, top + 14, _cut(name, _NAME), "name" + (" strong" if reported else "")),
         _text(_RIGHT, top + 14, _row_text(row, findings), "value", "end"),
     ]
     if interval is not None:
@@ -181,7 +193,7 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     ]
     for number, (name, of_units, of_labels) in enumerate(shares):
         top = 20 + 36 * number
-        marks.append(_text(_LEFT, top + 12, _cut(name, 30), "name"))
+        marks.append(_text(_LEFT, top + 12, _cut(name, _NAME), "name"))
         marks.append(_text(_RIGHT, top + 12, f"{of_units:.1%} · {of_labels:.1%}", "value", "end"))
         for place, (share, kind) in enumerate(((of_units, "units"), (of_labels, "labels"))):
             width = max((_RIGHT - _LEFT) * share / most, 0.5)
@@ -281,16 +293,16 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]
     >>> width_drawing(rows, {"share": True}).description
     '100 labels: ± 5.0%; 200 labels: ± 3.5%'
     """
-    across = Scale.of([math.log(row["labels"]) for row in rows], 40, 280)
+    across = Scale.of([math.log(row["labels"]) for row in rows], 40, WIDTH - 40)
     up = Scale.of([0.0, *(row["half_width"] for row in rows)], 130, 24)
     places = [(across(math.log(row["labels"])), up(row["half_width"])) for row in rows]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    marks = [_line(16, 140, 304, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
+    marks = [_line(16, 140, WIDTH - 16, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
     for (x, y), row in zip(places, rows, strict=True):
         marks.append(_dot(x, y))
         marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], findings)}", "tick", "middle"))
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
-    marks.append(_text(160, 173, "labels", "name", "middle"))
+    marks.append(_text(WIDTH / 2, 173, "labels", "name", "middle"))
     words = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
     return Drawing.of("half-widths", "Half-width of the interval by number of labels", words, 180, marks)
 

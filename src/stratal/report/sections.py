@@ -48,10 +48,9 @@ def report_sections(findings: Findings) -> list[Section]:
     own = {"comparisons": _models, "judge": _judge}
     found = [_answer(findings)]
     found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
-    for make in (
-        _side_by_side, _strata, _calibration, _new_version, _nonresponse, _agreement, _second_look,
-        _more_labels, _method,
-        _sources, _again, _examples,
+    for make in (  # what a reader asks first, then what a reviewer checks
+        _new_version, _more_labels, _examples, _side_by_side, _calibration, _strata, _nonresponse, _agreement,
+        _second_look, _method, _sources, _again,
     ):  # fmt: skip
         section = make(findings)
         found += [] if section is None else [section]
@@ -84,7 +83,12 @@ def _answer(found: Findings) -> Section:
     without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
     facts = [] if _compared(found) else estimates.estimate_page({**estimate, **without}).lines[1:]
     lines = [*question, estimates.answer_sentence(found), *facts]
-    return Section(title="Answer", name="answer", lines=lines, notes=noted(estimate["notes"]))
+    interval, drawings = estimate["confidence_interval"], []
+    if interval is not None and not _compared(found):
+        row = (found["quantity"], estimate["estimate"], interval, True)
+        drawings = [svg.forest_drawing("estimate", found["quantity"], [row], found, margin=0.5)]
+    notes = noted(estimate["notes"])
+    return Section(title="Answer", name="answer", lines=lines, drawings=drawings, notes=notes)
 
 
 def _table(found: Findings, kind: str) -> Section:
@@ -206,7 +210,7 @@ _STRATA = {
 
 
 def _strata(found: Findings) -> Section | None:
-    rows = found["strata"]
+    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(found["strata"], 1)]
     if len(rows) < 2:
         return None
     drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
@@ -417,12 +421,11 @@ def _sources(found: Findings) -> Section:
 
 def _again(found: Findings) -> Section:
     made = found["provenance"]
-    rows = [[name, str(value)] for name, value in made.items() if name != "commands" and value is not None]
+    versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
     return Section(
         title="To run it again",
         name="again",
-        lines=["The same sample and labels give the same figures."],
-        tables=[Table(title="Versions", header=("what", "which"), rows=rows)],
+        lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
         commands=made["commands"],
     )
 

@@ -17,7 +17,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.designs.handover import empty_folder
 from stratal.designs.sample import Sample
-from stratal.errors import MissingExtraError
+from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.plan import Plan, plan
@@ -41,6 +41,8 @@ class DemoData:
         Largest class probability.
     predicted, label : int (N,)
         The classifier's answer, and the truth.
+    image : text (N,)
+        The digit drawn in blocks of four shades: what annotators see.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class DemoData:
     confidence: FloatArray
     predicted: IntArray
     label: IntArray
+    image: AnyArray
 
     @property
     def outcomes(self) -> FloatArray:
@@ -208,11 +211,18 @@ def make_data() -> DemoData:
         confidence=np.asarray(probabilities.max(axis=1), dtype=np.float64),
         predicted=np.asarray(classifier.classes_[probabilities.argmax(axis=1)], dtype=np.int64),
         label=np.asarray(labels[rest], dtype=np.int64),
+        image=np.array([_drawn(image) for image in images[rest]]),
     )
 
 
+def _drawn(image: FloatArray) -> str:
+    """Return 64 shades from 0 to 16 as eight lines of blocks, two wide since characters are narrow."""
+    shades = np.array([" ", "░", "▒", "▓", "█"])[np.ceil(image.reshape(8, 8) / 4).astype(int)]
+    return "\n".join("".join(np.repeat(line, 2)) for line in shades)
+
+
 def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
-    """Write predictions.parquet (id, confidence, predicted) and labels.csv (id, label: 1 where it is right).
+    """Write predictions.parquet (id, confidence, predicted, image) and labels.csv (id, label: 1 where right).
 
     Parameters
     ----------
@@ -233,10 +243,64 @@ def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
     empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = folder / "predictions.parquet", folder / "labels.csv"
-    table = pa.table({"id": data.ids, "confidence": data.confidence, "predicted": data.predicted})
+    table = pa.table(
+        {"id": data.ids, "confidence": data.confidence, "predicted": data.predicted, "image": data.image}
+    )
     with replacing(written[0]) as predictions, replacing(written[1]) as labels:
         pyarrow.parquet.write_table(table, predictions)
         columns = data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist()
         with labels.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream).writerows([("id", "label", "digit"), *zip(*columns, strict=True)])
     return written
+
+
+def fill_labels(path: Path) -> int:
+    """Fill in the empty labels of a table that `draw` wrote for these images, and return how many.
+
+    Where the sample next to it names a predicted column, labels are digits; otherwise whether the classifier
+    is right, as 0 and 1.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file with the columns id and label; labels that are there stay.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or an id is none of the demonstration's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "to_label.csv"
+    >>> _ = path.write_text("id,label\\ndigit-0001,\\n")
+    >>> fill_labels(path), path.read_text().split()
+    (1, ['id,label', 'digit-0001,1'])
+    """
+    data = make_data()
+    drawn = path.with_name("sample.parquet")
+    classes = drawn.exists() and Sample.read(drawn).predicted is not None
+    values = data.label if classes else data.outcomes.astype(int)
+    truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream)
+            rows, columns = list(table), list(table.fieldnames or ())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read", action="Give the to_label.csv of a draw.") from error
+    if not {"id", "label"} <= set(columns):
+        raise InputError(f"{path}: the columns id and label are needed", given=", ".join(columns) or "none")
+    unknown = next((row["id"] for row in rows if row["id"] not in truth), None)
+    if unknown is not None:
+        raise InputError(
+            f"{path}: {unknown!r} is not an image of the demonstration", allowed="digit-0000 to digit-1796"
+        )
+    empty = [row for row in rows if not row["label"]]
+    for row in empty:
+        row["label"] = str(truth[row["id"]])
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        filled = csv.DictWriter(stream, columns, lineterminator="\n")
+        filled.writeheader()
+        filled.writerows(rows)
+    return len(empty)

@@ -46,11 +46,11 @@ def test_of_several_models_the_table_comes_first_and_the_rest_says_whose_labels_
 
     sections = report_sections(found.to_dict())
 
-    assert [section.name for section in sections][:3] == ["answer", "models", "side-by-side"]
+    assert [section.name for section in sections][:3] == ["answer", "models", "more-labels"]
     assert sections[1].tables[1].title == "Differences"
     assert not any("Standard error" in line for line in sections[0].lines)
     of_one = [section.name for section in sections if "Of one model alone: accuracy of a." in section.lines]
-    assert of_one == ["side-by-side", "strata", "calibration", "more-labels"]
+    assert of_one == ["more-labels", "side-by-side", "calibration", "strata"]
 
 
 def test_what_is_not_there_has_no_section(audit):

@@ -1,4 +1,4 @@
-"""Each promise of docs/promises.md names the tests that hold it, and these exist."""
+"""Each promise of docs/guarantees.md names the tests that hold it, and these exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 ROWS = [
     line
-    for line in (ROOT / "docs/promises.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "docs/guarantees.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith("| promise")
 ]
 
