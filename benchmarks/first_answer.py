@@ -1,6 +1,7 @@
 """The same first answer by six tools: what is typed, and the seconds from pressing Enter to the interval.
 
     python benchmarks/first_answer.py --peers PYTHON --ssepy PYTHON --glide PYTHON [--runs 5]
+    python benchmarks/first_answer.py --roles
 
 `--peers` has ppi-python 0.2.3, truescore 0.7.4 and evalstats 0.3.3 installed, `--ssepy` ssepy 0.1.1 (and
 scikit-learn, which it needs and does not install), `--glide` glide-py 0.10.0 (Python 3.12). A file of 5,000
@@ -8,21 +9,32 @@ answers has a judge's verdict on each and a person's on 300 drawn at random; wan
 person's verdicts over all answers, with a 95 % interval. ssepy draws its own 300 and reads their labels. A
 line is a line that the user types; every run starts a process of its own.
 
-Writes benchmarks/results/first_answer.md.
+`--roles` has ten people arrive with files made anew by a seed: how many commands or lines of Python they
+give, of which pasted from a "Next:" line, how much is printed, and whether all of it worked at the first try,
+with an interval that holds the true value.
+
+Writes benchmarks/results/first_answer.md, or its last part.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
+import io
+import json
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -117,14 +129,283 @@ def lines(program: str) -> int:
     return len([line for line in program.splitlines() if line.strip()])
 
 
+# ---- ten people with files of their own
+
+
+@dataclass
+class Visit:
+    """What one of them does, in the present folder: how much is given and printed, and what failed."""
+
+    truth: dict[str, Any] = field(default_factory=dict)
+    steps: int = 0
+    pasted: int = 0
+    printed: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def type(self, line: str) -> str:
+        """Run a command as it is typed."""
+        from click.testing import CliRunner
+
+        from stratal.cli.application import app
+
+        done = CliRunner().invoke(app, shlex.split(line))
+        self.steps += 1
+        self.printed += done.stdout.splitlines()
+        if done.exit_code != 0:
+            self.failures.append(f"{line}: {done.exception}")
+        self._label()
+        return done.stdout
+
+    def paste(self, times: int = 1) -> None:
+        """Run the "Next:" lines that are printed, one after the other."""
+        for _ in range(times):
+            found = [line for line in self.printed if line.startswith("Next: stratal ")]
+            self.pasted += 1
+            self.type(found[-1].removeprefix("Next: stratal "))
+
+    def run(self, program: str) -> None:
+        """Run lines of Python, each a step."""
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(said):
+                exec(program, {"truth": self.truth})
+        except Exception as error:
+            self.failures.append(repr(error))
+        self.steps += lines(program)
+        self.printed += said.getvalue().splitlines()
+
+    def _label(self) -> None:
+        """Fill in the answers wherever a file asks for labels, as the annotators would."""
+        for path in Path().glob("*/to_label.csv"):
+            header, *rows = list(csv.reader(path.open()))
+            if rows and header[-1] == "label" and not rows[0][-1]:
+                write(str(path), header, [[*row[:-1], self.truth[row[0]]] for row in rows])
+
+
+def write(path: str, header: list[str], rows: Any) -> None:
+    """Write a CSV file."""
+    with Path(path).open("w", newline="") as stream:
+        csv.writer(stream).writerows([header, *rows])
+
+
+def scored(visit: Visit, rng: np.random.Generator, size: int, words: Any = ("Fail", "Pass")) -> Any:
+    """Return ids and scores whose true answers the visit knows."""
+    score = rng.beta(4, 1.5, size).round(4)
+    right = rng.random(size) < score
+    ids = [f"u{number:07d}" for number in range(size)]
+    visit.truth |= dict(zip(ids, (words[int(each)] for each in right), strict=True))
+    return ids, score, right
+
+
+def classifier_in_pandas(visit: Visit, rng: np.random.Generator) -> float:
+    ids, score, right = scored(visit, rng, 4000, (0.0, 1.0))
+    write("predictions.csv", ["id", "confidence"], zip(ids, score, strict=True))
+    visit.run("""
+import pandas as pd
+import stratal
+population = stratal.Population.from_table(pd.read_csv("predictions.csv"), id="id", proxy="confidence")
+sample = stratal.plan(population, budget=300).draw(seed=7)
+labels = {unit: truth[unit] for unit in sample.ids}
+print(stratal.estimate(sample, labels))
+""")
+    return float(right.mean())
+
+
+def chatbot_log(visit: Visit, rng: np.random.Generator) -> float:
+    ids, score, right = scored(visit, rng, 3000)
+    rows = [
+        {
+            "id": unit,
+            "messages": [{"role": "user", "content": "?"}],
+            "judges": {"strict": {"score": float(s)}},
+        }
+        for unit, s in zip(ids, score, strict=True)
+    ]
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    visit.type("doctor chat.jsonl")
+    visit.paste(3)
+    return float(right.mean())
+
+
+def evaluation_log(visit: Visit, rng: np.random.Generator) -> float:
+    score = rng.beta(4, 1.5, 1500)
+    right = rng.random(1500) < score
+    judged = np.where(rng.random(1500) < 0.85, right, ~right)
+    # The tool names a document by its number and two digests.
+    visit.truth = {f"{n}-{n}-t": ("Fail", "Pass")[int(each)] for n, each in enumerate(right)}
+    rows = [
+        {
+            "doc_id": number, "doc": {"question": f"Question {number}?"}, "target": "x", "arguments": {},
+            "resps": [["y"]], "filtered_resps": ["y"], "filter": "none", "metrics": ["exact_match"],
+            "doc_hash": str(number), "prompt_hash": str(number), "target_hash": "t",
+            "exact_match": float(each),
+        }
+        for number, each in enumerate(judged)
+    ]  # fmt: skip
+    Path("samples_capitals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    visit.type("doctor samples_capitals.jsonl")
+    visit.paste(3)
+    return float(right.mean())
+
+
+def preferences(visit: Visit, rng: np.random.Generator) -> float:
+    judged = rng.beta(2, 2, 1200).round(4)
+    z = np.where(rng.random(1200) < 0.1, 0.5, rng.random(1200) < judged)
+    ids = [f"q{number:04d}" for number in range(1200)]
+    visit.truth = {
+        unit: {0.0: "B", 0.5: "tie", 1.0: "A"}[float(each)] for unit, each in zip(ids, z, strict=True)
+    }
+    write("pairs.csv", ["pair_id", "judge"], zip(ids, judged, strict=True))
+    visit.type("doctor pairs.csv")
+    visit.paste(3)
+    return float(z.mean())
+
+
+def survey(visit: Visit, rng: np.random.Generator) -> float:
+    sizes, rates = {"01": 3000, "02": 6000, "03": 1000}, {"01": 0.5, "02": 0.8, "03": 0.2}
+    rows = [(f"{r}-{k}", r, int(rng.random() < rates[r])) for r in sizes for k in range(80)]
+    write("sample.csv", ["ID", "REGION", "Y"], rows)
+    write("sizes.csv", ["REGION", "N_h"], sizes.items())
+    visit.type("estimate --labelled sample.csv --value y --stratum region --sizes sizes.csv")
+    return sum(sizes[r] * rates[r] for r in sizes) / 10_000
+
+
+def weekly_batches(visit: Visit, rng: np.random.Generator) -> float:
+    for week in (1, 2):
+        ids, score, right = scored(visit, rng, 2000)
+        write(f"week{week}.csv", ["id", "score"], zip(ids, score, strict=True))
+        visit.type(f"draw week{week}.csv --proxy score --budget 200 --seed {week} --output week{week}")
+        visit.paste()
+    return float(right.mean())
+
+
+def rare_class(visit: Visit, rng: np.random.Generator) -> float:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size = 2_000_000
+    true = rng.random(size) < 0.002
+    risk = np.where(true, rng.beta(5, 2, size), rng.beta(1, 30, size))
+    called = risk > 0.4
+    table = {"id": np.arange(size), "risk": risk, "answer": np.where(called, "abuse", "fine")}
+    pq.write_table(pa.table(table), "messages.parquet")
+    options = "--predicted answer --estimand f1:abuse,probability=risk --budget 500"
+    visit.truth = _Answers({"abuse": true})
+    visit.type(f"plan messages.parquet --proxy risk {options}")
+    visit.paste(2)
+    return float(2 * np.sum(true & called) / (np.sum(true) + np.sum(called)))
+
+
+class _Answers(dict[str, Any]):
+    """The class of each of two million rows, by its number."""
+
+    def __missing__(self, unit: str) -> str:
+        return "abuse" if self["abuse"][int(unit)] else "fine"
+
+
+def notebook(visit: Visit, rng: np.random.Generator) -> float:
+    ids, score, right = scored(visit, rng, 1000)
+    write("rows.csv", ["id", "score"], zip(ids, score, strict=True))
+    visit.run("""
+import stratal
+from stratal.study import Question, create_study, estimate_study
+population = stratal.Population.read("rows.csv", proxy="score")
+sample = stratal.plan(population, budget=100).draw(seed=7)
+question = Question.of_choices("Is it right?", ["Pass", "Fail"])
+study = create_study("study", sample, question, annotators=["me"])
+while (item := study.next_item("me")) is not None: study.submit("me", item.id, truth[item.id])
+print(estimate_study(study))
+study.close()
+""")
+    return float(right.mean())
+
+
+def planner_without_data(visit: Visit, rng: np.random.Generator) -> float | None:
+    visit.type("plan --population-size 5000 --rate .9 --half-width .03")
+    visit.type("plan --population-size 5000 --rate .9 --budget 400")
+    return None
+
+
+def pipeline(visit: Visit, rng: np.random.Generator) -> float:
+    ids, score, right = scored(visit, rng, 3000)
+    write("predictions.csv", ["id", "score"], zip(ids, score, strict=True))
+    drawn = visit.type("draw predictions.csv --proxy score --budget 300 --seed 7 --output audit --json")
+    found = visit.type("estimate audit/sample.parquet audit/to_label.csv --json")
+    json.loads(drawn)
+    low, high = json.loads(found)["confidence_interval"]
+    visit.printed.append(f"interval {low:.4f} to {high:.4f}")
+    return float(right.mean())
+
+
+ROLES: tuple[Callable[[Visit, np.random.Generator], float | None], ...] = (
+    classifier_in_pandas,
+    chatbot_log,
+    evaluation_log,
+    preferences,
+    survey,
+    weekly_batches,
+    rare_class,
+    notebook,
+    planner_without_data,
+    pipeline,
+)
+ROLES_HEAD = """
+## Ten people with files of their own
+
+`python benchmarks/first_answer.py --roles`: files made anew by seed {seed}. A step is a command, or a line of
+Python; labels are filled in as annotators would. The interval is that of the last answer.
+
+| who | steps | of them pasted | lines printed | worked at the first try | interval | true value |
+|---|---|---|---|---|---|---|
+"""
+
+
+def roles_page(seed: int) -> str:
+    """Return the part of the page that tells of the ten."""
+    rows, here = [], Path.cwd()
+    for number, role in enumerate(ROLES):
+        with tempfile.TemporaryDirectory() as name:
+            os.chdir(name)
+            try:
+                visit = Visit()
+                truth = role(visit, np.random.default_rng([seed, number]))
+            finally:
+                os.chdir(here)
+        text = " ".join(visit.printed)
+        found = [part.split(" to ") for part in text.split("interval ")[1:] if part[:1].isdigit()]
+        limits = (
+            []
+            if truth is None or not found
+            else [float(found[-1][0]), float(found[-1][1].split()[0].strip("();,"))]
+        )
+        held = truth is None or (bool(limits) and limits[0] <= truth <= limits[1])
+        worked = (
+            "yes"
+            if held and not visit.failures
+            else f"no: {'; '.join(visit.failures) or 'the interval misses'}"
+        )
+        who = role.__name__.replace("_", " ")
+        shown = "–" if not limits else f"{limits[0]:.3f} to {limits[1]:.3f}"
+        of_truth = "–" if truth is None else f"{truth:.3f}"
+        counts = f"{visit.steps} | {visit.pasted} | {len(visit.printed)}"
+        rows.append(f"| {who} | {counts} | {worked} | {shown} | {of_truth} |")
+        print(rows[-1], flush=True)
+    return ROLES_HEAD.format(seed=seed) + "\n".join(rows) + "\n"
+
+
 def main() -> None:
     """Run them all and write the page."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--peers", required=True)
-    parser.add_argument("--ssepy", required=True)
-    parser.add_argument("--glide", required=True)
+    for peers in ("--peers", "--ssepy", "--glide"):
+        parser.add_argument(peers, required="--roles" not in sys.argv)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--roles", action="store_true")
     given = parser.parse_args()
+    mark = ROLES_HEAD.splitlines()[1]
+    before, _, roles = RESULTS.read_text().partition(f"\n{mark}\n")
+    if given.roles:
+        RESULTS.write_text(before + roles_page(29))
+        return
     own = "stratal estimate --labelled answers.csv --proxy judge"
     audit = "truescore audit answers.csv --judge judge --gold label"
     stratal = [sys.executable, "-m", *own.split()]
@@ -150,7 +431,10 @@ def main() -> None:
             rows.append(f"| {tool} | {typed} | {what} | {clock:.1f} | {processor:.1f} | `{shown} …` |")
             print(rows[-1])
     RESULTS.write_text(
-        HEAD.format(load=os.getloadavg()[0], runs=given.runs, truth=truth) + "\n".join(rows) + "\n"
+        HEAD.format(load=os.getloadavg()[0], runs=given.runs, truth=truth)
+        + "\n".join(rows)
+        + "\n"
+        + (f"\n{mark}\n{roles}" if roles else "")
     )
 
 
