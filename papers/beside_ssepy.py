@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,27 +20,20 @@ from papers.files import prediction_files
 from papers.loaders import Predictions
 from papers.page import markdown_table
 from papers.project_pages import MARK
+from papers.sources import simulated
 from stratal.population.population import Population
-from stratal.simulation import SimulatedDesign, simulate
+from stratal.simulation import SimulatedDesign
 from stratal.simulation.simulation_table import mean_and_error
 
 FILES = ("birds_resnet50", "cifar10_vgg", "galaxies", "forest")
 LABELS = 100
 
+_EVEN = SimulatedDesign(stratification="k-means", n_strata=10, minimum=1)
 ARMS = {
     "SRS, DF": (SimulatedDesign(), "difference"),
-    "SSRS proportional, HT": (
-        SimulatedDesign(stratification="k-means", n_strata=10, minimum=1),
-        "horvitz-thompson",
-    ),
-    "SSRS proportional, DF": (
-        SimulatedDesign(stratification="k-means", n_strata=10, minimum=1),
-        "difference",
-    ),
-    "SSRS Neyman, HT": (
-        SimulatedDesign(stratification="k-means", n_strata=10, allocation="neyman", minimum=1),
-        "horvitz-thompson",
-    ),
+    "SSRS proportional, HT": (_EVEN, "horvitz-thompson"),
+    "SSRS proportional, DF": (_EVEN, "difference"),
+    "SSRS Neyman, HT": (replace(_EVEN, allocation="neyman"), "horvitz-thompson"),
 }
 
 PEER = """
@@ -94,17 +88,8 @@ def side_by_side(
         theirs = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     result = {}
     for name, (design, estimator) in ARMS.items():
-        (row,) = simulate(
-            Population.from_arrays(proxy=found.proxy),
-            found.z,
-            designs=[design],
-            estimators=[estimator],
-            intervals=(),
-            budgets=[LABELS],
-            replicates=10 * replicates,
-            seed=seed,
-            bounds=None,
-        ).rows()
+        population = Population.from_arrays(proxy=found.proxy)
+        row = simulated(population, found.z, design, LABELS, 10 * replicates, seed, estimator=estimator)
         ours = row["mse"] / random, row["mse_se"] / random
         result[name] = ours, mean_and_error(np.array(theirs[name]) ** 2 / random)
     return result

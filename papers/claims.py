@@ -66,28 +66,46 @@ class Number:
         return None if self.excess <= _NOISE * self.error else False
 
 
-def near(found: tuple[float, float], printed: float, tolerance: float = 0.0, unit: str = "") -> Number:
-    """Return a value and its Monte Carlo error beside one printed number.
+Pair = tuple[float, float]
+"""A value and its Monte Carlo standard error."""
+
+
+def within(found: Pair, low: float, high: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its error beside a printed range.
 
     Examples
     --------
-    >>> near((0.42, 0.01), 0.4, 0.05).holds
+    >>> within((0.42, 0.01), 0.4, 0.45).holds
     True
     """
     value, error = found
-    return Number(value=value, error=error, low=printed, high=printed, tolerance=tolerance, unit=unit)
+    return Number(value=value, error=error, low=low, high=high, tolerance=tolerance, unit=unit)
 
 
-def at_least(found: tuple[float, float], low: float, tolerance: float = 0.0, unit: str = "") -> Number:
-    """Return a value and its Monte Carlo error beside a least value.
+def near(found: Pair, printed: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its error beside one printed number."""
+    return within(found, printed, printed, tolerance, unit)
+
+
+def at_least(found: Pair, low: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its error beside a least value."""
+    return within(found, low, math.inf, tolerance, unit)
+
+
+def at_most(found: Pair, high: float, tolerance: float = 0.0, unit: str = "") -> Number:
+    """Return a value and its error beside a largest value."""
+    return within(found, -math.inf, high, tolerance, unit)
+
+
+def less(one: Pair, other: Pair) -> Pair:
+    """Return the difference of two independent values, and its error.
 
     Examples
     --------
-    >>> at_least((0.1, 0.01), 0.0).holds
-    True
+    >>> less((0.5, 0.3), (0.25, 0.4))
+    (0.25, 0.5)
     """
-    value, error = found
-    return Number(value=value, error=error, low=low, tolerance=tolerance, unit=unit)
+    return one[0] - other[0], joint(one[1], other[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +161,7 @@ class Claim:
         worst = self.worst
         if not self.numbers:
             return "not run: no data"
-        if self.sets is not None and self.sets < LEAST_SETS:
+        if self.holds is None and worst.holds is not None:
             return f"open: {self.sets} sets are too few"
         if worst.holds is None:
             return "open: within the noise"

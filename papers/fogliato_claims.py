@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from papers.claims import Number, at_least, joint, near
+from papers.claims import Number, Pair, at_least, at_most, joint, less, near, within
 from papers.domains import SETS, WHERE
 from papers.page import Page
-from papers.printed import COLUMNS, Rows
+from papers.printed import COLUMNS, Column, Rows
 from papers.roles import EVALUATED
 from papers.sources import EVEN, Measured
 from stratal.arrays import FloatArray
@@ -44,23 +44,19 @@ def add_claims(
     _table_1(page, measured)
 
 
-def mean_ratio(found: Iterable[Measured], arm: str, source: str) -> tuple[float, float]:
+def mean_ratio(found: Iterable[Measured], arm: str, source: str) -> Pair:
     """Return the mean ratio of an arm over sets, and its Monte Carlo error."""
-    pairs = np.array([(m.ratios[arm, source], m.errors[arm, source]) for m in found])
+    pairs = np.array([m.pair(arm, source) for m in found])
     return float(pairs[:, 0].mean()), joint(*pairs[:, 1]) / len(pairs)
 
 
-def difference(
-    found: Iterable[Measured], one: tuple[str, str], other: tuple[str, str]
-) -> tuple[float, float]:
+def difference(found: Iterable[Measured], one: Column, other: Column) -> Pair:
     """Return the mean difference of two ratios over the sets that have both, and its Monte Carlo error."""
     gaps, noise = _gaps(found, one, other)
     return float(np.mean(gaps)), joint(*noise) / len(gaps)
 
 
-def _gaps(
-    found: Iterable[Measured], one: tuple[str, str], other: tuple[str, str]
-) -> tuple[FloatArray, FloatArray]:
+def _gaps(found: Iterable[Measured], one: Column, other: Column) -> tuple[FloatArray, FloatArray]:
     both = [m for m in found if one in m.ratios and other in m.ratios]
     gaps = np.array([m.ratios[one] - m.ratios[other] for m in both])
     return gaps, np.array([joint(m.errors[one], m.errors[other]) for m in both])
@@ -195,7 +191,7 @@ def _accuracy(page: Page, measured: Sets) -> None:
 
 def _uncalibrated(page: Page, measured: Sets) -> None:
     values = [
-        (m.ratios["SRS DF", s], m.errors["SRS DF", s], f"{name}, {s}")
+        (*m.pair("SRS DF", s), f"{name}, {s}")
         for name, m in measured.items()
         for s in ("f", "f*")
         if ("SRS DF", s) in m.ratios
@@ -223,7 +219,7 @@ def row_by_row(page: Page, measured: Sets, printed: Rows) -> None:
                 says=", ".join(f"{row[c]:.2f}" for c in columns),
                 data=task,
                 found=", ".join(f"{m.ratios[c]:.2f} ({c[0]} {c[1]})" for c in columns),
-                numbers=[near((m.ratios[c], m.errors[c]), row[c], 0.05) for c in columns],
+                numbers=[near(m.pair(*c), row[c], 0.05) for c in columns],
             )
 
 
@@ -277,6 +273,12 @@ def the_print_itself(page: Page, rows: Rows) -> None:
         page.claim(where=where, says=says, data="its own Table 1", found=found, numbers=[number])
 
 
+_ALWAYS = (
+    "; our proxies are trained on data like the population, and then the paper too finds that they always "
+    "improve"
+)
+
+
 def _other(page: Page, other: dict[str, Sets]) -> None:
     for outcome, sets in other.items():
         found = list(sets.values())
@@ -287,26 +289,19 @@ def _other(page: Page, other: dict[str, Sets]) -> None:
             says=f"{outcome}: under proportional allocation f* generally beats f, and f beats embeddings",
             found=", ".join(f"{source} {v:.2f} ± {e:.2f}" for source, (v, e) in means.items()),
             numbers=[
-                at_least((v, e), 0.0)
+                at_least(difference(found, (EVEN, worse), (EVEN, better)), 0.0)
                 for worse, better in pairwise(sources)
-                for v, e in [difference(found, (EVEN, worse), (EVEN, better))]
             ],
             sets=len(found),
         )
         for arm, name in (("SRS DF", "DF"), (NEYMAN, "Neyman's allocation")):
-            values = [(m.ratios[arm, s], m.errors[arm, s]) for m in found for s in ("f", "f*")]
+            values = [m.pair(arm, s) for m in found for s in ("f", "f*")]
             high, low = max(values), min(values)
             page.claim(
                 where="Fig. 4",
                 says=f"{outcome}: {name} is better than SRS on some tasks, worse on others",
-                found=f"ratios from {low[0]:.2f} to {high[0]:.2f}"
-                + (
-                    ""
-                    if high[0] > 1
-                    else "; our proxies are trained on data like the population, and then the "
-                    "paper too finds that they always improve"
-                ),
-                numbers=[Number(value=low[0], error=low[1], high=1.0), at_least(high, 1.0)],
+                found=f"ratios from {low[0]:.2f} to {high[0]:.2f}{'' if high[0] > 1 else _ALWAYS}",
+                numbers=[at_most(low, 1.0), at_least(high, 1.0)],
                 sets=len(found),
             )
 
@@ -326,10 +321,7 @@ def _trained(page: Page, families: dict[str, Sets]) -> None:
             "(zero-shot) does not",
             found=f"mean ratio {b[0]:.2f} ± {b[1]:.2f} with a fitted model, {a[0]:.2f} ± "
             f"{a[1]:.2f} with a model that is not",
-            numbers=[
-                Number(value=b[0], error=b[1], high=1.0),
-                at_least((a[0] - b[0], joint(a[1], b[1])), 0.0),
-            ],
+            numbers=[at_most(b, 1.0), at_least(less(a, b), 0.0)],
         )
 
 
@@ -361,7 +353,7 @@ def _families(page: Page, families: dict[str, Sets]) -> None:
             where="Fig. 6",
             says=f"{says}, in every family",
             found="mean ratio lower by " + ", ".join(f"{v:.2f} ({name})" for name, (v, _) in parts.items()),
-            numbers=[at_least((v, e), 0.0) for v, e in parts.values()],
+            numbers=[at_least(pair, 0.0) for pair in parts.values()],
         )
     if len(families) == 1:
         return
@@ -375,7 +367,7 @@ def _families(page: Page, families: dict[str, Sets]) -> None:
         says="the family that performs far better (ConvNeXT against ResNet) gains more",
         found="accuracy and mean ratio: "
         + ", ".join(f"{name} {a:.2f} and {v:.2f}" for name, (a, v, _) in rank.items()),
-        numbers=[at_least((least[1] - best[1], joint(least[2], best[2])), 0.0)],
+        numbers=[at_least(less(least[1:], best[1:]), 0.0)],
     )
 
 
@@ -385,7 +377,6 @@ def _shifted(page: Page, shifted: Sets) -> None:
         if not all(groups):
             continue
         inside, outside = ({arm: mean_ratio(g, arm, "f*c") for arm in (EVEN, NEYMAN)} for g in groups)
-        gap = outside[EVEN][0] - inside[EVEN][0], joint(outside[EVEN][1], inside[EVEN][1])
         lost = difference(groups[1], (NEYMAN, "f*c"), (EVEN, "f*c"))
         shown = (
             f"mean ratio in distribution: proportional {inside[EVEN][0]:.2f}, Neyman "
@@ -396,7 +387,7 @@ def _shifted(page: Page, shifted: Sets) -> None:
             data=chosen,
             says="gains of proportional allocation are larger in distribution",
             found=shown,
-            numbers=[at_least(gap, 0.0)],
+            numbers=[at_least(less(outside[EVEN], inside[EVEN]), 0.0)],
         )
         page.claim(
             where="Fig. 7",
@@ -412,12 +403,7 @@ def _table_1(page: Page, measured: Sets) -> None:
         found = [m for m in measured.values() if (arm, source) in m.ratios]
         if not found:
             continue
-        numbers = [
-            Number(
-                value=m.ratios[arm, source], error=m.errors[arm, source], low=low, high=high, tolerance=0.05
-            )
-            for m in found
-        ]
+        numbers = [within(m.pair(arm, source), low, high, 0.05) for m in found]
         values = [number.value for number in numbers]
         outside = sum(number.holds is False for number in numbers)
         page.claim(

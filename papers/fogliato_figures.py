@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Number, near
+from papers.claims import Pair, near, within
 from papers.domains import SETS, WHERE
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
 from stratal.report.figures import (
     COLOURS,
     Line,
-    Panel,
     grid_of_axes,
     logarithmic_scale,
     name_axes,
@@ -65,7 +64,7 @@ def figure_1(page: Page, cases: list[Case], replicates: int, seed: int) -> None:
             last = table.where(budget=min(100, budgets[-1])).rows()[-1]
             savings[case.name, label] = last["relative_efficiency"], last["relative_efficiency_se"]
         title = f"{case.name} ({case.best})"
-        panels.append(Panel(title=title, x_label="n", y_label="MSE", lines=lines, logarithmic="xy"))
+        panels.append(panel(title, "MSE", lines, level=None, level_label="", logarithmic="xy"))
     page.draw("Figure 1: mean squared error against n", panels, "figure_1.png", words=BANDS)
     best = max(savings, key=lambda key: savings[key][0])
     value, error = savings[best]
@@ -78,24 +77,19 @@ def figure_1(page: Page, cases: list[Case], replicates: int, seed: int) -> None:
             for n in dict.fromkeys(n for n, _ in savings)
         )
         + " under proportional allocation",
-        numbers=[Number(value=value, error=error, low=5.0, high=10.0, tolerance=1.0)],
+        numbers=[within((value, error), 5.0, 10.0, 1.0)],
     )
 
 
 def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Measured]]) -> None:
     """Draw the ratios of every arm and source, one panel for each group, with the printed ranges."""
-    panels: dict[str, dict[str, list[float]]] = {}
-    errors: dict[str, dict[str, list[float]]] = {}
+    panels: dict[str, dict[str, list[Pair]]] = {name: {} for name in groups}
     for name, measured in groups.items():
-        panels[name], errors[name] = {}, {}
-        for arm, sources in ARMS.items():
-            for source in sources:
-                found = [m for m in measured.values() if (arm, source) in m.ratios]
-                if found:
-                    panels[name][f"{arm} {source}"] = [m.ratios[arm, source] for m in found]
-                    errors[name][f"{arm} {source}"] = [m.errors[arm, source] for m in found]
-    ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else None
-    path = _draw_violins(panels, errors, ranges or {}, page.directory / f"figure_{number}.png")
+        for arm, source in ((arm, source) for arm, sources in ARMS.items() for source in sources):
+            found = [m.pair(arm, source) for m in measured.values() if (arm, source) in m.ratios]
+            panels[name] |= {f"{arm} {source}": found} if found else {}
+    ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else {}
+    path = _draw_violins(panels, ranges, page.directory / f"figure_{number}.png")
     words = (
         "Red dashes: as good as HT under SRS. One point for each set, with one Monte Carlo standard error."
     )
@@ -104,16 +98,14 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
     page.add_figure(f"Figure {number}: {title}", path, words)
 
 
-def _draw_violins(
-    panels: Ratios, errors: Ratios, ranges: Mapping[str, tuple[float, float]], path: Path
-) -> Path:
+def _draw_violins(panels: dict[str, dict[str, list[Pair]]], ranges: Mapping[str, Pair], path: Path) -> Path:
     """Draw violins with their points and error bars, and brackets of the printed ranges."""
     colours = {f"{arm} {source}": COLOURS[COLOUR[arm]] for arm, sources in ARMS.items() for source in sources}
     figure, axes = grid_of_axes(len(panels), 2, width=4.6)
     rng = np.random.default_rng(0)
     for (title, groups), ax in zip(panels.items(), axes, strict=False):
         for place, (name, group) in enumerate(groups.items(), start=1):
-            values, bars = np.asarray(group), np.asarray(errors[title][name])
+            values, bars = np.array(group).T
             values, bars = values[values > 0], bars[values > 0]
             if len(values) > 1 and np.ptp(values) > 0:
                 parts = ax.violinplot([values], positions=[place], showmedians=True, widths=0.8)
@@ -152,9 +144,9 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured], shown
     for share, label in ((1.0, "relative MSE 1 (top), ¾ and ½ (bottom)"), (0.75, ""), (0.5, "")):
         curve = share * accuracy * (1 - accuracy)
         lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, kind="plain"))
-    panel = Panel(title="closed form, no noise", x_label="accuracy", y_label="MSE · n / (1 − f)", lines=lines)
+    drawn = panel("closed form, no noise", "MSE · n / (1 − f)", lines, "accuracy", level=None, level_label="")
     title = "Figure 3, left: the difference estimator's error against accuracy"
-    page.draw(title, [panel], "figure_3_left.png", columns=1)
+    page.draw(title, [drawn], "figure_3_left.png", columns=1)
     bars = {c.name: {name: n_h.tolist() for name, n_h in true_allocation(c).items()} for c in shown}
     path = _draw_bars(bars, page.directory / "figure_3_right.png")
     page.add_figure("Figure 3, right: allocation per stratum, ideal and plug-in", path)
@@ -173,7 +165,7 @@ def _gains(page: Page, measured: dict[str, Measured]) -> None:
         says="with f, Neyman's plug-in rule gains over proportional on some sets (1 of the 3 shown), not "
         "on all",
         found=found,
-        numbers=[Number(value=share, error=error, low=1 / of, high=1 - 1 / of)],
+        numbers=[within((share, error), 1 / of, 1 - 1 / of)],
         sets=of,
     )
     page.claim(
@@ -202,17 +194,8 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
             continue
         same = np.linspace(min(lines[0].x), 1.0, 40).tolist()
         lines.append(Line(x=same, y=same, label="Neyman as good as proportional", kind="plain"))
-        panels.append(
-            Panel(
-                title=chosen,
-                x_label="proportional: MSE / SRS",
-                y_label="Neyman: MSE / SRS",
-                lines=lines,
-                level=1.0,
-                level_label="as good as SRS",
-                logarithmic="y",
-            )
-        )
+        labels = "Neyman: MSE / SRS", lines, "proportional: MSE / SRS"
+        panels.append(panel(chosen, *labels, level_label="as good as SRS", logarithmic="y"))
     page.draw(
         "Figure 7: in and out of distribution",
         panels,

@@ -8,9 +8,9 @@ from papers.kumar_raj_claims import add_claims
 from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from papers.scored import ACCURACIES, SHAPES
-from stratal.report.figures import Line, Panel
+from stratal.report.figures import Line
 from stratal.simulation import SimulationTable
 
 PRINTED = {("proportional", "rcv1"): (284, 218), ("equal", "rcv1"): (284, 118)}
@@ -98,19 +98,6 @@ def _lines(table: SimulationTable, column: str, designs: dict[str, str]) -> list
     return [_line(table, design, column, label) for design, label in designs.items()]
 
 
-def _panel(title: str, y_label: str, lines: list[Line], x_label: str = "n", logarithmic: str = "") -> Panel:
-    named = "1 % error" if y_label.startswith("mean absolute") else "random"
-    return Panel(
-        title=title,
-        x_label=x_label,
-        y_label=y_label,
-        lines=lines,
-        level=1.0,
-        level_label=named,
-        logarithmic=logarithmic,
-    )
-
-
 def _figures_2_to_6(page: Page, runs: dict[str, Run]) -> None:
     for figure, rule, k, title in (
         ("2", "proportional", 10, "proportional allocation"),
@@ -128,10 +115,11 @@ def _figures_2_to_6(page: Page, runs: dict[str, Run]) -> None:
             if (rule, name) in PRINTED:
                 marks = [float(n) for n in PRINTED[rule, name]]
                 lines.append(Line(x=marks, y=[1.0, 1.0], label="printed", kind="printed"))
-            panels.append(_panel(f"{run.data}, {METHODS[method]}, K = {k}", "mean absolute error, %", lines))
+            title_of_set = f"{run.data}, {METHODS[method]}, K = {k}"
+            panels.append(panel(title_of_set, "mean absolute error, %", lines, level_label="1 % error"))
         for run in runs.values():
             designs = {f"{method}:{k}:{rule}{ending}": short for method, short in METHODS.items()}
-            panels.append(_panel(f"{run.data}, K = {k}", "MVR", _lines(run.table, "mvr", designs)))
+            panels.append(panel(f"{run.data}, K = {k}", "MVR", _lines(run.table, "mvr", designs)))
         words = "Bands: two Monte Carlo standard errors."
         words += " OPT-A1 to the letter." if rule == "opt-a1" else ""
         page.draw(f"Figure {figure}: {title}", panels, f"figure_{figure}.png", words=words)
@@ -149,9 +137,8 @@ def _figures_3_and_5(page: Page, runs: dict[str, Run]) -> None:
                 rows = {k: found[0] for k, found in kept.items() if found}
                 mvr = [row["mvr"] for row in rows.values()]
                 lines.append(line(short, list(rows), mvr, [row["mvr_se"] for row in rows.values()]))
-            panels.append(
-                _panel(f"Figure {figure}: {runs[name].data}, {rule}, n = 300", "MVR", lines, x_label="K")
-            )
+            title = f"Figure {figure}: {runs[name].data}, {rule}, n = 300"
+            panels.append(panel(title, "MVR", lines, x_label="K"))
     page.draw("Figures 3 and 5: the number of strata", panels, "figure_3_5.png", columns=2)
 
 
@@ -160,7 +147,7 @@ def _true_errors(page: Page, runs: dict[str, Run]) -> None:
     for name in ("epsilon", "news20"):
         designs = {f"{SHOWN['opt-a1'][name]}:6:{rule}": label for rule, label in UNPLOTTED.items()}
         true = _lines(runs[name].table, "true", designs)
-        panels.append(_panel(runs[name].data, "true MSE / random's", true, logarithmic="xy"))
+        panels.append(panel(runs[name].data, "true MSE / random's", true, logarithmic="xy"))
     page.draw(
         "What the paper does not plot: true errors to the letter",
         panels,
@@ -181,5 +168,5 @@ def _figure_9(page: Page, tables: dict[str, SimulationTable]) -> None:
             _line(table, design, column, f"accuracy {ACCURACIES[name]:.0%} ({name})")
             for name, table in tables.items()
         ]
-        panels.append(_panel("epsilon, simulated, EQSZ, K = 6", label, lines))
+        panels.append(panel("epsilon, simulated, EQSZ, K = 6", label, lines))
     page.draw("Figure 9: true accuracy (simulated populations)", panels, "figure_9.png", columns=2)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.claims import Number, at_least, joint, near
+from papers.claims import Number, Pair, at_least, at_most, joint, less, near, within
 from papers.kumar_raj_runs import METHODS, NUMBERS, Run, ratio, saving
 from papers.page import Page
 from stratal.estimation import formulas
 from stratal.simulation import SimulationTable
-
-Pair = tuple[float, float]
-"""A value and its Monte Carlo standard error."""
 
 TEXT = 5.0
 """Points that a percentage of the text may be off. Figures 2c and 4c are one design, since equal allocation
@@ -83,8 +80,7 @@ def values(found: dict[str, Pair]) -> dict[str, float]:
 
 def _below(found: dict[str, Pair], one: str, other: str) -> Number:
     """Return the number that says that one method lies below the other."""
-    (a, e), (b, f) = found[one], found[other]
-    return at_least((b - a, joint(e, f)), 0.0, 0.01)
+    return at_least(less(found[other], found[one]), 0.0, 0.01)
 
 
 def _proportional(page: Page, runs: dict[str, Run]) -> None:
@@ -95,7 +91,7 @@ def _proportional(page: Page, runs: dict[str, Run]) -> None:
         says="EQWD the best, 40–45 % less variance",
         found=named(values(found)),
         numbers=[
-            Number(value=found["EQWD"][0], error=found["EQWD"][1], low=0.55, high=0.60, tolerance=0.02),
+            within(found["EQWD"], 0.55, 0.60, 0.02),
             *(_below(found, "EQWD", other) for other in found if other != "EQWD"),
         ],
     )
@@ -127,16 +123,7 @@ def _proportional(page: Page, runs: dict[str, Run]) -> None:
         data=runs["news20"].data,
         says="KM slightly better on average, SQRT and CBRT almost as good",
         found=named(values(found)),
-        numbers=[
-            Number(
-                value=found[m][0] - found["KM"][0],
-                error=joint(found[m][1], found["KM"][1]),
-                low=0.0,
-                high=0.03,
-                tolerance=0.02,
-            )
-            for m in ("SQRT", "CBRT")
-        ],
+        numbers=[within(less(found[m], found["KM"]), 0.0, 0.03, 0.02) for m in ("SQRT", "CBRT")],
     )
     _never_worse(page, runs)
 
@@ -150,7 +137,7 @@ def _never_worse(page: Page, runs: dict[str, Run]) -> None:
             data=run.data,
             says="proportional allocation is never worse than simple random sampling",
             found=f"largest ratio of true errors {value:.2f} ± {error:.2f} ({method})",
-            numbers=[Number(value=value, error=error, high=1.0)],
+            numbers=[at_most((value, error), 1.0)],
         )
 
 
@@ -163,10 +150,7 @@ def _equal(page: Page, runs: dict[str, Run]) -> None:
         says="55–60 % less variance for all but EQSZ and WTMN",
         found=named(values(found)),
         numbers=[
-            *(
-                Number(value=found[m][0], error=found[m][1], low=0.40, high=0.45, tolerance=0.05)
-                for m in most
-            ),
+            *(within(found[m], 0.40, 0.45, 0.05) for m in most),
             *(at_least(found[m], 0.45) for m in ("EQSZ", "WTMN")),
         ],
     )
@@ -176,10 +160,7 @@ def _equal(page: Page, runs: dict[str, Run]) -> None:
         data=runs["epsilon"].data,
         says="equal allocation raises the variance for all but EQSZ",
         found=named(values(found)),
-        numbers=[
-            Number(value=v, error=e, high=1.0) if m == "EQSZ" else at_least((v, e), 1.0)
-            for m, (v, e) in found.items()
-        ],
+        numbers=[(at_most if m == "EQSZ" else at_least)(pair, 1.0) for m, pair in found.items()],
     )
     found = ratios(runs["news20"], "10:equal")
     page.claim(
@@ -232,10 +213,7 @@ def _ordering(page: Page, runs: dict[str, Run]) -> None:
             data=run.data,
             says="V(random) ≥ V(proportional) ≥ V(optimal), S_k known",
             found=f"1 ≥ {even[0]:.2f} ≥ {best[0]:.2f}",
-            numbers=[
-                Number(value=even[0], error=even[1], high=1.0),
-                at_least((even[0] - best[0], joint(even[1], best[1])), 0.0),
-            ],
+            numbers=[at_most(even, 1.0), at_least(less(even, best), 0.0)],
         )
 
 
@@ -264,10 +242,7 @@ def _accuracy(page: Page, tables: dict[str, SimulationTable], simulated: bool) -
             data="epsilon, simulated",
             says="the more accurate the classifier (88 %, 77 %, 67 %), the larger the gain",
             found=f"{words}: " + ", ".join(f"{name} {v:.2f}" for name, (v, _) in pairs.items()),
-            numbers=[
-                at_least((pairs[b][0] - pairs[a][0], joint(pairs[a][1], pairs[b][1])), 0.0)
-                for a, b in (("H", "M"), ("M", "L"))
-            ],
+            numbers=[at_least(less(pairs[b], pairs[a]), 0.0) for a, b in (("H", "M"), ("M", "L"))],
         )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from papers.claims import Number, at_least, joint, near
-from papers.kumar_raj_claims import TEXT, Pair, named, ratios, values
+from papers.claims import Pair, at_least, at_most, less, near, within
+from papers.kumar_raj_claims import TEXT, named, ratios, values
 from papers.kumar_raj_runs import BUDGETS, Run, saving
 from papers.opt_variants import VARIANTS, Found, Rounds, run_variant
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from stratal.arrays import IntArray
-from stratal.report.figures import Panel
 from stratal.simulation.simulation_table import labels_for_error
 
 SETS = {"epsilon": "equal-size", "news20": "cum-sqrt-f"}
@@ -92,17 +91,12 @@ def _rcv1(page: Page, run: Run) -> None:
         data=run.data,
         says="optimal allocation is only 4–6 points of variance below equal allocation (KM, K = 10)",
         found=f"MVR: equal {equal[0]:.2f}, S_k known {best[0]:.2f}",
-        numbers=[
-            Number(
-                value=100 * (equal[0] - best[0]),
-                error=100 * joint(equal[1], best[1]),
-                low=4.0,
-                high=6.0,
-                tolerance=2.0,
-                unit=" points",
-            )
-        ],
+        numbers=[within(_percent(less(equal, best)), 4.0, 6.0, 2.0, " points")],
     )
+
+
+def _percent(pair: Pair) -> Pair:
+    return 100 * pair[0], 100 * pair[1]
 
 
 def _figure_6(page: Page, found: Variants, printed: float, name: str) -> None:
@@ -123,25 +117,16 @@ def _figure_6(page: Page, found: Variants, printed: float, name: str) -> None:
     ends = (-35.0, -30.0) if name == "epsilon" else (-40.0, -35.0)
     for reading in (LETTER, KEPT):
         at = found.at(reading, Rounds(n=300, pilot=10))
-        change = 100 * (at.estimated[0] - 1)
+        change = _percent(less(at.estimated, (1.0, 0.0)))
         page.claim(
             where=where[1],
             data=run.data,
             says="OPT-A1 takes 30–35 % off the variance"
             if name == "epsilon"
             else "OPT-A1 takes over 35 % off",
-            found=f"{reading}: estimated variance {change:+.0f} %, true error "
+            found=f"{reading}: estimated variance {change[0]:+.0f} %, true error "
             f"{100 * (at.true[0] - 1):+.0f} %",
-            numbers=[
-                Number(
-                    value=change,
-                    error=100 * at.estimated[1],
-                    low=ends[0],
-                    high=ends[1],
-                    tolerance=TEXT,
-                    unit=" points",
-                )
-            ],
+            numbers=[within(change, *ends, TEXT, " points")],
         )
     if name == "epsilon":
         every = ratios(run, "6:opt-a1:10")
@@ -166,14 +151,7 @@ def _best_number(page: Page, found: Variants) -> None:
             says="OPT-A1: K = 6 or 7 is better in general, at small n above all",
             found=f"n = {n}, S_k smoothed: least true error at K = {least}; "
             + ", ".join(f"{k}: {series[k].true[0]:.2f}" for k in series),
-            numbers=[
-                Number(
-                    value=middle[0] - series[least].true[0],
-                    error=joint(middle[1], series[least].true[1]),
-                    high=0.0,
-                    tolerance=0.02,
-                )
-            ],
+            numbers=[at_most(less(middle, series[least].true), 0.0, 0.02)],
         )
 
 
@@ -189,19 +167,15 @@ def _figure_7(page: Page, found: Variants, reading: str) -> None:
         data=found.run.data,
         says="small n: MVR falls from n_ini 5 to 10 and rises substantially to 20",
         found=f"{reading}, n = 120: {shown(small)}",
-        numbers=[_drop(small[5], small[10]), _drop(small[20], small[10])],
+        numbers=[at_least(less(small[p], small[10]), 0.0) for p in (5, 20)],
     )
     page.claim(
         where="Fig. 7",
         data=found.run.data,
         says="large n: a higher n_ini is better",
         found=f"{reading}, n = 800: {shown(large)}",
-        numbers=[_drop(large[5], large[10]), _drop(large[10], large[20])],
+        numbers=[at_least(less(large[p], large[2 * p]), 0.0) for p in (5, 10)],
     )
-
-
-def _drop(before: Pair, after: Pair) -> Number:
-    return at_least((before[0] - after[0], joint(before[1], after[1])), 0.0)
 
 
 def _figure_8(page: Page, found: Variants, reading: str) -> None:
@@ -217,10 +191,7 @@ def _figure_8(page: Page, found: Variants, reading: str) -> None:
         found=f"{reading}: {changes[0].value:+.0f} % (5 first), {changes[1].value:+.0f} % (10 first); "
         f"true error {100 * (two[5].true[0] / one[5].true[0] - 1):+.0f} % and "
         f"{100 * (two[10].true[0] / one[10].true[0] - 1):+.0f} %",
-        numbers=[
-            Number(value=c.value, error=c.error, low=-18.0, high=-5.0, tolerance=2.0, unit=" points")
-            for c in changes
-        ],
+        numbers=[within((c.value, c.error), -18.0, -5.0, 2.0, " points") for c in changes],
     )
     page.claim(
         where="Fig. 8",
@@ -228,10 +199,7 @@ def _figure_8(page: Page, found: Variants, reading: str) -> None:
         says="under OPT-A2, n_ini = 5 is as good as 10, and n_step hardly matters",
         found=f"{reading}: MVR {two[5].estimated[0]:.3f} (5, step 10), {two[10].estimated[0]:.3f} (10, "
         f"step 10), {coarse[0]:.3f} (5, step 20)",
-        numbers=[
-            near((x[0] - two[5].estimated[0], joint(x[1], two[5].estimated[1])), 0.0, 0.03)
-            for x in (two[10].estimated, coarse)
-        ],
+        numbers=[near(less(x, two[5].estimated), 0.0, 0.03) for x in (two[10].estimated, coarse)],
     )
 
 
@@ -245,7 +213,7 @@ def _true(page: Page, runs: dict[str, Run]) -> None:
             says="(not in the paper) a second round that keeps S_k above 0 is better than random",
             found=f"true error of random's: {second[0]:.2f} with our second round (S_k recalibrated), "
             f"{best[0]:.2f} with S_k known",
-            numbers=[Number(value=second[0], error=second[1], high=1.0)],
+            numbers=[at_most(second, 1.0)],
         )
 
 
@@ -262,44 +230,24 @@ def _table(page: Page, found: dict[str, Variants]) -> None:
                 for n in (120, 800)
                 for p in (5, 10, 20)
             )
-            rows.append(
-                [
-                    f"{variants.run.data}",
-                    reading,
-                    f"{at.estimated[0]:.2f} ± {at.estimated[1]:.3f}",
-                    f"{at.true[0]:.2f} ± {at.true[1]:.3f}",
-                    change if np.isfinite(labels) else "over 800 labels",
-                    seven,
-                ]
-            )
+            shown = (f"{value:.2f} ± {error:.3f}" for value, error in (at.estimated, at.true))
+            change = change if np.isfinite(labels) else "over 800 labels"
+            rows.append([variants.run.data, reading, *shown, change, seven])
         printed = ["0.65–0.70", "–23"] if name == "epsilon" else ["under 0.65", "–27"]
         rows.append([f"*{name}, printed*", "", printed[0], "", printed[1], "fall, rise / fall, fall"])
-    page.add_table(
-        "Readings of OPT-A1 (n = 300, 10 first, K = 6)",
-        [
-            "data",
-            "reading",
-            "MVR",
-            "true error of random's",
-            "labels for 1 %, %",
-            "MVR at n = 120 / 800, n_ini 5, 10, 20",
-        ],
-        rows,
-    )
+    header = ["data", "reading", "MVR", "true error of random's", "labels for 1 %, %"]
+    header.append("MVR at n = 120 / 800, n_ini 5, 10, 20")
+    page.add_table("Readings of OPT-A1 (n = 300, 10 first, K = 6)", header, rows)
 
 
 def _figures(page: Page, found: dict[str, Variants]) -> None:
     panels = []
+    seven = {f"A1, {p} first": (p, None) for p in (5, 10, 20)}
+    two = {f"A2, {p} first, step {s}": (p, s) for p in (5, 10) for s in (10, 20)}
+    eight = dict(list(seven.items())[:2]) | two
     for variants in found.values():
         for reading in (LETTER, KEPT):
-            for number, designs in (
-                ("7", {f"A1, {p} first": (p, None) for p in (5, 10, 20)}),
-                (
-                    "8",
-                    {f"A1, {p} first": (p, None) for p in (5, 10)}
-                    | {f"A2, {p} first, step {s}": (p, s) for p in (5, 10) for s in (10, 20)},
-                ),
-            ):
+            for number, designs in (("7", seven), ("8", eight)):
                 lines = []
                 for label, (pilot, step) in designs.items():
                     budgets = [n for n in (80, 120, 200, 300, 500, 800) if n >= 6 * pilot]
@@ -307,17 +255,8 @@ def _figures(page: Page, found: dict[str, Variants]) -> None:
                         variants.at(reading, Rounds(n=n, pilot=pilot, step=step)).estimated for n in budgets
                     ]
                     lines.append(line(label, budgets, [v for v, _ in at], [e for _, e in at]))
-                panels.append(
-                    Panel(
-                        title=f"Figure {number}: {variants.run.data},\n{reading}",
-                        x_label="n",
-                        y_label="MVR",
-                        lines=lines,
-                        level=1.0,
-                        level_label="random",
-                        logarithmic="x",
-                    )
-                )
+                title = f"Figure {number}: {variants.run.data},\n{reading}"
+                panels.append(panel(title, "MVR", lines, logarithmic="x"))
     page.draw(
         "Figures 7 and 8: OPT-A1 and OPT-A2, to the letter and with S_k kept above 0",
         panels,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from papers.claims import Pair
 from papers.classifiers import DIGITS, bundled, model
 from papers.domains import corrupted, judged
 from papers.open_regression import regularised
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
+from papers.sources import simulated
 from stratal.arrays import AnyArray, FloatArray
 from stratal.population.population import Population
 from stratal.proxy import Proxy, calibrate
-from stratal.report.figures import Panel
-from stratal.simulation import simulate
-
-Pair = tuple[float, float]
 
 LABELS = 100
 
@@ -56,23 +55,13 @@ def reproduce_open_questions(
     return page
 
 
-def _ratio(z: FloatArray, proxy: FloatArray, design: str, replicates: int, seed: int, **more: object) -> Pair:
-    features = more.get("features")
-    population = Population.from_arrays(
-        proxy={"proxy": Proxy(values=np.clip(proxy, 0.0, 1.0))}, features=features
-    )
-    (row,) = simulate(
-        population,
-        z,
-        designs=[design],
-        budgets=[LABELS],
-        intervals=(),
-        replicates=replicates,
-        seed=seed,
-        bounds=None,
-    ).rows()
-    efficiency = row["relative_efficiency"]
-    return 1 / efficiency, row["relative_efficiency_se"] / efficiency**2
+def _ratio(
+    z: FloatArray, proxy: FloatArray, design: str, replicates: int, seed: int, features: Any = None
+) -> Pair:
+    proxies = {"proxy": Proxy(values=np.clip(proxy, 0.0, 1.0))}
+    population = Population.from_arrays(proxy=proxies, features=features)
+    row = simulated(population, z, design, LABELS, replicates, seed)
+    return row["ratio"], row["ratio_se"]
 
 
 def _drawn(
@@ -82,16 +71,8 @@ def _drawn(
         line(label, list(points), [v for v, _ in points.values()], [e for _, e in points.values()])
         for label, points in series.items()
     ]
-    panel = Panel(
-        title=title,
-        x_label=x_label,
-        y_label="MSE / MSE(SRS)",
-        lines=lines,
-        level=1.0,
-        level_label="simple random",
-        logarithmic="y",
-    )
-    page.draw(title, [panel], file, columns=1, words=words)
+    drawn = panel(title, "MSE / MSE(SRS)", lines, x_label, level_label="simple random", logarithmic="y")
+    page.draw(title, [drawn], file, columns=1, words=words)
     x = sorted({place for points in series.values() for place in points})
     rows = [[f"{place:g}", *(_cell(points.get(place)) for points in series.values())] for place in x]
     page.add_table(f"{title}: numbers", [x_label, *series], rows)
@@ -151,29 +132,14 @@ def _skewed_strata(page: Page, replicates: int, seed: int) -> None:
                 chances = np.repeat([0.6, 0.85, rate], sizes)
                 z = (rng.random(len(chances)) < chances).astype(np.float64)
                 population = Population.from_arrays(proxy=chances)
-                (row,) = simulate(
-                    population,
-                    z,
-                    designs=[f"k-means:3:{allocation}"],
-                    budgets=[n],
-                    intervals=[interval],
-                    replicates=replicates,
-                    seed=seed,
-                ).rows()
+                design = f"k-means:3:{allocation}"
+                row = simulated(population, z, design, n, replicates, seed, intervals=(interval,))
                 covered.append(row["coverage"])
                 noise.append(row["coverage_se"])
             lines.append(line(label, [100 * (1 - r) for r in rates], covered, noise))
-        panels.append(
-            Panel(
-                title=f"n = {n}, simulated",
-                x_label="failures in the large stratum, %",
-                y_label="coverage",
-                lines=lines,
-                level=0.95,
-                level_label="asked for",
-                logarithmic="x",
-            )
-        )
+        title, x_label = f"n = {n}, simulated", "failures in the large stratum, %"
+        level = {"level": 0.95, "level_label": "asked for"}
+        panels.append(panel(title, "coverage", lines, x_label, logarithmic="x", **level))
     page.draw(
         "Label-skewed strata",
         panels,
@@ -182,7 +148,7 @@ def _skewed_strata(page: Page, replicates: int, seed: int) -> None:
         words="Three strata of 10, 15 and 75 % with rates .6, .85 and as given. Where a stratum shows no "
         "failure its variance is estimated as 0, and a normal interval is too short.",
     )
-    rows = [[panel.title, one.label, *(f"{y:.3f}" for y in one.y)] for panel in panels for one in panel.lines]
+    rows = [[part.title, one.label, *(f"{y:.3f}" for y in one.y)] for part in panels for one in part.lines]
     heads = [f"{x:g} % failures" for x in panels[0].lines[0].x]
     page.add_table("Label-skewed strata: coverage", ["setting", "method", *heads], rows)
 

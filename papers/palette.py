@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from stratal.report.figures import Line
+from stratal.report.figures import Line, Panel
 
 _SAME = (
     ("classical", "random", "SRS, HT", "SRS HT", "own confidence", "none, neyman"),
@@ -70,3 +71,9 @@ def line(
         high = [a + 2.0 * e for a, e in zip(y, error, strict=True)]
     style = STYLES.get(label)
     return Line(x=list(x), y=list(y), label=label, low=low, high=high, kind=kind, style=style, names=names)
+
+
+def panel(title: str, y_label: str, lines: Sequence[Line], x_label: str = "n", **more: Any) -> Panel:
+    """Return a panel with a level at 1, the random sample's, unless another is given."""
+    given: dict[str, Any] = {"level": 1.0, "level_label": "random"} | more
+    return Panel(title=title, x_label=x_label, y_label=y_label, lines=lines, **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,6 +115,47 @@ class Measured:
     difference_error: float = float("nan")
     accuracy: float = float("nan")
 
+    def pair(self, arm: str, source: str) -> tuple[float, float]:
+        """Return a ratio and its Monte Carlo error."""
+        return self.ratios[arm, source], self.errors[arm, source]
+
+
+def simulated(
+    population: Population,
+    z: FloatArray,
+    design: SimulatedDesign | str,
+    n: int,
+    replicates: int,
+    seed: int,
+    *,
+    estimator: str = "horvitz-thompson",
+    intervals: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Return the one row of a simulation, with the ratio of mean squared errors and its error.
+
+    Parameters
+    ----------
+    population : Population
+    z : float (N,)
+    design : SimulatedDesign or str
+    n, replicates, seed : int
+    estimator : str
+    intervals : tuple of str
+    """
+    (row,) = simulate(
+        population,
+        z,
+        designs=[design],
+        estimators=[estimator],
+        intervals=intervals,
+        budgets=[n],
+        replicates=replicates,
+        seed=seed,
+        bounds=None,
+    ).rows()
+    efficiency = row["relative_efficiency"]
+    return row | {"ratio": 1 / efficiency, "ratio_se": row["relative_efficiency_se"] / efficiency**2}
+
 
 def measure(case: Case, replicates: int, seed: int) -> Measured:
     """Simulate every arm of Table 1 on one case.
@@ -130,20 +172,10 @@ def measure(case: Case, replicates: int, seed: int) -> Measured:
             usable = case.features is not None if source == "emb" else source in case.proxies
             if not usable:
                 continue
-            table = simulate(
-                case.population(source),
-                case.z,
-                designs=[_design(arm, source)],
-                estimators=["difference" if arm.endswith("DF") else "horvitz-thompson"],
-                intervals=(),
-                budgets=[n],
-                replicates=replicates,
-                seed=seed,
-                bounds=None,
-            )
-            (row,) = table.rows()
-            ratios[arm, source] = 1 / row["relative_efficiency"]
-            errors[arm, source] = row["relative_efficiency_se"] / row["relative_efficiency"] ** 2
+            estimator = "difference" if arm.endswith("DF") else "horvitz-thompson"
+            drawn = case.population(source), case.z, _design(arm, source)
+            row = simulated(*drawn, n, replicates, seed, estimator=estimator)
+            ratios[arm, source], errors[arm, source] = row["ratio"], row["ratio_se"]
             closed[arm, source] = ratios[arm, source] * row["closed_form_mse"] / row["mse"]
             if row["mse_se"] > 0:
                 deviations.append((row["mse"] - row["closed_form_mse"]) / row["mse_se"])

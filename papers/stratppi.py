@@ -49,8 +49,8 @@ def reproduce_stratppi(output: Path, *, data: Path | None = None, quick: bool = 
         "replicate draws its own units from it, so that coverage is that of the target that the intervals "
         "are for."
     )
-    _figure_1(page, trials=400 if quick else 5000, seed=seed)
     sets = prediction_files(data)
+    _figure_1(page, trials=400 if quick else 5000, seed=seed)
     if not sets:
         page.opening.append("No data directory was given, so Figures 2 and 3 are left out.")
     replicates = 100 if quick else 2000

@@ -103,6 +103,10 @@ class Simulated:
     budgets: tuple[int, ...]
     series: dict[str, dict[str, FloatArray]]
 
+    def column(self, name: str) -> dict[str, FloatArray]:
+        """Return one column of every arm."""
+        return {arm: rows[name] for arm, rows in self.series.items()}
+
     def reductions(self, column: str = "width") -> dict[str, FloatArray]:
         """Return by how many per cent a width lies below the classical mean width, for every arm."""
         classical = self.series["classical"]["width"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from papers.claims import Number, at_least, joint, near
+from papers.claims import Pair, at_least, at_most, joint, near
 from papers.page import Page
 from papers.palette import line
 from papers.stratppi_arms import Simulated
@@ -55,29 +55,17 @@ def add_files(page: Page, runs: list[Simulated], replicates: int) -> None:
 
 def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
     shown = [*(arm for arm in PRINTED_ARMS if arm in run.series), DEFAULT]
+    width, low, high = (run.column(name) for name in ("width", "width_16", "width_84"))
+    noise = run.column("coverage_se")
+    covered = run.column("coverage")
     panels = [
-        _panel(run, "mean width", {arm: run.series[arm]["width"] for arm in shown}, _quantiles(run, shown)),
-        _panel(
-            run,
-            "% narrower than classical",
-            {arm: run.reductions()[arm] for arm in shown},
-            {arm: (run.reductions("width_84")[arm], run.reductions("width_16")[arm]) for arm in shown},
-        ),
-        _panel(
-            run,
-            "effective sample size",
-            {arm: run.effective()[arm] for arm in shown},
-            {arm: (run.effective("width_84")[arm], run.effective("width_16")[arm]) for arm in shown},
-        ),
-        _panel(
-            run,
-            "coverage",
-            {arm: run.series[arm]["coverage"] for arm in shown},
-            {
-                arm: tuple(run.series[arm]["coverage"] + k * run.series[arm]["coverage_se"] for k in (-2, 2))
-                for arm in shown
-            },
-        ),
+        _panel(run, label, {arm: [part[arm] for part in parts] for arm in shown})
+        for label, parts in (
+            ("mean width", [width, low, high]),
+            ("% narrower than classical", [*map(run.reductions, ("width", "width_84", "width_16"))]),
+            ("effective sample size", [*map(run.effective, ("width", "width_84", "width_16"))]),
+            ("coverage", [covered, *({a: covered[a] + k * noise[a] for a in shown} for k in (-2, 2))]),
+        )
     ]
     page.draw(
         f"{which}: {run.found.name}, α = 0.05, {replicates:,} draws",
@@ -90,17 +78,11 @@ def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
     )
 
 
-Bands = dict[str, tuple[FloatArray, ...]]
-
-
-def _quantiles(run: Simulated, shown: list[str]) -> Bands:
-    return {arm: (run.series[arm]["width_16"], run.series[arm]["width_84"]) for arm in shown}
-
-
-def _panel(run: Simulated, label: str, values: dict[str, FloatArray], bands: Bands) -> Panel:
+def _panel(run: Simulated, label: str, arms: dict[str, list[FloatArray]]) -> Panel:
+    """Return a panel of the arms: each has its values and the ends of its band, over n."""
     lines: list[Line] = []
-    for arm, y in values.items():
-        low, high = bands[arm]
+    values = {arm: parts[0] for arm, parts in arms.items()}
+    for arm, (y, low, high) in arms.items():
         drawn = line(arm, run.budgets, y.tolist())
         limits = _limits(values, 0.8 if label == "coverage" else 0.0)
         wide = np.min(low) < limits[0] or np.max(high) > limits[1] + 0.3 * (limits[1] - limits[0])
@@ -133,19 +115,10 @@ def _limits(values: dict[str, FloatArray], least: float) -> tuple[float, float]:
 
 
 def _tables(page: Page, run: Simulated) -> None:
-    errors = run.reduction_errors()
     tables = {
-        "% narrower than classical": (run.reductions(), errors, 1),
-        "mean width": (
-            {a: s["width"] for a, s in run.series.items()},
-            {a: s["width_se"] for a, s in run.series.items()},
-            4,
-        ),
-        "coverage": (
-            {a: s["coverage"] for a, s in run.series.items()},
-            {a: s["coverage_se"] for a, s in run.series.items()},
-            3,
-        ),
+        "% narrower than classical": (run.reductions(), run.reduction_errors(), 1),
+        "mean width": (run.column("width"), run.column("width_se"), 4),
+        "coverage": (run.column("coverage"), run.column("coverage_se"), 3),
     }
     for title, (values, noise, digits) in tables.items():
         rows = [
@@ -155,10 +128,20 @@ def _tables(page: Page, run: Simulated) -> None:
         page.add_table(f"{run.found.name}: {title}", ["labels", *values], rows)
 
 
-def _at(run: Simulated, arm: str, other: str, column: str = "width") -> tuple[FloatArray, FloatArray]:
+def _at(run: Simulated, arm: str, other: str) -> tuple[FloatArray, FloatArray]:
     """Return by how many points of the classical width one arm is narrower than another, and the errors."""
     found, errors = run.reductions(), run.reduction_errors()
     return found[arm] - found[other], np.hypot(errors[arm], errors[other])
+
+
+def _mean(values: FloatArray, noise: FloatArray) -> Pair:
+    return float(values.mean()), joint(*noise) / len(noise)
+
+
+def _gains(runs: list[Simulated], arm: str, other: str) -> tuple[dict[str, Pair], str]:
+    """Return how much narrower an arm is than another on each file, and the file where it gains least."""
+    gains = {run.found.name: _mean(*_at(run, arm, other)) for run in runs}
+    return gains, min(gains, key=lambda name: gains[name][0])
 
 
 def _shown(run: Simulated) -> str:
@@ -195,24 +178,23 @@ def _galaxy(page: Page, run: Simulated) -> None:
         found=f"{gain.min():.1f} to {gain.max():.1f} points; {_shown(run)}",
         numbers=[near((gain.max(), noise[np.argmax(gain)]), 10.0, 2.5, " points")],
     )
-    step, noise = _at(run, "StratPPI heuristic", "StratPPI proportional")
+    step = _mean(*_at(run, "StratPPI heuristic", "StratPPI proportional"))
     page.claim(
         where="§5.2, Galaxy",
         data=run.found.name,
         says="heuristic allocation accounts for 10 points of it",
-        found=f"{step.mean():+.1f} points over proportional on average",
-        numbers=[near((step.mean(), joint(*noise) / len(noise)), 10.0, 2.5, " points")],
+        found=f"{step[0]:+.1f} points over proportional on average",
+        numbers=[near(step, 10.0, 2.5, " points")],
     )
 
 
 def _win_rate(page: Page, run: Simulated) -> None:
-    even, noise = _at(run, "StratPPI proportional", "PPI++")
     page.claim(
         where="Fig. 3",
         data=run.found.name,
         says="win rate: stratification helps here too",
         found=_shown(run),
-        numbers=[at_least((even.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
+        numbers=[at_least(_mean(*_at(run, "StratPPI proportional", "PPI++")), 0.0, unit=" points")],
     )
     found, errors = run.reductions()["StratPPI heuristic"], run.reduction_errors()["StratPPI heuristic"]
     small = run.budgets.index(100)
@@ -221,9 +203,12 @@ def _win_rate(page: Page, run: Simulated) -> None:
         data=run.found.name,
         says="the heuristic is less effective at larger n, though still effective at small n",
         found=f"{found[small]:.0f} % narrower than classical at n = 100, {found[-1]:.0f} % at n = "
-        f"{run.budgets[-1]}; "
-        "this judge gives few values and no doubt, so strata at the ends get S_h near 0 and two labels each. "
-        + _variants(run, small),
+        f"{run.budgets[-1]}; this judge gives few values and no doubt, so strata at the ends get S_h near 0 "
+        "and two labels each. Variants: "
+        + "; ".join(
+            f"{name} {run.reductions()[name][small]:.0f} % and {run.reductions()[name][-1]:.0f} %"
+            for name in ("heuristic, 5 each at least", "StratPPI robust")
+        ),
         numbers=[
             at_least((found[small], errors[small]), 0.0, unit=" points"),
             at_least((found[small] - found[-1], joint(errors[small], errors[-1])), 0.0, unit=" points"),
@@ -231,79 +216,56 @@ def _win_rate(page: Page, run: Simulated) -> None:
     )
 
 
-def _variants(run: Simulated, i: int) -> str:
-    """Return what other readings of the heuristic give."""
-    found = run.reductions()
-    names = ("heuristic, 5 each at least", "StratPPI robust")
-    return "Variants: " + "; ".join(
-        f"{name} {found[name][i]:.0f} % and {found[name][-1]:.0f} %" for name in names
-    )
-
-
 def _elsewhere(page: Page, runs: list[Simulated]) -> None:
     """Rows for the files that the paper does not have."""
     if not runs:
         return
-    gains = {run.found.name: _at(run, "StratPPI proportional", "PPI++") for run in runs}
-    worst = min(gains, key=lambda name: gains[name][0].mean())
-    values, noise = gains[worst]
+    gains, worst = _gains(runs, "StratPPI proportional", "PPI++")
     page.claim(
         where="Prop. 1, §5.2",
         data=f"{len(runs)} other files",
         says="StratPPI with proportional allocation is not wider than PPI++",
-        found=f"narrower by {values.mean():.1f} points on {worst}, where it gains least",
-        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, 0.5, " points")],
+        found=f"narrower by {gains[worst][0]:.1f} points on {worst}, where it gains least",
+        numbers=[at_least(gains[worst], 0.0, 0.5, " points")],
     )
-    lost = {run.found.name: _at(run, "StratPPI heuristic", "PPI++") for run in runs}
-    wider = {name: v.mean() for name, (v, _) in lost.items() if v.mean() < -0.5}
-    name = min(lost, key=lambda key: lost[key][0].mean())
+    lost, name = _gains(runs, "StratPPI heuristic", "PPI++")
+    wider = {key: gain for key, (gain, _) in lost.items() if gain < -0.5}
     page.claim(
         where="App. C",
         data=f"{len(runs)} other files",
         says="proxies that are not calibrated make the heuristic less effective",
         found=f"wider than PPI++ on {len(wider)} of {len(runs)}: "
         + (", ".join(f"{key} {v:.0f} points" for key, v in wider.items()) or "none"),
-        numbers=[
-            Number(
-                value=lost[name][0].mean(),
-                error=joint(*lost[name][1]) / len(lost[name][1]),
-                high=0.0,
-                unit=" points",
-            )
-        ],
+        numbers=[at_most(lost[name], 0.0, unit=" points")],
     )
 
 
 def _equation_63(page: Page, runs: list[Simulated]) -> None:
     """Appendix B's heuristic as its last line has it, Var(y) with λ = 0, against Example 2's with λ = 1."""
-    gains = {run.found.name: _at(run, "heuristic, eq. 63", "StratPPI heuristic") for run in runs}
-    means = {name: values.mean() for name, (values, _) in gains.items()}
-    worst = min(means, key=lambda name: means[name])
-    values, noise = gains[worst]
+    gains, worst = _gains(runs, "heuristic, eq. 63", "StratPPI heuristic")
+    means = {name: gain for name, (gain, _) in gains.items()}
     page.claim(
         where="App. B, eq. 63",
         data=f"{len(runs)} files",
         says="Var(y − λ f) simplifies to mean f (1 − f) + Var f",
         found=f"as narrow as with λ = 1 or narrower on {sum(gain > -0.5 for gain in means.values())} of "
         f"{len(runs)}; at worst {means[worst]:+.1f} points ({worst}), at best {max(means.values()):+.1f}",
-        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, 0.5, " points")],
+        numbers=[at_least(gains[worst], 0.0, 0.5, " points")],
     )
 
 
 def _regularised(page: Page, runs: list[Simulated]) -> None:
     """What the paper leaves to future work: a heuristic that does not take the judge at its word."""
-    gains = {run.found.name: _at(run, "StratPPI robust", "PPI++") for run in runs}
-    worst = min(gains, key=lambda name: gains[name][0].mean())
-    values, noise = gains[worst]
-    over = [_at(run, "StratPPI robust", "StratPPI proportional")[0].mean() for run in runs]
+    gains, worst = _gains(runs, "StratPPI robust", "PPI++")
+    over, _ = _gains(runs, "StratPPI robust", "StratPPI proportional")
     page.claim(
         where="App. C, future work",
         data=f"{len(runs)} files",
         says="regularisation or recalibration would likely help the heuristic",
-        found=f"with our robust allocation StratPPI is narrower than PPI++ by {values.mean():.1f} points on "
-        f"{worst}, where it gains least, and than with proportional allocation on "
-        f"{sum(gain > 0 for gain in over)} of {len(over)}",
-        numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
+        found=f"with our robust allocation StratPPI is narrower than PPI++ by {gains[worst][0]:.1f} points "
+        f"on {worst}, where it gains least, and than with proportional allocation on "
+        f"{sum(gain > 0 for gain, _ in over.values())} of {len(over)}",
+        numbers=[at_least(gains[worst], 0.0, unit=" points")],
     )
 
 
@@ -325,16 +287,14 @@ def _like_for_like(page: Page, runs: list[Simulated]) -> None:
         ("W_h known to every arm", "StratPPI proportional", "PPI++ in strata"),
         ("W_h known to none", "StratPPI, W_h estimated", "PPI++"),
     ):
-        gains = {run.found.name: _at(run, one, other) for run in runs}
-        worst = min(gains, key=lambda name: gains[name][0].mean())
-        values, noise = gains[worst]
+        gains, worst = _gains(runs, one, other)
         page.claim(
             where="§5.2, on equal terms",
             data=f"{len(runs)} files",
             says="all StratPPI methods improve over PPI++",
-            found=f"{terms}: {min(v.mean() for v, _ in gains.values()):+.1f} ({worst}) to "
-            f"{max(v.mean() for v, _ in gains.values()):+.1f} points narrower than {other}",
-            numbers=[at_least((values.mean(), joint(*noise) / len(noise)), 0.0, unit=" points")],
+            found=f"{terms}: {gains[worst][0]:+.1f} ({worst}) to {max(gains.values())[0]:+.1f} points "
+            f"narrower than {other}",
+            numbers=[at_least(gains[worst], 0.0, unit=" points")],
         )
 
 

@@ -1,16 +1,15 @@
 """Pages that the reproductions write into the docs, the numbers that are stored, and the print."""
 
-from pathlib import Path
-
-import numpy as np
-import pytest
+from papers import PAPERS, reproduce
 from papers.claims import Claim, Number
 from papers.classifiers import DIGITS, trained_tasks
 from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
 from papers.project_pages import MARK, STORED, TABLES, differences, stored_numbers, write_project_page
+from pathlib import Path
+import numpy as np
+import pytest
 
-from papers import PAPERS, reproduce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 
@@ -147,12 +146,12 @@ def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared,
     """The stratified variance times 1.01, as a slip would have it."""
     from stratal.estimation import formulas
 
-    stored = stored_numbers(DOCS / STORED / "kumar-raj-quick.json")
+    stored = stored_numbers(DOCS / STORED / "fogliato-quick.json")
     right = formulas.stratified
     monkeypatch.setattr(formulas, "stratified", lambda *a, **k: 1.01 * right(*a, **k))
-    page = reproduce("kumar-raj", tmp_path, data=shared / "data", quick=True, seed=0)
+    page = reproduce("fogliato", tmp_path, data=shared / "data", quick=True, seed=0)
 
-    assert len(differences(stored, page.numbers())) > 10
+    assert len(differences(stored, page.numbers())) >= 5
 
 
 def test_probabilities_are_rounded_so_that_versions_do_not_move_the_draws():

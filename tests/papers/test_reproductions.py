@@ -26,11 +26,16 @@ def judged(size, seed):
     return (rng.random(size) < proxy).astype(float), proxy
 
 
-def test_page_is_written_with_claims_and_json(tmp_path):
-    page = Page(title="A paper", directory=tmp_path / "out")
+def page_of(directory):
+    page = Page(title="A paper", directory=directory)
     page.claim(where="§1", says="a | b", found="c", numbers=[Number(value=2.0, high=np.float64(1.0))])
     page.add_table("T", ["n"], [[1]])
-    path = page.write()
+    page.write()
+    return page
+
+
+def test_page_is_written_with_claims_and_json(tmp_path):
+    path = page_of(tmp_path / "out").directory / "page.md"
 
     assert "a \\| b" in path.read_text()
     assert (tmp_path / "out" / "t.csv").read_text().split() == ["n", "1"]
@@ -126,11 +131,11 @@ def test_unknown_papers_and_directories_are_refused(tmp_path):
         reproduce("stratppi", tmp_path, data=tmp_path / "missing")
 
 
-def test_command_prints_what_it_wrote(tmp_path):
-    pytest.importorskip("matplotlib")
+def test_command_prints_what_it_wrote(tmp_path, monkeypatch):
     from click import testing
     from papers.reproduction import app
 
+    monkeypatch.setattr("papers.reproduction.reproduce", lambda paper, target, **_: page_of(target))
     words = ["stratppi", "--quick", "--output", str(tmp_path / "out")]
     plain = testing.CliRunner().invoke(app, words, catch_exceptions=False)
     found = json.loads(testing.CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
@@ -138,7 +143,7 @@ def test_command_prints_what_it_wrote(tmp_path):
     assert plain.exit_code == 0
     assert "page.md" in plain.stdout
     assert {"title", "claims", "files"} == set(found)
-    assert found["claims"][0]["agrees"] is True
+    assert found["claims"][0]["agrees"] is False
 
 
 def test_data_that_cannot_be_read_are_named(tmp_path):
