@@ -93,7 +93,7 @@ LATER = {
     *("--disagreements", "--detect", "--equal-answers", "--power"),  # a second look, a plan for a difference
     "--calibrate-by",  # calibration by domain
     *("--looks", "--look"),  # planned looks
-    *("--select", "--indifference", "--criterion"),  # the best of several models
+    *("--select", "--indifference"),  # the best of several models
     "--label",  # labels of the demonstration
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
