@@ -257,7 +257,6 @@ def estimate(asked: EstimateOptions) -> Result:
         )
     if held is not None:
         found["requirements"] = held
-    second = None
     if asked.disagreements is not None:
         count = write_disagreements(
             result.sample,
@@ -267,10 +266,6 @@ def estimate(asked: EstimateOptions) -> Result:
             value=asked.answered,
         )
         found["disagreements"] = {"file": str(asked.disagreements), "items": count}
-        second = (
-            f"Disagreements: {count:,} items in {asked.disagreements}; fill in its last column, and give it "
-            "after the labels."
-        )
     page: Any = estimate_page if asked.details else answer_page
     if result.several:
         page = (
@@ -278,7 +273,7 @@ def estimate(asked: EstimateOptions) -> Result:
             if asked.details
             else partial(answer_page, about=estimates.title)
         )
-    return Result(found, page, second, *([then] if then else []), status=status)
+    return Result(found, page, *([then] if then else []), status=status)
 
 
 def as_said(labels: Labels) -> Labels:

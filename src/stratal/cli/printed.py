@@ -191,6 +191,7 @@ class Estimate(Label, kw_only=True):
     judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
     judge_groups: list[Row] | UnsetType = UNSET
     disagreements: DisagreementsFile | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
     leaderboard: list[Place] | UnsetType = UNSET
     requirements: list[Requirement] | UnsetType = UNSET
     more_labels: list[MoreLabels] | UnsetType = UNSET

@@ -1157,7 +1157,10 @@ def with_tables(
         if name not in ("confidence_level", "notes")
     }
     notes = [*(note for each in given for note in each["notes"]), *described["notes"]]
-    return described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+    # That a judge is worse in a group is what a reader must not miss among other notes.
+    warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
+    found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+    return found | ({"warnings": warned} if warned else {})
 
 
 def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:
