@@ -172,7 +172,8 @@ def test_an_answer_has_at_most_13_lines_and_the_next_command_2(notes, groups, ot
     [
         (
             {"estimate": 0.03, "confidence_interval": [-0.01, 0.07], "more_labels": 350},
-            "a and b: undecided; about 350 more labels for ± 3 points (a − b 0.03, 95% interval -0.01 to 0.07).",
+            "a and b: undecided; about 350 more labels for ± 3 points "
+            "(a − b 0.03, 95% interval -0.01 to 0.07).",
         ),
         ({"estimate": 0.03, "confidence_interval": [0.01, 0.07]}, "a is above b: a − b 0.03, 95%"),
         ({"estimate": -0.03, "confidence_interval": [-0.07, -0.01]}, "b is above a: a − b -0.03, 95%"),
