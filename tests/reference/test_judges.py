@@ -1,8 +1,8 @@
 """A judge's estimands against R's psych and survey, and scikit-learn, to 1e-9.
 
-R is not needed: each test has the source's own formula. `psych::cohen.kappa` has the variance of Fleiss, Cohen
-and Everitt (1969), which divides by n where a survey's divides by n − 1. `survey::svykappa` is the delta
-method on the covariance of the cells' means (`svymean` and `svycontrast`), here by complex steps.
+R is not needed: each test has the source's own formula. `psych::cohen.kappa` has the variance of Fleiss,
+Cohen and Everitt (1969), which divides by n where a survey's divides by n − 1. `survey::svykappa` is the
+delta method on the covariance of the cells' means (`svymean` and `svycontrast`), here by complex steps.
 """
 
 import numpy as np
