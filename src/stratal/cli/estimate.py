@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from msgspec import Struct, structs
 from pathlib import Path
 from shlex import join, quote
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
-
-from msgspec import Struct, structs
-
 from stratal.cli.command import Needs, argument, command, option, part, words
 from stratal.cli.draw import PlanFile, compared
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Number, Target, Text, Whole, places
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping, pair
 from stratal.errors import InputError, LabelError
+from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -260,7 +258,6 @@ def estimate(asked: EstimateOptions) -> Result:
         )
     if held is not None:
         found["requirements"] = held
-    second = None
     if asked.disagreements is not None:
         count = write_disagreements(
             result.sample,
@@ -270,10 +267,6 @@ def estimate(asked: EstimateOptions) -> Result:
             value=asked.answered,
         )
         found["disagreements"] = {"file": str(asked.disagreements), "items": count}
-        second = (
-            f"Disagreements: {count:,} items in {asked.disagreements}; fill in its last column, and give it "
-            "after the labels."
-        )
     page: Any = estimate_page if asked.details else answer_page
     if result.several:
         page = (
@@ -281,7 +274,7 @@ def estimate(asked: EstimateOptions) -> Result:
             if asked.details
             else partial(answer_page, about=estimates.title)
         )
-    return Result(found, page, second, *([then] if then else []), status=status)
+    return Result(found, page, *([then] if then else []), status=status)
 
 
 def as_said(labels: Labels) -> Labels:

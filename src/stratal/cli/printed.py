@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
-
+from msgspec import Struct, UNSET, UnsetType, field
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
@@ -15,6 +11,9 @@ from stratal.planning.plan import PlannedDesign
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import Taken
 from stratal.study.question import Question
+from typing import Any
+import msgspec
+
 
 Number = float | None
 Interval = list[Number]
@@ -191,6 +190,7 @@ class Estimate(Label, kw_only=True):
     judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
     judge_groups: list[Row] | UnsetType = UNSET
     disagreements: DisagreementsFile | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
     leaderboard: list[Place] | UnsetType = UNSET
     requirements: list[Requirement] | UnsetType = UNSET
     more_labels: list[MoreLabels] | UnsetType = UNSET

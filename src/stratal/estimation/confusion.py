@@ -10,36 +10,18 @@ Matthews' correlation of two classes always are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import refuse_unknown
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    linearised_estimate,
-    of_variable,
-    undefined_estimate,
-)
-from stratal.estimation.shares import (
-    OfShares,
-    domain_mean,
-    four_cells,
-    hits_and_misses,
-    most_unseen,
-    of_two_sums,
-    share_of,
-    shares_above,
-    smoothed,
-    unseen_misses_note,
-)
+from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, of_variable, undefined_estimate
+from stratal.estimation.shares import OfShares, domain_mean, four_cells, hits_and_misses, most_unseen, of_two_sums, share_of, shares_above, smoothed, unseen_misses_note
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
+from typing import Any
+import numpy as np
+import re
+
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
@@ -55,6 +37,8 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 """Numerator and denominator in (hits, predicted, true, all)."""
 
 CLASS_METRICS = tuple(_FORMS)
+RATES = tuple(name for name in _FORMS if name != "f1")
+"""Metrics of a class that are a share of some of the units: of those that their denominator counts."""
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
 SIGNED = ("mcc", "kappa")
 """Metrics from −1 to 1; all others are from 0 to 1."""
@@ -470,9 +454,10 @@ class Confusion:
                 scale="dice" if dice else "identity",
             )
             second: Limits | None = None
-            if name in _FORMS and np.sum(self.weighting.counts > 0) > 1 and isinstance(function, ClassRatio):
+            several = np.sum(self.weighting.counts > 0) > 1
+            if name in RATES and several and isinstance(function, ClassRatio):
                 # Trials are those of all strata; of a large one with few labels that agree they know little.
-                above = Shares.of_class(function.which, function.above, self.n_classes)
+                above = Shares.of_class(function.which, function.above, self.n_classes + 1)
                 unit = above.along(self.true, self.predicted)
                 second = replace(of_two_sums(unit, counted, self.weighting, target), bounds=bounds)
             elif which == "macro" or name == "balanced_accuracy":
@@ -513,10 +498,12 @@ class Confusion:
         if name == "accuracy":
             return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
         if name != "kappa":
-            refuse_unknown("metric of groups", name, ("accuracy", "kappa", *_FORMS))
+            refuse_unknown("metric of groups", name, ("accuracy", "kappa", *RATES))
             assert which is not None, "a rate is of a class"
             above, below = (
-                Shares.of_class(which, np.array(form, float), self.n_classes).along(self.true, self.predicted)
+                Shares.of_class(which, np.array(form, float), self.n_classes + 1).along(
+                    self.true, self.predicted
+                )
                 for form in _FORMS[name]
             )
             counted = member & (below > 0)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, overload
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
@@ -20,19 +15,12 @@ from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.proportion import clopper_pearson, skewnesses_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report import (
-    Intervals,
-    Page,
-    Plotted,
-    Printed,
-    estimate_page,
-    estimates_table,
-    noted,
-    plain,
-    plain_dict,
-)
+from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, estimates_table, noted, plain, plain_dict
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
+from typing import Any, Self, TYPE_CHECKING, overload
+import math
+import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -1165,7 +1153,10 @@ def with_tables(
         if name not in ("confidence_level", "notes")
     }
     notes = [*(note for each in given for note in each["notes"]), *described["notes"]]
-    return described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+    # That a judge is worse in a group is what a reader must not miss among other notes.
+    warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
+    found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+    return found | ({"warnings": warned} if warned else {})
 
 
 def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:

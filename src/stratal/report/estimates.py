@@ -242,6 +242,10 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         lines = [*(line for line in _sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
     elif found.get("judge"):
         lines = [*judges.judge_sentences(found["judge"]), *lines]
+    warned = found.get("warnings", ())
+    if warned:
+        first, more = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
+        lines.append(f"{first}{f' ({more} more: --details)' if more else ''}.")
     tables = []
     for kind in TABLES:
         rows = found.get(kind, ())
@@ -252,7 +256,8 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         elif rows:
             title = "Leaderboard" if "leaderboard" in found and kind == "comparisons" else TABLES[kind]
             tables.append(_leaders(found) if title == "Leaderboard" else _lowest(title, rows, kind, level))
-    return brief(Page(lines=lines, tables=tables, notes=noted(found.get("notes", ()))))
+    notes = [note for note in found.get("notes", ()) if note not in warned]
+    return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
 _ASIDE = ("Standard error ", "λ = ")
@@ -390,6 +395,12 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
     lines += verdict_lines(estimate)
     if estimate.get("judge"):
         lines[1:1] = judges.judge_sentences(estimate["judge"])
+    if "disagreements" in estimate:
+        again = estimate["disagreements"]
+        lines.append(
+            f"Disagreements: {again['items']:,} items in {again['file']}; fill in its last column, and give "
+            "it after the labels."
+        )
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines

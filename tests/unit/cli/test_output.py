@@ -46,8 +46,8 @@ def run(*words, **environment):
 @pytest.mark.parametrize(
     "encoding", cells(["utf-8", "cp1252", "ascii", "cp932", "utf-16"], fast=("ascii", "utf-16"))
 )
-@pytest.mark.parametrize("words", [["--json"], []], ids=["json", "text"])
-def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
+@pytest.mark.parametrize("form", ["--json", "--details"], ids=["json", "text"])
+def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, form):
     code, out, err = run(
         *(
             "plan",
@@ -60,18 +60,18 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
             "category",
             "--by",
             "[/x]:x:",
-            *words,
+            form,
         ),
         PYTHONIOENCODING=encoding,
     )
-    text = out.decode(encoding)
+    text, json_form = out.decode(encoding), form == "--json"
 
     assert code == 0, err
-    shown = [entry["name"] for entry in json.loads(text)["strata"]] if words else text
+    shown = [entry["name"] for entry in json.loads(text)["strata"]] if json_form else text
     for level in ["[/INST]", "[other]", ":x:", "[red]a[/red]", "[bold", "[link=a]b[/link]"]:
-        assert any(level in name for name in shown) if words else level in shown
+        assert any(level in name for name in shown) if json_form else level in shown
     assert "\x1b" not in text
-    if not words:
+    if not json_form:
         assert "'[/x]:x:'" in text.splitlines()[-1]
 
 
