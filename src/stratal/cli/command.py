@@ -34,8 +34,8 @@ GROUPS = {
     "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate softmax missing label margin
-        second_moment margins post_stratify lam cross_fit winsorise target_error workers resume figures
-        delimiter remote engine threads memory""",
+        history second_moment margins post_stratify lam cross_fit winsorise target_error workers resume
+        figures delimiter remote engine threads memory""",
 }
 """Where an option stands in a help, and in which order; those that are not named come first, as declared."""
 

@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from msgspec import Struct, structs
 
 from stratal.cli.command import Needs, argument, command, option, part, words
-from stratal.cli.draw import PlanFile, compared
-from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Number, Target, Text, Whole, places
+from stratal.cli.draw import PlanFile, compared, population_again
+from stratal.cli.options import (
+    Bounds,
+    ConfidenceLevel,
+    EstimandText,
+    Number,
+    Reading,
+    Target,
+    Text,
+    Whole,
+    places,
+)
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping, pair
 from stratal.errors import InputError, LabelError
@@ -38,7 +48,7 @@ FOR_NUMBERS = Needs(
     lambda given: given["predicted"] in (None, NO_CLASSES),
 )
 
-LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
+LEARNERS = ("gradient-boosting", "history", "logistic-regression", "ridge")
 """Calibrations that learn from several columns; `stratal.proxy.calibration` has the same."""
 
 KNOWN = (
@@ -87,7 +97,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         Fit each unit's λ on the other folds' labels.
     calibration : str
         Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from several
-        columns: gradient-boosting, logistic-regression or ridge.
+        columns: gradient-boosting, history, logistic-regression or ridge.
     features : COL,…
         With a learner: columns of --population to learn from; also 'judge_*'.
     population : FILE
@@ -359,6 +369,7 @@ def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
 
 def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
+    from stratal.designs.extending import require_same_population
     from stratal.designs.handover import PLAN_NAME
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.estimand import as_estimand
@@ -368,8 +379,11 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
     sample = evidence.sample
     question = as_estimand(asked.estimand or sample.estimand)
     read = question.numbers if question.reads_population else ()
-    if asked.population is None and read and asked.sample is not None:
-        plan = PlanFile.read(asked.sample.parent / PLAN_NAME)
+    plan = None if asked.sample is None else PlanFile.read(asked.sample.parent / PLAN_NAME)
+    if plan is not None and plan.options.history is not None and asked.population is None:
+        units = require_same_population(sample, population_again(part(Reading, plan.options), sample))
+        return replace(evidence, sample=replace(sample, population=units))
+    if asked.population is None and read:
         asked = structs.replace(asked, population=None if plan is None else plan.options.file)
     if asked.population is None:
         return evidence

@@ -398,12 +398,21 @@ class CalibrationBin(Struct, kw_only=True):
     confidence_interval: Interval | None
 
 
+class ProxyCorrelation(Struct, kw_only=True):
+    """How a proxy goes with the labels."""
+
+    proxy: str
+    correlation: Number
+
+
 class Calibration(Struct, kw_only=True):
     """How the outcome follows the proxy."""
 
     proxy: str
     bias: Bias | None
     bins: list[CalibrationBin]
+    correlations: list[ProxyCorrelation]
+    left_open: Number
 
 
 class Agreement(Struct, kw_only=True):

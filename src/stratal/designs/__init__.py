@@ -7,6 +7,7 @@ from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabi
 from stratal.designs.proportional_to_size import ProportionalToSize
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
+from stratal.designs.successive import Successive, SuccessiveWeighting
 from stratal.designs.systematic import Systematic, SystematicWeighting
 from stratal.designs.weighting import Weighting
 
@@ -26,6 +27,8 @@ __all__ = [
     "SimpleRandom",
     "Stratified",
     "StratifiedWeighting",
+    "Successive",
+    "SuccessiveWeighting",
     "SurveyWeighting",
     "Systematic",
     "SystematicWeighting",

@@ -416,6 +416,8 @@ class ArrayPopulation(Population):
         return self._taken(rows, 0)[0]
 
     def _sizes_of(self, size: Size) -> FloatArray:
+        if size.formula is not None:
+            return size.of_arrays(size.formula.of({n: self._numeric(n) for n in size.formula.columns}))
         if size.column is None:
             return np.ones(self.size)
         return size.of_arrays(self._numeric(size.column), self.units.second.get(size.column))
