@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from benchmarks.peer_agreement import EVALUATED, pool
+from benchmarks.peer_agreement import EVALUATED, SHARED, pool
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
@@ -66,6 +66,21 @@ def of_generated(items: int, rank: int, seed: int = 0) -> Iterator[tuple[History
         yield found, z
 
 
+def of_files(name: str, item: str, model: str) -> Iterator[tuple[History, FloatArray]]:
+    """Yield, for every second model of a file of ../shared/data, the others' results and its own (N,)."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(SHARED / f"{name}.parquet", columns=[item, model, "z"])
+    items, rows = np.unique(np.array(table[item].to_pylist()), return_inverse=True)
+    models, columns = np.unique(np.array(table[model].to_pylist()), return_inverse=True)
+    right = np.full((len(items), len(models)), -1, np.int8)
+    right[rows, columns] = table["z"].to_numpy()
+    for own in range(0, len(models), 2):
+        known = right[:, own] >= 0
+        past = np.delete(right[known], own, axis=1)
+        yield fit_history(past), right[known, own].astype(float)
+
+
 POOLS: dict[str, Callable[[], Iterator[tuple[History, FloatArray]]]] = {
     "rank 2, 2,000 items": lambda: of_generated(2000, 2),
     "rank 8, 2,000 items": lambda: of_generated(2000, 8),
@@ -74,6 +89,7 @@ POOLS: dict[str, Callable[[], Iterator[tuple[History, FloatArray]]]] = {
     "breast cancer": lambda: of_classifiers("breast cancer"),
     "generated, 4 classes": lambda: of_classifiers("generated, 4 classes"),
     "generated, noisy labels": lambda: of_classifiers("generated, noisy labels"),
+    "GSM8K, 9 earlier models": lambda: of_files("gsm8k_models", "item", "group"),
     "rank 2, 12,000 items": lambda: of_generated(12_000, 2),
 }
 

@@ -138,7 +138,7 @@ class PlanFile(
             ) from None
         options = found.options
         file = options.file if "://" in str(options.file) else path.parent / options.file
-        past = None if options.history is None else path.parent / options.history
+        past = options.history and str(path.parent / options.history)
         width = options.half_width
         width = Widths(width) if isinstance(width, tuple) else width
         options = structs.replace(options, file=file, history=past, half_width=width)
@@ -151,9 +151,9 @@ class PlanFile(
             if file is None or "://" in str(file):
                 continue
             try:
-                places[name] = Path(os.path.relpath(file.resolve(), folder.resolve()))
+                places[name] = Path(os.path.relpath(Path(file).resolve(), folder.resolve())).as_posix()
             except ValueError:  # another drive of Windows
-                places[name] = file.resolve()
+                places[name] = Path(file).resolve().as_posix()
         written = structs.replace(self, options=structs.replace(self.options, **places))
         encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
         return msgspec.json.format(encoded, indent=2).decode() + "\n"

@@ -380,8 +380,9 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
     question = as_estimand(asked.estimand or sample.estimand)
     read = question.numbers if question.reads_population else ()
     plan = None if asked.sample is None else PlanFile.read(asked.sample.parent / PLAN_NAME)
-    if plan is not None and plan.options.history is not None and asked.population is None:
-        units = require_same_population(sample, population_again(part(Reading, plan.options), sample))
+    reading = _reading(asked, plan)
+    if reading is not None and reading.history is not None and asked.population is None:
+        units = require_same_population(sample, population_again(reading, sample))
         return replace(evidence, sample=replace(sample, population=units))
     if asked.population is None and read:
         asked = structs.replace(asked, population=None if plan is None else plan.options.file)
@@ -395,6 +396,17 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
         )
     units = population_of(sample, asked.population, (*listed(asked.features), *read))
     return replace(evidence, sample=replace(sample, population=units))
+
+
+def _reading(asked: EvidenceOptions, plan: PlanFile | None) -> Reading | None:
+    """Return how the units were read that a sample or a study was drawn from, where that is known."""
+    if asked.sample is None or not asked.sample.is_dir():
+        return None if plan is None else part(Reading, plan.options)
+    from stratal.cli.study import read_again
+    from stratal.study.opening import open_study
+
+    with open_study(asked.sample, reading=True) as study:
+        return read_again(study, None) if study.setting("reading") not in (None, "", "{}") else None
 
 
 def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:

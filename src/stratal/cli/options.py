@@ -122,7 +122,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     missing: str = "refuse"
     label: Text = None
     answers: Annotated[Text, option(needs="with --predicted or --proxy or --softmax")] = None
-    history: Path | None = None
+    history: Text = None
     remote: bool = False
     engine: str = "duckdb"
     threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
