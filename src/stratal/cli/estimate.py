@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +26,7 @@ from stratal.cli.options import (
     places,
 )
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import listed, mapping, pair
+from stratal.cli.parsing import listed, mapping, pair, place
 from stratal.errors import InputError, LabelError
 
 if TYPE_CHECKING:
@@ -402,11 +403,11 @@ def _reading(asked: EvidenceOptions, plan: PlanFile | None) -> Reading | None:
     """Return how the units were read that a sample or a study was drawn from, where that is known."""
     if asked.sample is None or not asked.sample.is_dir():
         return None if plan is None else part(Reading, plan.options)
-    from stratal.cli.study import read_again
     from stratal.study.opening import open_study
 
     with open_study(asked.sample, reading=True) as study:
-        return read_again(study, None) if study.setting("reading") not in (None, "", "{}") else None
+        known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
+    return Reading(**known | {"file": place(known["file"])}) if known else None
 
 
 def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:

@@ -138,6 +138,11 @@ class Successive(Design):
         """Units of all rounds."""
         return sum(self.budgets)
 
+    def draw(self, population: Population, seed: int) -> Sample:
+        """Draw all rounds; the sample's π are each unit's in its own round."""
+        sample = Design.draw(self, population, seed)
+        return replace(sample, round=np.repeat(np.arange(1, len(self.budgets) + 1), self.budgets))
+
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, one after the other."""
         check_budget(self.budget, population.size)

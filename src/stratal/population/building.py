@@ -46,7 +46,7 @@ from stratal.population.past import as_history
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY
-from stratal.proxy.proxy import accuracy, margin
+from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.randomness import id_array
 from stratal.tables.frames import frame_table
 from stratal.tables.readers import open_table
@@ -73,7 +73,10 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
         columns = dict(zip(past.names, past.of(items).T, strict=True))
         refuse_taken(columns, (*named, *features), "the arrays")
         notes.append(past.note(past.known(items), len(items)))
-        named, features = {HISTORY: columns.pop(HISTORY), **named}, {**features, **columns}
+        own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
+        limits = (0.0, 1.0) if own_scale else None
+        made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)
+        named, features = {HISTORY: made, **named}, {**features, **columns}
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
     units = ArrayUnits(
         values={info.name: values for info, values, _ in described},

@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.proxy.history import HISTORY
+from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs.log import ID_NAMES, Log
 
 if TYPE_CHECKING:
@@ -147,12 +147,13 @@ class Declaration:
         """Return what is known of each proxy, from the smallest and largest value of columns."""
         # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
         other = self.bounds not in (None, (0.0, 1.0))
+        made = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
         return tuple(
             proxy_info_for(
                 name,
                 *extents[name],
-                None if name in self.agreements else self.bounds,
-                False if name in self.agreements and other else self.scaled,
+                None if name in made else self.bounds,
+                False if name in made and other else self.scaled,
                 self.second_moments.get(name),
                 self.label,
             )

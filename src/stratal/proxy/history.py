@@ -227,26 +227,17 @@ def _results(past: Any) -> IntArray:
     given = np.asarray(past)
     if given.ndim != 2:
         raise InputError("past results must be (N, M)", given=f"shape {given.shape}")
-    if given.dtype.kind in "b" or given.dtype == np.int8:
-        found = given.astype(np.int8)
-    else:
-        numbers = given.astype(np.float64) if given.dtype.kind != "O" else _numbers(given)
-        found = np.where(np.isnan(numbers), -1, numbers).astype(np.int8)
-        if np.any(found != np.where(np.isnan(numbers), -1, numbers)):
-            found = np.full((1, 1), 2, np.int8)
-    if found.size and (found.max() > 1 or found.min() < -1):
-        raise InputError(
-            "a past result is neither right nor wrong", allowed="1 or 0; nothing where it is unknown"
-        )
+    if given.dtype != np.int8:  # which is what a file was read to
+        try:
+            numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711
+        except (TypeError, ValueError):
+            numbers = np.full((1, 1), 2.0)
+        given = np.where(np.isnan(numbers), -1.0, numbers)
+    found = given.astype(np.int8, copy=False)
+    if found.size and (found.min() < -1 or found.max() > 1 or np.any(found != given)):
+        allowed = "1 or 0, true or false; nothing where it is unknown"
+        raise InputError("a past result is neither right nor wrong", allowed=allowed)
     return np.asarray(found)
-
-
-def _numbers(given: AnyArray) -> FloatArray:
-    flat = [np.nan if one is None else one for one in given.ravel().tolist()]
-    try:
-        return np.array(flat, dtype=np.float64).reshape(given.shape)
-    except (TypeError, ValueError):
-        raise InputError("a past result is not a number", allowed="1, 0, true, false, or nothing") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -80,7 +80,7 @@ def test_an_unknown_item_is_taken_to_be_like_the_others(rng):
         (np.full((30, 5), 0.5), "neither right nor wrong"),
         (np.ones((30, 3), bool), "too few past results"),
         (np.ones((5, 10), bool), "too few past results"),
-        (np.full((30, 5), "x", dtype=object), "not a number"),
+        (np.full((30, 5), "x", dtype=object), "neither right nor wrong"),
         (np.ones(30), r"\(N, M\)"),
     ],
 )
