@@ -39,6 +39,10 @@ MAIN = {
         Figure("ours / share", called="over the plain share's"),
         Figure("coverage"),
     ),
+    "history": (
+        Figure("ours / FAQ", called="error over FAQ's policy's"),
+        Figure("ours / plain", called="over plain active inference's"),
+    ),
     "unequal_weights": (
         Figure("coverage", "proportional-to-size", "coverage, proportional to size"),
         Figure("coverage", "poisson", "Poisson"),

@@ -165,12 +165,62 @@ def report(pools: int, draws: int) -> Iterator[str]:
     )
 
 
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+JUDGES = {
+    "nq301_llmjudge": ("bem", "davinci", "lexical", "f1"),
+    "pandalm_pairwise": ("gpt35", "pandalm7b"),
+}
+"""Judges of answers, of which each is evaluated by how the others judge."""
+
+
+def judges(name: str) -> tuple[IntArray, IntArray]:
+    """Return the verdicts (N, J) of a file's judges, 1 at ½ or above, and people's (N,)."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(SHARED / f"{name}.parquet")
+    columns = [np.asarray(table[column].to_numpy()) for column in (*JUDGES[name], "z")]
+    verdicts = (np.column_stack(columns) >= 0.5).astype(np.int64)
+    return verdicts[:, :-1], verdicts[:, -1]
+
+
+def report_files() -> Iterator[str]:
+    """Yield the lines of the page on files of judges and of models."""
+    yield "| file | judge | labels | ours | plain share | agree with people |"
+    yield "|---|---|---|---|---|---|"
+    for name, names in JUDGES.items():
+        verdicts, truth = judges(name)
+        for own, judge in enumerate(names):
+            right = (verdicts[:, own] == truth).astype(float)
+            others = np.delete(verdicts, own, axis=1)
+            ours, share = agreement(verdicts[:, own], others), (others == verdicts[:, [own]]).mean(axis=1)
+            for called, n in {"50": 50, "100": 100, "20 %": int(0.2 * len(truth))}.items():
+                row = f"{worth(ours, right, n):.2f} | {worth(share, right, n):.2f} | {right.mean():.3f}"
+                yield f"| {name} | {judge} | {called} | {row} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", action="store_true", help="files of judges instead, from ../shared/data")
     parser.add_argument("--pools", type=int, default=3)
     parser.add_argument("--draws", type=int, default=60)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.files:
+        lines = [
+            "# Other judges' verdicts as a proxy",
+            "",
+            "`python -m benchmarks.peer_agreement --files`",
+            "",
+            "What a label of the default plan is worth in labels of a simple random sample, where the share",
+            "of a judge's verdicts that people share is estimated (exact design variances), by how the other",
+            "judges' verdicts agree with it; 1 where no other judge agrees more than chance.",
+            "",
+            *report_files(),
+        ]
+        text = "\n".join(lines) + "\n"
+        RESULTS.with_name("peer_agreement_files.md").write_text(text)
+        print(text)
+        return
     lines = [
         "# Other models' answers as a proxy",
         "",

@@ -406,6 +406,30 @@ def coverage(path: Path) -> None:
 
 
 @figure
+def history(path: Path) -> None:
+    """What is left of a random sample's variance with earlier models' results, beside two peers."""
+    text = (PLACE.parents[1] / "benchmarks" / "results" / "history.md").read_text()
+    rows = [[part.strip() for part in line.strip("|").split("|")] for line in re.findall(r"^\|.*", text, re.MULTILINE)]
+    first, _, *rows = rows
+    names = list(dict.fromkeys(row[0] for row in rows))
+    drawn = Figure(figsize=(6.6, 4.4), layout="constrained")
+    axis = drawn.subplots()
+    for at, (column, label) in enumerate({"ours": "stratal", "FAQ": "FAQ's policy", "plain active": "plain active inference"}.items()):
+        means = [
+            np.exp(np.mean([np.log(float(row[first.index(column)])) for row in rows if row[0] == name])) for name in names
+        ]
+        axis.plot(means, np.arange(len(names)) + 0.2 * (at - 1), "os^"[at], color=COLOURS[at], label=label, markersize=6)
+    axis.axvline(1.0, color=INK, linewidth=0.9, linestyle=":")
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlim(0.0, 1.1)
+    axis.set_xlabel("variance over that of a random sample of as many labels (dotted: 1)")
+    axis.legend(frameon=False, fontsize=8, loc="lower left")
+    axis.grid(axis="x", alpha=0.25, linewidth=0.5)
+    drawn.savefig(path)
+
+
+@figure
 def plans(path: Path) -> None:
     """What plans promise and what comes out."""
     population, outcome = digits()

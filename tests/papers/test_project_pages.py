@@ -1,15 +1,16 @@
 """Pages that the reproductions write into the docs, the numbers that are stored, and the print."""
 
-from papers import PAPERS, reproduce
+from pathlib import Path
+
+import numpy as np
+import pytest
 from papers.claims import Claim, Number
 from papers.classifiers import DIGITS, trained_tasks
 from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
 from papers.project_pages import MARK, STORED, TABLES, differences, stored_numbers, write_project_page
-from pathlib import Path
-import numpy as np
-import pytest
 
+from papers import PAPERS, reproduce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 

@@ -36,8 +36,8 @@ GROUPS = {
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
-        second_moment margins post_stratify lam cross_fit winsorise target_error workers resume figures
-        delimiter remote engine threads memory""",
+        history second_moment margins post_stratify lam cross_fit winsorise target_error workers resume
+        figures delimiter remote engine threads memory""",
 }
 """Where an option stands in a help, and in which order; those that are not named come first, as declared."""
 

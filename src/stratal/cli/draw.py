@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from stratal.population import Population
 
 
-DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
+DESIGNS = (
+    "auto",
+    "simple-random",
+    "stratified",
+    "poisson",
+    "proportional-to-size",
+    "systematic",
+    "clusters",
+    "successive",
+)
 SIZED = ("poisson", "proportional-to-size")
 """Designs whose probabilities follow a measure of size."""
 
@@ -129,19 +138,23 @@ class PlanFile(
             ) from None
         options = found.options
         file = options.file if "://" in str(options.file) else path.parent / options.file
+        past = options.history and str(path.parent / options.history)
         width = options.half_width
         width = Widths(width) if isinstance(width, tuple) else width
-        return structs.replace(found, options=structs.replace(options, file=file, half_width=width))
+        options = structs.replace(options, file=file, history=past, half_width=width)
+        return structs.replace(found, options=options)
 
     def text(self, folder: Path) -> str:
         """Return what a file in a folder holds."""
-        file = self.options.file
-        if "://" not in str(file):
+        places = {"file": self.options.file, "history": self.options.history}
+        for name, file in places.items():
+            if file is None or "://" in str(file):
+                continue
             try:
-                file = Path(os.path.relpath(file.resolve(), folder.resolve()))
+                places[name] = Path(os.path.relpath(Path(file).resolve(), folder.resolve())).as_posix()
             except ValueError:  # another drive of Windows
-                file = file.resolve()
-        written = structs.replace(self, options=structs.replace(self.options, file=file))
+                places[name] = Path(file).resolve().as_posix()
+        written = structs.replace(self, options=structs.replace(self.options, **places))
         encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
         return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
@@ -184,7 +197,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Units to add, for --extend.
     calibration : str
         With --extend and --additional: send new labels where this learner predicts worst, for estimate
-        --calibration: gradient-boosting, logistic-regression or ridge, from --features.
+        --calibration: gradient-boosting, history, logistic-regression or ridge, from --features.
 
     Examples
     --------

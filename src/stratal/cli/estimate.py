@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from msgspec import Struct, structs
 from pathlib import Path
 from shlex import join, quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from msgspec import Struct, structs
+
 from stratal.cli.command import Needs, argument, command, option, part, words
-from stratal.cli.draw import PlanFile, compared
-from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Number, Target, Text, Whole, places
+from stratal.cli.draw import PlanFile, compared, population_again
+from stratal.cli.options import (
+    Bounds,
+    ConfidenceLevel,
+    EstimandText,
+    Number,
+    Reading,
+    Target,
+    Text,
+    Whole,
+    places,
+)
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import listed, mapping, pair
+from stratal.cli.parsing import listed, mapping, pair, place
 from stratal.errors import InputError, LabelError
-from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -36,7 +49,7 @@ FOR_NUMBERS = Needs(
     lambda given: given["predicted"] in (None, NO_CLASSES),
 )
 
-LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
+LEARNERS = ("gradient-boosting", "history", "logistic-regression", "ridge")
 """Calibrations that learn from several columns; `stratal.proxy.calibration` has the same."""
 
 KNOWN = (
@@ -85,7 +98,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         Fit each unit's λ on the other folds' labels.
     calibration : str
         Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from several
-        columns: gradient-boosting, logistic-regression or ridge.
+        columns: gradient-boosting, history, logistic-regression or ridge.
     features : COL,…
         With a learner: columns of --population to learn from; also 'judge_*'.
     population : FILE
@@ -387,6 +400,7 @@ def _refuse_combination(asked: EvidenceOptions, result: Any) -> None:
 
 def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
+    from stratal.designs.extending import require_same_population
     from stratal.designs.handover import PLAN_NAME
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.estimand import as_estimand
@@ -396,8 +410,12 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
     sample = evidence.sample
     question = as_estimand(asked.estimand or sample.estimand)
     read = question.numbers if question.reads_population else ()
-    if asked.population is None and read and asked.sample is not None:
-        plan = PlanFile.read(asked.sample.parent / PLAN_NAME)
+    plan = None if asked.sample is None else PlanFile.read(asked.sample.parent / PLAN_NAME)
+    reading = _reading(asked, plan)
+    if reading is not None and reading.history is not None and asked.population is None:
+        units = require_same_population(sample, population_again(reading, sample))
+        return replace(evidence, sample=replace(sample, population=units))
+    if asked.population is None and read:
         asked = structs.replace(asked, population=None if plan is None else plan.options.file)
     if asked.population is None:
         return evidence
@@ -409,6 +427,17 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
         )
     units = population_of(sample, asked.population, (*listed(asked.features), *read))
     return replace(evidence, sample=replace(sample, population=units))
+
+
+def _reading(asked: EvidenceOptions, plan: PlanFile | None) -> Reading | None:
+    """Return how the units were read that a sample or a study was drawn from, where that is known."""
+    if asked.sample is None or not asked.sample.is_dir():
+        return None if plan is None else part(Reading, plan.options)
+    from stratal.study.opening import open_study
+
+    with open_study(asked.sample, reading=True) as study:
+        known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
+    return Reading(**known | {"file": place(known["file"])}) if known else None
 
 
 def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:

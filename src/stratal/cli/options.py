@@ -87,6 +87,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
     answers : COL,… or PATTERN
         Other models' answers; the proxy is how many agree with --predicted. Free texts: text:COL, number:COL.
+    history : FILE
+        Earlier models' results by item: a column for each model, or rows with a column model; what they
+        predict is the proxy, learned anew from labels.
     remote : bool
         FILE may be an address: https://… or s3://….
     engine : str
@@ -120,6 +123,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     missing: str = "refuse"
     label: Text = None
     answers: Annotated[Text, option(needs="with --predicted or --proxy or --softmax or --select")] = None
+    history: Text = None
     remote: bool = False
     engine: str = "duckdb"
     threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
@@ -150,6 +154,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             missing=self.missing,
             label=self.label,
             answers=listed(self.answers) or None,
+            history=self.history,
             **self.of_file,
         )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin delimiter
-    softmax missing label answers remote engine threads memory strata stratify allocation minimum
+    softmax missing label answers history remote engine threads memory strata stratify allocation minimum
     assume residual_sd estimand labels looks
     outcome positive map output select"""
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from msgspec import Struct, UNSET, UnsetType, field
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
@@ -11,9 +15,6 @@ from stratal.planning.plan import PlannedDesign
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import Taken
 from stratal.study.question import Question
-from typing import Any
-import msgspec
-
 
 Number = float | None
 Interval = list[Number]
@@ -444,12 +445,21 @@ class CalibrationBin(Struct, kw_only=True):
     confidence_interval: Interval | None
 
 
+class ProxyCorrelation(Struct, kw_only=True):
+    """How a proxy goes with the labels."""
+
+    proxy: str
+    correlation: Number
+
+
 class Calibration(Struct, kw_only=True):
     """How the outcome follows the proxy."""
 
     proxy: str
     bias: Bias | None
     bins: list[CalibrationBin]
+    correlations: list[ProxyCorrelation]
+    left_open: Number
 
 
 class Agreement(Struct, kw_only=True):

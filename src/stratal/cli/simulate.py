@@ -187,6 +187,7 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
         scaled=asked.scaled,
         predicted=asked.predicted,
         answers=listed(asked.answers) or None,
+        history=asked.history,
         id=asked.id,
         **asked.of_file,
     )

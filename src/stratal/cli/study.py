@@ -124,6 +124,9 @@ def new(asked: NewOptions) -> Result:
     place = asked.drawn / SAMPLE_NAME if asked.drawn.is_dir() else asked.drawn
     sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
     reading = None if plan is None else part(Reading, plan.options)
+    places = {} if reading is None else {"file": str(reading.file.resolve()), "history": reading.history}
+    if reading is not None and reading.history is not None:
+        places["history"] = str(Path(reading.history).resolve())
     wanted = asked.until or (None if plan is None else plan.options.half_width)
     share, _, people = (asked.overlap or "0").partition(",")
     try:
@@ -144,7 +147,7 @@ def new(asked: NewOptions) -> Result:
         copies=copies,
         pseudonyms=asked.pseudonyms,
         half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
-        reading=None if reading is None else structs.asdict(reading) | {"file": str(reading.file.resolve())},
+        reading=None if reading is None else structs.asdict(reading) | places,
     ) as made:
         found = {
             "study": str(asked.output),

@@ -8,6 +8,7 @@ from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabi
 from stratal.designs.proportional_to_size import ProportionalToSize
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
+from stratal.designs.successive import Successive, SuccessiveWeighting
 from stratal.designs.systematic import Systematic, SystematicWeighting
 from stratal.designs.weighting import Weighting
 
@@ -28,6 +29,8 @@ __all__ = [
     "SimpleRandom",
     "Stratified",
     "StratifiedWeighting",
+    "Successive",
+    "SuccessiveWeighting",
     "SurveyWeighting",
     "Systematic",
     "SystematicWeighting",

@@ -106,6 +106,14 @@ class Design(Described, ABC):
             "a larger sample for another study.",
         )
 
+    def following(self, sample: Sample, additional: int, known: Any) -> Design:
+        """Return the design of a next round, where there are no strata.
+
+        `known` has the labels' outcomes `z` (m,), and which units are `labelled` (n,); it is None for an
+        estimand that is not the mean of one outcome.
+        """
+        return self.larger(sample, additional)
+
     @property
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the strata (H,)."""

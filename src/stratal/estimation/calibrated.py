@@ -33,6 +33,7 @@ from stratal.proxy.calibration import (
     is_learner,
     learn,
 )
+from stratal.proxy.history import HISTORY, history_columns
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
@@ -360,11 +361,12 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     return require_same_population(sample, found)
 
 
-def calibrated_estimator(estimator: str, *, given: bool) -> str:
-    """Return the estimator of a calibrated proxy: `auto` is `difference`.
+def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> str:
+    """Return the estimator of a calibrated proxy: `auto` is `difference`, of a history `ppi++`.
 
     A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured
-    (benchmarks/results/cross_fitting.md).
+    (benchmarks/results/cross_fitting.md). What a history predicts of a new model may be off by more than a
+    few labels can mend, and λ costs 1 % of the error where it is not.
 
     Raises
     ------
@@ -379,7 +381,7 @@ def calibrated_estimator(estimator: str, *, given: bool) -> str:
     if given or estimator in _USES_PROXY:
         return estimator
     if estimator == "auto":
-        return "difference"
+        return "ppi++" if method == HISTORY else "difference"
     raise InputError(
         f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate",
         allowed=", ".join(("auto", *_USES_PROXY)),
@@ -428,6 +430,8 @@ def calibrated_proxy(
     if is_learner(how.method):
         names, units, curves = _learned(sample, labelled, frame, z, replace(how, folds=folds, bounds=limits))
         note = kept_note(curves, how.method, names)
+        if how.method == HISTORY:
+            note = f"what earlier models' results predict was learned from the labels, in {len(curves)} folds"
     else:
         name, limits = _checked(sample, how, population, limits)
         names, units = (name,), sample.proxies[labelled][:, how.column]
@@ -452,7 +456,10 @@ def _learned(
 ) -> tuple[tuple[str, ...], FloatArray, tuple[Fit, ...]]:
     """Return the columns learned from, those of the labelled units (m, d), and the fit of each fold."""
     population = _required(how.population if how.population is not None else sample.population)
-    names = feature_columns(population, how.features)
+    wanted = how.features
+    if wanted is None and isinstance(how.method, str) and how.method == HISTORY:
+        wanted = history_columns(population.feature_names) or (f"{HISTORY}_*",)
+    names = feature_columns(population, wanted)
     units = features_of(sample, population, names)[labelled]
     proxies = [name for k in how.column if (name := sample.proxy_names[k]) in names]
     assert how.folds is not None
@@ -465,6 +472,9 @@ def _learned(
         bounds=(-np.inf, np.inf) if how.bounds is None else how.bounds,
         column=names.index(proxies[0]) if proxies else None,
     )
+    if isinstance(how.method, str) and how.method == HISTORY:  # its prior is what it falls back on, and λ
+        parts = (how.folds != k for k in range(int(how.folds.max()) + 1))
+        return names, units, tuple(given.fit("learner", HISTORY, kept) for kept in parts)
     return names, units, chosen_fits(given, how.method)
 
 

@@ -34,6 +34,7 @@ from stratal.estimation.estimate import (
     empty_strata_notes,
 )
 from stratal.estimation.lam import (
+    N_FOLDS,
     SHRINKAGE,
     ChosenLam,
     ProxyMoments,
@@ -53,6 +54,7 @@ from stratal.estimation.respondents import (
     worst_bounds,
 )
 from stratal.intervals.evidence import Evidence, design_effect, infer_outcome
+from stratal.proxy.history import HISTORY, history_columns
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
@@ -526,17 +528,18 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
     scaled = all(sample.proxy_info[c].scaled for c in column)
     folds = None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit)
     options = replace(options, scaled=scaled, folds=folds, stratum_names=frame.names)
-    if request.calibration is not None or request.features is not None:
+    method = HISTORY if refits(sample, z, request) else request.calibration
+    if method is not None or request.features is not None:
         how = Calibrating(
             column=column,
-            method=request.calibration,
+            method=method,
             features=request.features,
             population=request.population,
             folds=folds,
             outcome=outcome,
             bounds=bounds,
         )
-        estimator = calibrated_estimator(options.estimator, given=options.lam is not None)
+        estimator = calibrated_estimator(options.estimator, given=options.lam is not None, method=method)
         calibrated = calibrated_proxy(sample, labelled, frame, z, how)
         proxies, summary = calibrated.values, calibrated.summary
         notes = (*options.notes, calibrated.note)
@@ -551,6 +554,27 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         nonresponse=replace(made.nonresponse, worst_bounds=ends),
         doubts=partial(promise_notes, sample, labelled),
     )
+
+
+def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
+    """Return whether a history's factors are learned from the labels: where nothing else was asked for.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> refits(sample, np.array([0.0, 1.0]), Request())
+    False
+    """
+    population = sample.population
+    asked = {
+        name
+        for name in request.given
+        if name not in ("population", "predicted", "outcome", "target", "combine")
+    }
+    shares = bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
+    return bool(population and not asked and shares and history_columns(population.feature_names))
 
 
 def _of_separate_samples(

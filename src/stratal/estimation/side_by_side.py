@@ -40,8 +40,9 @@ def proxy_check(
     -------
     dict
         `proxy`; `bias`, the mean of proxy less label with its interval; `bins`, each with `from`, `to`, `n`,
-        `proxy_mean`, `outcome_mean` and its `confidence_interval`. Bins have about as many labels each; all
-        means are weighted as the units were drawn.
+        `proxy_mean`, `outcome_mean` and its `confidence_interval`; `correlations` of each proxy with the
+        labels; `left_open`, the variance of what the estimate's proxy leaves of the labels over theirs. Bins
+        have about as many labels each; all means are weighted as the units were drawn.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def proxy_check(
     z, weighting = found.evidence.z, found.evidence.weighting
     if not sample.proxy_info or not sample.proxy_info[0].scaled or int(labelled.sum()) != len(z):
         return None
-    proxy = sample.proxies[labelled, 0]
+    proxy, spread = sample.proxies[labelled, 0], _spread(z, weighting.weights)
     bins = []
     for low, high, member in _bins(proxy):
         row = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target).row(
@@ -78,7 +79,26 @@ def proxy_check(
         "proxy": sample.proxy_info[0].name,
         "bias": _bias(proxy, found, confidence_level),
         "bins": bins,
+        "correlations": [
+            {"proxy": info.name, "correlation": _correlation(column, z, weighting.weights)}
+            for info, column in zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
+        ],
+        "left_open": None if spread == 0 else _spread(found.evidence.residuals, weighting.weights) / spread,
     }
+
+
+def _spread(values: FloatArray, weights: FloatArray) -> float:
+    """Return the weighted variance of values (n,)."""
+    return float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
+
+
+def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
+    """Return the weighted correlation of a proxy (n,) with labels (n,); None where one is constant."""
+    both = _spread(proxy, weights) * _spread(z, weights)
+    if not both > 0:
+        return None
+    product = (proxy - np.average(proxy, weights=weights)) * (z - np.average(z, weights=weights))
+    return float(np.average(product, weights=weights) / np.sqrt(both))
 
 
 def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:

@@ -18,6 +18,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
+from stratal.designs.successive import Successive
 from stratal.errors import (
     BudgetError,
     InputError,
@@ -45,6 +46,8 @@ from stratal.population.influence import (
 )
 from stratal.population.population import require_population
 from stratal.population.rules import Everything, cells_of
+from stratal.population.summary import HEDGE
+from stratal.proxy.history import HISTORY, history_columns
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number
@@ -348,6 +351,8 @@ class Plan(Printed, Tabular, Plotted):
         """The recommended design, ready to draw."""
         if self.recommended.design == SimpleRandom.kind:
             return SimpleRandom(budget=self.budget)
+        if self.recommended.design == Successive.kind:
+            return Successive(budgets=(self.budget,), predicted=(Number(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)
 
     @names_mistyped
@@ -907,9 +912,13 @@ class Planner:
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
+        usual = chosen.expected_standard_error
+        if usual and self.of_history:
+            designs.append(self._successive(chosen, usual, budget))
+            chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
-        if shared is None or chosen.design == SimpleRandom.kind:
+        if shared is None or chosen.design != Stratified.kind:
             strata, shared = whole, simple_allocation(whole, budget)
         return Plan(
             budget=budget,
@@ -953,6 +962,31 @@ class Planner:
         if not mean > 0:
             raise InputError(f"'{cost}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
         return max(1, min(self.population.size, int(money / mean)))
+
+    @cached_property
+    def of_history(self) -> bool:
+        """Whether the mean of one outcome is asked for, strata are left to us, and a history predicts it."""
+        left = all(getattr(self.asked, name) is None for name in ("method", "n_strata", "by", "allocation"))
+        mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
+        proxies = self.population.proxy_names
+        known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
+        return known and left and mean and self.asked.proxy in (None, HISTORY)
+
+    def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
+        """Return what a round of unequal probabilities is expected to give, by the history's own word.
+
+        With π ∝ x the difference estimator has variance (Σ x)²/n − Σ x² over N², x² being the variance that
+        the history predicts of a unit, hedged as the probabilities are. The range is the strata's.
+        """
+        picture = self.population.distribution(HISTORY)
+        moved = (1.0 - HEDGE) * picture.values + HEDGE * picture.mean
+        variances = np.maximum(moved * (1.0 - moved), 0.0)
+        left = float(picture.counts @ np.sqrt(variances)) ** 2 / budget - float(picture.counts @ variances)
+        share = math.sqrt(max(left, 0.0)) / picture.size / usual
+        gain = (stratified.relative_efficiency or 1.0) / share**2 if share > 0 else None
+        ends: Any = {f"{end}_standard_error": getattr(stratified, f"{end}_standard_error") for end in ENDS}
+        ends = {name: error * share for name, error in ends.items()}
+        return PlannedDesign(design=Successive.kind, estimator="ppi++", relative_efficiency=gain, **ends)
 
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
         """Return the allocation that is made with no stratum far below its share of its answer's labels."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
-from stratal.designs import SimpleRandom, Stratified
+from stratal.designs import Stratified
 from stratal.designs.extending import extended, last_round, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
@@ -364,6 +364,8 @@ class LabelsSoFar(Record):
         What the deviations are.
     refuted : tuple of str
         What the plan took for granted and the labels refute.
+    known : LabelledOutcomes, optional
+        Of an estimand that is the mean of one outcome.
 
     Examples
     --------
@@ -389,6 +391,7 @@ class LabelsSoFar(Record):
     width: Callable[..., Any] | None
     note: str
     refuted: tuple[str, ...] = ()
+    known: LabelledOutcomes | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -556,6 +559,7 @@ def labels_so_far(
         width=width,
         note=note,
         refuted=() if known is None else found.refuted,
+        known=known,
     )
 
 
@@ -1069,7 +1073,7 @@ def next_round(
             return given  # itself: whoever asks for rounds in a loop ends it so
     for note in seen.refuted:
         warn_caller(note)
-    larger = extended(sample, _with_counts(sample, n_h, f"{allocation_of}, {seen.note}"), where)
+    larger = extended(sample, _with_counts(sample, n_h, seen, allocation_of), where)
     return larger if half_width is None else replace(larger, half_width=float(np.min(half_width)))
 
 
@@ -1098,18 +1102,18 @@ def _addable(sample: Sample, additional: Any) -> int:
     return extra
 
 
-def _with_counts(sample: Sample, n_h: IntArray, how: str) -> Design:
+def _with_counts(sample: Sample, n_h: IntArray, seen: LabelsSoFar, allocation_of: str) -> Design:
     """Return the design of n_h (H,) units of the sample's strata."""
     strata, total = sample.design.strata, int(n_h.sum())
     if strata is None:
-        return SimpleRandom(budget=total)
+        return sample.design.following(sample, total - sample.size, seen.known)
     allocation = Allocation(
         n_h=n_h,
         method="opt-a1" if last_round(sample) == 1 else "opt-a2",
         budget=total,
         minimum=sample.n_h,
         maximum=strata.sizes,
-        notes=(f"Round {last_round(sample) + 1}: {how}.",),
+        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {seen.note}.",),
     )
     return Stratified(strata=strata, allocation=allocation)
 

@@ -38,12 +38,15 @@ from stratal.population.declaration import (
     label_bounds,
     middle,
     own_stratum_note,
+    refuse_taken,
     with_log,
 )
 from stratal.population.in_memory import ArrayPopulation, ArrayUnits, object_column
+from stratal.population.past import as_history
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.proxy.proxy import accuracy, margin
+from stratal.proxy.history import HISTORY
+from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.randomness import id_array
 from stratal.tables.frames import frame_table
 from stratal.tables.readers import open_table
@@ -61,8 +64,20 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
         own, notes = OWN_STRATUM_GROUP, [own_stratum_note(int(absent.sum()))]
         groups[own] = np.where(absent, "missing", "known")
     on_scale = bounds, given.get("scaled"), label_bounds(given.get("label"))
-    described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
     features = _named_features(given.get("features"))
+    if given.get("history") is not None:
+        past, items = as_history(given["history"], ids), ids
+        if items is None:
+            others = (*named.values(), *groups.values(), *features.values())
+            items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
+        columns = dict(zip(past.names, past.of(items).T, strict=True))
+        refuse_taken(columns, (*named, *features), "the arrays")
+        notes.append(past.note(past.known(items), len(items)))
+        own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
+        limits = (0.0, 1.0) if own_scale else None
+        made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)
+        named, features = {HISTORY: made, **named}, {**features, **columns}
+    described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
     units = ArrayUnits(
         values={info.name: values for info, values, _ in described},
         second={info.name: moments for info, _, moments in described},
@@ -272,6 +287,8 @@ Population.makers |= {"file": read, "table": from_table}
 
 def _of_table(table: Table, given: TableKeywords, threads: int | None = None) -> Population:
     given = given if table.log is None else with_log(given, table.log)
+    if given.get("history") is not None:
+        given = {**given, "history": as_history(given["history"])}
     declared = declaration_of(given, table.names, table.label)
     taken = table.take(declared)
     if isinstance(taken, Rows):
@@ -317,6 +334,10 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     if declared.answers:
         declared, made, more = _held_agreements(declared, ids, _held_answers(list(remaining))[order])
         numbers, notes = numbers | made, (*notes, *more)
+    if declared.history is not None:
+        past, declared = declared.history, declared.with_history()
+        numbers |= {name: frozen(column) for name, column in zip(past.names, past.of(ids).T, strict=True)}
+        notes = (*notes, past.note(past.known(ids), size))
     values = {name: numbers[name] for name in declared.proxies}
     if declared.may_be_softmax and is_softmax_of(list(values.values())):
         raise _NotInMemoryError

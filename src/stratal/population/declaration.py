@@ -13,10 +13,12 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
+from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs.log import ID_NAMES, Log
 
 if TYPE_CHECKING:
     from stratal.proxy.agreement import PeerWeights
+    from stratal.proxy.history import History
 
 
 ROW = "row"
@@ -72,6 +74,8 @@ class Declaration:
         Proxies to be made of `answers`, and the evaluated model's column of each.
     alike : {"text", "number"}, optional
         How answers are written alike before they are compared; as they are if left out.
+    history : History, optional
+        Of earlier models' results, of which a proxy and features are made.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Declaration:
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
     alike: str | None = None
+    history: History | None = None
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -115,6 +120,14 @@ class Declaration:
         agreements = {name: self.agreements[name] for name in made}
         return replace(self, proxies=(*agreements, *self.proxies), answers=(), agreements=agreements)
 
+    def with_history(self) -> Declaration:
+        """Return what is declared once the columns of the history are made: its proxy is the first."""
+        assert self.history is not None
+        proxy, *features = self.history.names
+        return replace(
+            self, proxies=(proxy, *self.proxies), features=(*self.features, *features), history=None
+        )
+
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that are read of a table with these; numbered rows need none for the id."""
         existing = set(names)
@@ -135,12 +148,13 @@ class Declaration:
         """Return what is known of each proxy, from the smallest and largest value of columns."""
         # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
         other = self.bounds not in (None, (0.0, 1.0))
+        made = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
         return tuple(
             proxy_info_for(
                 name,
                 *extents[name],
-                None if name in self.agreements else self.bounds,
-                False if name in self.agreements and other else self.scaled,
+                None if name in made else self.bounds,
+                False if name in made and other else self.scaled,
                 self.second_moments.get(name),
                 self.label,
             )
@@ -162,6 +176,7 @@ class ArrayKeywords(TypedDict, total=False):
     id_name: str
     missing: str | None
     label: str | tuple[float, float] | None
+    history: Any
     threads: int | None
 
 
@@ -181,6 +196,7 @@ class TableKeywords(TypedDict, total=False):
     missing: str | None
     label: str | tuple[float, float] | None
     answers: str | Sequence[str] | None
+    history: Any
 
 
 class FileKeywords(TableKeywords, total=False):
@@ -213,6 +229,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     id_name = _id(given.get("id"), existing, label)
     softmax = columns_fitting("softmax", given.get("softmax"), existing, label)
     proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
+    history: Any = given.get("history")
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
@@ -221,6 +238,10 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
+    if history is not None:
+        made |= set(history.names)
+        refuse_taken(history.names, existing, label)
+        _refuse_revealed(history.models, answers, label)
 
     def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
         wanted = [name for name in listed(what, named) if name not in made]
@@ -253,7 +274,39 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         answers=answers,
         agreements=agreements,
         alike=alike,
+        history=history,
     )
+
+
+def _refuse_revealed(models: tuple[str, ...], answers: tuple[str, ...], label: str) -> None:
+    """Refuse answers of models whose results are known: where one was right, its answer is the truth."""
+    both = [
+        name
+        for name in answers
+        if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in models)
+    ]
+    if both:
+        raise InputError(
+            f"{label}: answers and past results of the same models reveal what is right",
+            given=", ".join(both[:5]),
+            action="Where one of them was right, its answer is the true one: compare the evaluated model's "
+            "with it, and label the other items alone. Else leave history or these answers out.",
+        )
+
+
+def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> None:
+    """Refuse columns that are there already, where such are to be made.
+
+    Examples
+    --------
+    >>> refuse_taken(["history"], ["id"], "the table")
+    """
+    taken = sorted(set(names) & set(existing))
+    if taken:
+        raise InputError(
+            f"{label}: a column is called {taken[0]!r} already, as what is made of it",
+            action="Rename it, or name it as the proxy and leave answers or history out.",
+        )
 
 
 def _written_alike(answers: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
@@ -294,10 +347,7 @@ def _refuse_unused_answers(
     """Refuse answers of which no proxy can be made: a softmax may still say what the model's answer is."""
     if not answers:
         return
-    taken = [name for name in agreements if name in existing]
-    if taken:
-        what = f"{label}: a column is called {taken[0]!r} already, as what is made of answers"
-        raise InputError(what, action="Rename it, or leave answers out and name it as the proxy.")
+    refuse_taken(agreements, existing, label)
     if not agreements and not may_be_predicted:
         raise InputError(
             "answers are compared with those of the evaluated model, which is not named",
@@ -453,6 +503,8 @@ def _require(name: str, existing: list[str], label: str) -> str:
         allowed, action = near_names(name, existing), _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
             action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
+        if name == HISTORY:
+            action = "It is made of earlier models' results: name their file, history=…, --history FILE."
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(found) > 1:
         what = f"{label}: {existing.count(found)} columns are called {name!r}"

@@ -14,12 +14,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
 from stratal.errors import InputError, near_names
-from stratal.population.digest import (
-    PopulationDigest,
-    array_digits,
-    leading_bits,
-    level_numbers,
-)
+from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.distribution import (
     BIN_COUNT,
     EXACT_LIMIT,
@@ -35,14 +30,7 @@ from stratal.population.distribution import (
 )
 from stratal.population.population import Population
 from stratal.population.rules import PART, Everything, Rule
-from stratal.population.summary import (
-    Candidates,
-    Drawn,
-    ProxyInfo,
-    Size,
-    SizeProfile,
-    StratumSummary,
-)
+from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import (
     KeyArray,
     check_seed,
@@ -416,6 +404,8 @@ class ArrayPopulation(Population):
         return self._taken(rows, 0)[0]
 
     def _sizes_of(self, size: Size) -> FloatArray:
+        if size.formula is not None:
+            return size.of_arrays(size.formula.of({n: self._numeric(n) for n in size.formula.columns}))
         if size.column is None:
             return np.ones(self.size)
         return size.of_arrays(self._numeric(size.column), self.units.second.get(size.column))

@@ -277,6 +277,8 @@ class Population(ABC):
             What the id column is called in files.
         missing, label : optional
             What becomes of units whose proxy is NaN, and what annotators will say, as in `Population.read`.
+        history : History, array (N, M) or mapping of model to array-like (N,), optional
+            Earlier models' results on the same units, or what was fitted to them; as in `Population.read`.
         threads : int, optional
             Threads that count and draw; `OMP_NUM_THREADS` if left out, else all cores. The answers are the
             same, to the bit, for any number.
@@ -379,6 +381,11 @@ class Population(ABC):
             extra blanks, `number:answer_*` by the last number in each. They become the proxy
             `peer_agreement` of the model in `predicted`, and `peer_agreement_COLUMN` of any other one of
             them that `proxy` names so (`stratal.proxy.peer_agreement`).
+        history : path, dataframe or History, optional
+            Earlier models' results by item: an id and a column for each model (1 or 0, true or false, pass or
+            fail, nothing where there is no result), or, with a column called `model`, a row for each result.
+            They become the proxy `history` and features from which a new model's labels are learned
+            (`stratal.proxy.fit_history`). Once fitted and written, `History.write`'s file does as well.
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
@@ -437,7 +444,7 @@ class Population(ABC):
             PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
             of a pandas dataframe is not taken as the id.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
-        missing, label, answers : optional
+        missing, label, answers, history : optional
             As in `Population.read`.
 
         Raises

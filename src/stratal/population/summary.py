@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
-from stratal.population.expressions import Engine, OnArrays
+from stratal.population.expressions import Engine, Expression, OnArrays
 
 LARGEST_PROXY = 1e100
 """Proxies and labels beyond this overflow in sums of squares."""
@@ -259,6 +259,8 @@ class Size:
         1; a column's own value; or √ of the plug-in variance of the outcome, hedged.
     column : str, optional
         A proxy or feature column; of `sqrt-variance`, the proxy.
+    formula : Expression, optional
+        Instead of a proxy: what predicts the outcome.
     second : bool
         Whether the variance comes from the proxy's second moments rather than from its bounds.
     centre : float
@@ -274,6 +276,7 @@ class Size:
 
     kind: str
     column: str | None = None
+    formula: Expression | None = None
     second: bool = False
     centre: float = 0.0
     low: float = 0.0

@@ -11,6 +11,7 @@ from stratal.proxy.calibration import (
     cross_fit,
     learn,
 )
+from stratal.proxy.history import History, fit_history
 from stratal.proxy.proxy import (
     Proxy,
     absolute_regression_error,
@@ -25,6 +26,7 @@ __all__ = [
     "Calibration",
     "Combination",
     "CrossFit",
+    "History",
     "Learned",
     "Proxy",
     "absolute_regression_error",
@@ -33,6 +35,7 @@ __all__ = [
     "combine",
     "cross_entropy",
     "cross_fit",
+    "fit_history",
     "learn",
     "margin",
     "peer_agreement",

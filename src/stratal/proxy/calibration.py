@@ -25,6 +25,7 @@ from stratal.arrays import (
     same_length,
 )
 from stratal.errors import InputError, MissingExtraError
+from stratal.proxy.history import HISTORY, FactorPosterior
 from stratal.proxy.proxy import Proxy
 
 METHODS = ("isotonic", "logistic")
@@ -382,7 +383,7 @@ def _ridge(matrix: FloatArray, y: FloatArray, w: FloatArray) -> tuple[float, Flo
     return mean - float(centre @ coefficients), np.asarray(coefficients)
 
 
-NAMES = ("gradient-boosting", "logistic-regression", "ridge")
+NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
 """Learners that go by a name."""
 
 SEED = 0
@@ -469,6 +470,15 @@ def learn(
     mean = float(np.average(y, weights=w))
     if np.ptp(y) == 0:
         return with_residuals(Learned(level=mean, bounds=bounds), matrix, y, w)
+    if isinstance(learner, str) and learner == HISTORY:
+        low, high = bounds
+        if not np.isfinite(high - low):
+            raise InputError(
+                "a history predicts an outcome with bounds", action="Give bounds=(lowest, highest)."
+            )
+        # No weights: which units were drawn says nothing of them that the factors do not.
+        own = FactorPosterior.of(matrix, (y - low) / (high - low))
+        return with_residuals(Learned(model=own, level=mean, bounds=bounds), matrix, y, w)
     model = fresh(learner, binary=bool(np.all(np.isin(y, bounds))))
     try:
         with warnings.catch_warnings():
@@ -594,6 +604,8 @@ def _fit_weighted(model: Any, matrix: FloatArray, y: Any, w: FloatArray) -> None
 
 
 def _predicted(model: Any, matrix: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    if isinstance(model, FactorPosterior):
+        return bounds[0] + (bounds[1] - bounds[0]) * model.predict(matrix)
     from sklearn.base import is_classifier
 
     if not is_classifier(model):

@@ -232,6 +232,38 @@ def _strata(found: Findings) -> Section | None:
     )
 
 
+MADE_OF = {
+    "history": "the accuracy that earlier models' results predict",
+    "peer_agreement": "how far other models' answers agree with the model's",
+    "confidence": "the model's own probability of its answer",
+}
+"""What proxies are that stratal makes."""
+
+
+def _how_good(check: Mapping[str, Any]) -> list[str]:
+    """Return how each proxy goes with the labels, and what the estimate's leaves open.
+
+    Examples
+    --------
+    >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
+    'What the proxy leaves open in this estimate is 75% of the variance of the labels.'
+    """
+    lines = []
+    for row in check["correlations"]:
+        name, found = row["proxy"], row["correlation"]
+        made = next((words for kind, words in MADE_OF.items() if f"{name}_".startswith(f"{kind}_")), None)
+        if found is not None:
+            what = "" if made is None else f", {made},"
+            lines.append(f"{name!r}{what} has a correlation of {found:.2f} with the labels.")
+    left = check["left_open"]
+    if left is not None:
+        left_open = (
+            f"What the proxy leaves open in this estimate is {left:.0%} of the variance of the labels."
+        )
+        lines.append(left_open)
+    return lines
+
+
 def _calibration(found: Findings) -> Section | None:
     check = found.get("calibration")
     if check is None:
@@ -251,7 +283,7 @@ def _calibration(found: Findings) -> Section | None:
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
     return Section(
-        title="Calibration of the proxy",
+        title="The proxy, and how good it is",
         name="calibration",
         lines=[
             *_of_one(found),
@@ -259,6 +291,7 @@ def _calibration(found: Findings) -> Section | None:
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
             *average,
+            *_how_good(check),
         ],
         drawings=[svg.calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],

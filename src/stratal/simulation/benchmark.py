@@ -47,7 +47,8 @@ def read_benchmark(
     predicted : str, optional
         Column of the model's answers.
     **reading
-        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers`, which make proxies.
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers` and `history`, of
+        which proxies are made.
 
     Returns
     -------

@@ -460,12 +460,15 @@ class TablePopulation(Population):
     def _sized(self, size: Size) -> Any:
         """Return the units' table with a column `size_measure` of doubles."""
         units, table = self.units, self.units.table
+        columns = TableColumns(units, table)
+        if size.formula is not None:
+            return table.mutate(size_measure=size.on(columns, size.formula.on(columns), None))
         if size.column is None:
             return table.mutate(size_measure=double(1.0))
         values, moments = self._numeric(size.column), None
         if size.second:
             moments = units.number(str(self.proxy_info(size.column).second_moment))
-        return table.mutate(size_measure=size.on(TableColumns(units, table), values, moments))
+        return table.mutate(size_measure=size.on(columns, values, moments))
 
     def _numeric(self, name: str) -> Any:
         """Return the Ibis column of a proxy or a feature, refusing categories."""

@@ -10,6 +10,7 @@ from operator import add, or_
 from typing import Any
 
 import ibis
+import numpy as np
 
 from stratal.errors import InputError, near_names
 from stratal.population.declaration import (
@@ -36,7 +37,15 @@ from stratal.proxy.agreement import (
     PURPOSE,
     answer_codes,
 )
-from stratal.tables.engine import digest, duplicate_key, moment_text, orders_by_bytes, stored
+from stratal.tables.engine import (
+    digest,
+    double,
+    duplicate_key,
+    moment_text,
+    orders_by_bytes,
+    small_table,
+    stored,
+)
 from stratal.tables.source import Source, readable
 
 WHOLE_LIMIT = 2.0**53
@@ -375,6 +384,8 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
         source, declared = _with_softmax(source, declared, columns)
     if declared.answers:
         source, declared = _with_agreements(source, declared)
+    if declared.history is not None:
+        source, declared = _with_history(source, declared)
     if declared.missing == OWN_STRATUM:
         source, declared = _with_own_stratum(source, declared)
     return source, declared
@@ -531,6 +542,29 @@ def _added(terms: Sequence[Any]) -> Any:
         return terms[0].cast("int64")
     half = len(terms) // 2
     return _added(terms[:half]) + _added(terms[half:])
+
+
+# ---- earlier models' results
+
+
+def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
+    """Return the source with the columns of a history, joined by id."""
+    past = declared.history
+    assert past is not None
+    columns = {f"history_{at}_": values for at, values in enumerate(past.values.T)}
+    small = small_table({"history_key": np.array(past.ids.tolist(), object), **columns}, source.backend)
+    key = id_text_of(source.column(declared.id), f"{source.label}: column {declared.id!r}")
+    joined = source.table.mutate(history_own=key)
+    joined = joined.left_join(small, joined.history_own == small.history_key)
+    known = joined.history_key.notnull()
+    made = {
+        name: ibis.ifelse(known, joined[f"history_{at}_"], double(float(usual)))
+        for at, (name, usual) in enumerate(zip(past.names, past.unknown, strict=True))
+    }
+    found = source.first(joined.aggregate(size=joined.count(), known=known.sum()))
+    note = past.note(int(found["known"] or 0), int(found["size"]))
+    source = _with_columns(replace(source, table=joined), (note,), **made)
+    return source, declared.with_history()
 
 
 # ---- missing proxies

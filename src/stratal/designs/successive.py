@@ -1,0 +1,255 @@
+"""Rounds of unequal probabilities: each draws from the units that are left, by what is predicted by then."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import BoolArray, Described, FloatArray, IntArray
+from stratal.designs.poisson import fixed_size, inclusion_scale
+from stratal.designs.sample import Design, Sample
+from stratal.designs.stratum_moments import satterthwaite
+from stratal.designs.weighting import Weighting
+from stratal.errors import InputError
+from stratal.population.expressions import Expression, Logistic, Number, total
+from stratal.population.population import Population
+from stratal.population.summary import Drawn, Size, SizeProfile
+from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
+from stratal.randomness import id_texts
+from stratal.strata.integers import check_budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SuccessiveWeighting(Weighting):
+    """Rounds that each draw from what earlier ones left, combined by their sizes.
+
+    A round's estimate is exact for units that were drawn before it, and for all others it is weighted by the
+    round's 1/π. Given the rounds before it has no bias, so errors of rounds are uncorrelated.
+
+    Parameters
+    ----------
+    inclusion_probability : float (n,)
+        π of the labelled units, in their own round.
+    round : int (n,)
+        From 0.
+    shares : float (T,)
+        Of the rounds in the estimate; they add up to 1.
+    answered : float (T,)
+        Share of each round's units that have a label, by their weights.
+    size : float
+        N.
+
+    Examples
+    --------
+    >>> half = SuccessiveWeighting(inclusion_probability=np.array([0.25, 0.5]), round=np.array([0, 1]),
+    ...                            shares=np.array([0.5, 0.5]), answered=np.ones(2), size=4)
+    >>> half.weights
+    array([0.625, 0.25 ])
+    """
+
+    inclusion_probability: FloatArray
+    round: IntArray
+    shares: FloatArray
+    answered: FloatArray
+    size: float
+
+    @property
+    def weights(self) -> FloatArray:
+        """Of each unit (n,): its round's share over π, and the shares of later rounds, which know it."""
+        later = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
+        known = self.shares[self.round] / self.inclusion_probability + later[self.round]
+        return np.asarray(known / self.answered[self.round] / self.size)
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Add up the rounds', each as of a fixed-size design (`stratal.designs.poisson.fixed_size`)."""
+        found = np.zeros((variables.shape[1],) * 2)
+        for t, share in enumerate(self.shares):
+            own = self.round == t
+            chance = self.inclusion_probability[own] * min(float(self.answered[t]), 1.0)
+            found += share**2 * fixed_size(variables[own], chance, self.size)
+        return found
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Units drawn by chance, less one for each round; each squared term is one degree of freedom."""
+        chance = self.inclusion_probability < 1
+        scaled = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
+        free = float(satterthwaite(scaled[chance], np.ones(int(chance.sum()))))
+        return max(free - len(self.shares), 1.0)
+
+    @property
+    def sampled_fractions(self) -> FloatArray:
+        """0: a unit's prediction by the other folds needs no correction, as its weight is known."""
+        return np.zeros(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successive(Design):
+    """Rounds of unequal probabilities: √ of the variance that is predicted of each unit by then.
+
+    Each round draws the n_t of the units that are left with the smallest u/x, u random numbers of its own
+    and x = √(p'(1 − p')), p' the predicted outcome moved a fifth of the way to its overall mean. What labels
+    of earlier rounds decide is a later round's probabilities, never the weight of a label that is in.
+
+    Parameters
+    ----------
+    budgets : tuple of int (T,)
+        Units of each round.
+    predicted : tuple of Expression (T,)
+        What predicted the outcome (between 0 and 1) when the round was drawn.
+
+    Notes
+    -----
+    Active sampling by rounds, as in sequential active inference (Zrnic & Candès 2024), without replacement;
+    sequential Poisson sampling within a round (Ohlsson 1998).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"p": [0.9, 0.5, 0.1, 0.8]})
+    >>> Successive(budgets=(2,), predicted=(Number(name="p"),)).draw(population, seed=7).size
+    2
+    """
+
+    kind: ClassVar[str] = "successive"
+    words: ClassVar[tuple[str, ...]] = (
+        "rounds of sequential Poisson samples, each from the units that were left, with inclusion "
+        "probabilities proportional to the predicted standard deviation",
+        "ohlsson",
+    )
+    assumption: ClassVar[str] = "The variance is the design's approximate one."
+    rounds_by_labels: ClassVar[bool] = True
+    hajek_below: ClassVar[int] = 8
+    nested: ClassVar[Mapping[str, type[Described]]] = {"predicted": Expression}
+    budgets: tuple[int, ...]
+    predicted: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if len(self.budgets) != len(self.predicted) or not self.budgets:
+            given = f"{len(self.budgets)} and {len(self.predicted)}"
+            raise InputError("each round has a number of units and a prediction", given=given)
+
+    @property
+    def budget(self) -> int:
+        """Units of all rounds."""
+        return sum(self.budgets)
+
+    def draw(self, population: Population, seed: int) -> Sample:
+        """Draw all rounds; the sample's π are each unit's in its own round."""
+        sample = Design.draw(self, population, seed)
+        return replace(sample, round=np.repeat(np.arange(1, len(self.budgets) + 1), self.budgets))
+
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+        """Draw all rounds, one after the other."""
+        check_budget(self.budget, population.size)
+        texts: list[str] = []
+        probabilities: dict[str, float] = {}
+        for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
+            mean = float(population.means_of([predicted])[0])
+            measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
+            taken, own = set(texts), _seed_of(seed, number)
+            before = population.find(texts) if texts else None
+            scale = inclusion_scale(_left(population, measured, before, budget), budget)
+            margin = (6.0 * np.sqrt(budget) + 10.0) / budget
+            while True:
+                found = population.below(measured, scale * (1.0 + margin), own)
+                ids = id_texts(found.drawn.ids)
+                free = np.array([row for row, text in enumerate(ids) if text not in taken], np.int64)
+                if len(free) >= budget:
+                    break
+                margin = 2.0 * margin + 1.0
+            certain = scale * found.size[free] >= 1.0
+            ranking = np.where(certain, -1.0, found.uniform[free] / found.size[free])
+            kept = free[np.lexsort((np.array(ids)[free], ranking))[:budget]]
+            texts += [ids[row] for row in kept]
+            probabilities |= {ids[row]: min(1.0, float(scale * found.size[row])) for row in kept}
+        drawn = population.find(texts)
+        order = {text: row for row, text in enumerate(id_texts(drawn.ids))}
+        drawn = drawn.only(np.array([order[text] for text in texts], np.int64))
+        return self, drawn, np.array([probabilities[text] for text in texts]), None
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> SuccessiveWeighting:
+        """Return the rounds' weights; nonresponse is taken to be at random within each round."""
+        number = sample.round - 1
+        weights = 1.0 / sample.inclusion_probability
+        drawn, given = (
+            np.bincount(number[part], weights[part], minlength=len(self.budgets))
+            for part in (np.ones(sample.size, bool), labelled)
+        )
+        used = np.array(self.budgets) * (given > 0)
+        return SuccessiveWeighting(
+            inclusion_probability=sample.inclusion_probability[labelled],
+            round=number[labelled],
+            shares=used / max(used.sum(), 1),
+            answered=np.where(given > 0, given / drawn, 1.0),
+            size=sample.population_size,
+        )
+
+    @classmethod
+    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the first round, by a proxy between 0 and 1: the history's unless another is named."""
+        return cls(budgets=(budget,), predicted=(Number(name=proxy or HISTORY),))
+
+    def larger(self, sample: Sample, additional: int) -> Successive:
+        """Return the design with another round by the same prediction."""
+        return replace(
+            self,
+            budgets=(*self.budgets, additional),
+            predicted=(*self.predicted, self.predicted[-1]),
+        )
+
+    def following(self, sample: Sample, additional: int, known: Any) -> Design:
+        """Return the design with another round, by what the labels so far and the history predict.
+
+        Without a history's factors, or for labels that are no share of 1, the prediction is that of before.
+        """
+        design = self.larger(sample, additional)
+        population = sample.population
+        assert population is not None
+        names = history_columns(population.feature_names)
+        if names and known is not None and np.all((known.z >= 0) & (known.z <= 1)):
+            found = population.find(id_texts(sample.ids))
+            place = {text: row for row, text in enumerate(id_texts(found.ids))}
+            rows = np.array([place[text] for text in id_texts(sample.ids[known.labelled])], np.int64)
+            values = np.column_stack([found.features[name][rows] for name in names])
+            own = FactorPosterior.of(values, known.z)
+            # What is still uncertain of a unit's log-odds is taken to be what it is on average.
+            shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * own.variances(values).mean()))
+            weights = [shrunk, *(shrunk * own.mean).tolist()]
+            terms = [w * Number(name=name) for w, name in zip(weights, names, strict=True)]
+            refitted = Logistic(parts=(total(terms),))
+            design = replace(design, predicted=(*self.predicted, refitted))
+        return design
+
+
+def _seed_of(seed: int, number: int) -> int:
+    """Return the seed of a round's random numbers: the sample's own in the first, others of it afterwards."""
+    if number == 0:
+        return seed
+    return int.from_bytes(hashlib.md5(f"round:{number}:{seed}".encode()).digest()[:6], "big")
+
+
+def _left(population: Population, measured: Size, before: Drawn | None, budget: int) -> SizeProfile:
+    """Return the profile of the sizes of the units that are not drawn yet, with its `budget` largest."""
+    if before is None:
+        return population.size_profile(measured, budget)
+    columns: dict[str, Any] = {**before.features}
+    columns |= {name: before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    assert measured.formula is not None
+    drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]
+    whole = population.size_profile(measured, min(budget + len(drawn), population.size))
+    # Those of drawn units are taken out of the largest; an engine's sizes may differ in the last digit.
+    kept, at, out = np.ones(len(whole.largest), bool), 0, 0
+    for size in drawn:
+        while at < len(kept) and whole.largest[at] > size * (1.0 + 1e-9):
+            at += 1
+        if at == len(kept):
+            break
+        kept[at], at, out = False, at + 1, out + 1
+    largest = whole.largest[kept]
+    rest = whole.rest - float(drawn[out:].sum()) + float(largest[budget:].sum())
+    return SizeProfile(units=whole.units - len(drawn), low=whole.low, largest=largest[:budget], rest=rest)

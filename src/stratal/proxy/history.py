@@ -1,0 +1,406 @@
+"""Earlier models' results, item by item: a low-rank logistic factor model, and what it predicts of a new one.
+
+Model i is right on item j with log-odds b_j + a_i + u_i·v_j. Items' difficulties b_j and factors v_j are
+fitted once; a new model's ability and factors are learned from its labels, with the earlier models' as prior.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record, same_length
+from stratal.errors import InputError
+from stratal.proxy.agreement import chosen_items
+from stratal.randomness import id_array, id_texts
+
+HISTORY = "history"
+"""The proxy, the learner, and what the columns of factors begin with."""
+
+
+def history_columns(features: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a population's features that hold a history, log-odds first.
+
+    Examples
+    --------
+    >>> history_columns(["length", "history_0", "history_1"])
+    ('history_0', 'history_1')
+    """
+    return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
+
+
+RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
+"""Numbers of factors that are compared; with 0 items differ in difficulty alone."""
+
+FEWEST_MODELS, FEWEST_ITEMS = 4, 20
+"""Of fewer nothing can be left out to choose a rank by."""
+
+CHOOSING = 2_048
+"""Items by which the rank is chosen, in half a minute at most for hundreds of models."""
+
+WORSE = 3
+"""Ranks in a row that lose more than the best so far end the choice: more factors then fit noise."""
+
+LABELS = 100
+"""Labels of a left-out model from which its other results are predicted, half of the items at most."""
+
+WIDER = 1.5
+"""The prior's variance over that of the earlier models: a new one may be better than all of them."""
+
+_STEPS = 60
+"""Of the fit, each of which goes up by a bound on the curvature (Böhning & Lindsay 1988)."""
+
+_NEWTON = 8
+"""Steps for one item's factors, or one model's, from where all are alike: a logistic regression."""
+
+_DIGITS = 4
+"""Of a factor: machines that add up in another order find the same numbers."""
+
+_ITEM_PRECISION, _CENTRE_PRECISION = 1.0, 0.3
+"""Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8)."""
+
+_BATCH = 4_096
+"""Items whose factors are found at once: 32 MB for a thousand models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class History(Record):
+    """What earlier models' results say of each item, ready for a new model.
+
+    Parameters
+    ----------
+    ids : (K,)
+        Ids of the items, as text.
+    values : float (K, 2 + r)
+        The predicted accuracy of a new model before any label; its log-odds at the earlier models' mean; and
+        factors, of which a new model's weights are standard normal beforehand.
+    models : tuple of str (M,)
+        Names of the earlier models.
+    losses : mapping of int to float
+        Log loss of left-out models' results by the number of factors; the rank has the smallest.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> hard = rng.normal(size=300)
+    >>> past = rng.random((300, 20)) < 1 / (1 + np.exp(hard[:, None] - rng.normal(size=20)))
+    >>> found = fit_history(past)
+    >>> bool(np.corrcoef(found.values[:, 0], -hard)[0, 1] > 0.8)
+    True
+    """
+
+    ids: AnyArray
+    values: FloatArray
+    models: tuple[str, ...]
+    losses: Mapping[int, float]
+
+    @property
+    def rank(self) -> int:
+        """Number of factors besides difficulty and ability."""
+        return int(self.values.shape[1]) - 3
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of `values`: the proxy and the features."""
+        return (HISTORY, *(f"{HISTORY}_{at}" for at in range(self.values.shape[1] - 1)))
+
+    @property
+    def unknown(self) -> FloatArray:
+        """What is known (2 + r,) of an item without past results: the mean, and the ability alone."""
+        centre = np.append(self.values[:, :3].mean(axis=0), np.zeros(self.rank))
+        return np.asarray(centre.round(_DIGITS))
+
+    def of(self, ids: Any) -> FloatArray:
+        """Return the values (N, 2 + r) of items by their ids (N,)."""
+        place = {text: row for row, text in enumerate(self.ids.tolist())}
+        rows = np.array([place.get(text, -1) for text in id_texts(id_array(ids))], np.int64)
+        return np.where(rows[:, None] < 0, self.unknown, self.values[rows])
+
+    def known(self, ids: Any) -> int:
+        """Return how many of some ids (N,) are those of items with past results."""
+        return len(set(self.ids.tolist()) & set(id_texts(id_array(ids))))
+
+    def note(self, known: int, size: int) -> str:
+        """Return what it is, and how many of the population's items it knows."""
+        lacking = f"; {size - known:,} of {size:,} items have none" if known < size else ""
+        return (
+            f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
+            f"({self.rank} factors, chosen by leaving models out){lacking}"
+        )
+
+    def write(self, path: str | Path) -> Path:
+        """Write to a Parquet file, which `history=` and `--history` take instead of the results."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {"id": pa.array(self.ids.tolist(), pa.string())}
+        columns |= dict(zip(self.names, self.values.T, strict=True))
+        losses = {str(rank): loss for rank, loss in self.losses.items()}
+        about = {"models": list(self.models), "losses": losses}
+        table = pa.table(columns).replace_schema_metadata({"stratal-history": json.dumps(about)})
+        pq.write_table(table, str(path))
+        return Path(path)
+
+    @classmethod
+    def read(cls, path: str | Path) -> History | None:
+        """Return what `write` wrote; None for any other file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not Path(path).is_file() or Path(path).suffix.lower() != ".parquet":
+            return None
+        try:
+            about = (pq.read_schema(str(path)).metadata or {}).get(b"stratal-history")
+        except (OSError, pa.ArrowException):  # the reader of past results says what is wrong
+            return None
+        if about is None:
+            return None
+        table, known = pq.read_table(str(path)), json.loads(about)
+        return cls(
+            ids=np.array(table["id"].to_pylist(), dtype=np.str_),
+            values=np.column_stack([column.to_numpy() for column in table.columns[1:]]),
+            models=tuple(known["models"]),
+            losses={int(rank): float(loss) for rank, loss in known["losses"].items()},
+        )
+
+
+def fit_history(
+    past: Any, *, ids: Any = None, rank: int | None = None, names: Sequence[str] | None = None
+) -> History:
+    """Fit the factor model to earlier models' results.
+
+    Parameters
+    ----------
+    past : mapping of model to array-like (N,), or array (N, M)
+        1 or true where a model was right on an item, 0 or false where it was wrong, NaN, None or −1 where
+        there is no result.
+    ids : array-like (N,), optional
+        Of the items; row numbers if left out.
+    rank : int, optional
+        Number of factors; chosen by leaving models out unless given.
+    names : sequence of str (M,), optional
+        Of the models, where `past` is an array; numbers if left out.
+
+    Raises
+    ------
+    InputError
+        For results that are neither right nor wrong, and fewer than four models or twenty items.
+
+    Notes
+    -----
+    A logistic factor model as in item response theory (Reckase 2009), fitted by penalised likelihood on the
+    4,096 items with the smallest random numbers, every item's factors then from its own results.
+
+    Examples
+    --------
+    >>> past = np.random.default_rng(0).random((50, 8)) < 0.7
+    >>> fit_history(past, rank=1).values.shape
+    (50, 4)
+    """
+    if isinstance(past, Mapping):
+        past, names = np.column_stack(list(past.values())), list(map(str, past))
+    right = _results(past)
+    size, models = right.shape
+    if models < FEWEST_MODELS or size < FEWEST_ITEMS:
+        given, allowed = f"{models} models on {size} items", f"{FEWEST_MODELS} models, {FEWEST_ITEMS} items"
+        raise InputError("there are too few past results", given=given, allowed=f"at least {allowed}")
+    texts = np.array(id_texts(np.arange(size) if ids is None else id_array(ids)), dtype=np.str_)
+    same_length(past=right[:, 0], ids=texts)
+    chosen = right[chosen_items(size, None if ids is None else ids)]
+    names = [str(at) for at in range(models)] if names is None else names
+    losses: dict[int, float] = {}
+    if rank is None:
+        losses = left_out_losses(chosen[:CHOOSING], RANKS)
+        rank = min(losses, key=lambda one: losses[one])
+    weights = _fitted(chosen, rank)
+    values = np.vstack([weights.of(right[start : start + _BATCH]) for start in range(0, size, _BATCH)])
+    return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
+
+
+def _results(past: Any) -> IntArray:
+    """Return results (N, M): 1 right, 0 wrong, −1 where there is none."""
+    given = np.asarray(past)
+    if given.ndim != 2:
+        raise InputError("past results must be (N, M)", given=f"shape {given.shape}")
+    if given.dtype != np.int8:  # which is what a file was read to
+        try:
+            numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711
+        except (TypeError, ValueError):
+            numbers = np.full((1, 1), 2.0)
+        given = np.where(np.isnan(numbers), -1.0, numbers)
+    found = given.astype(np.int8, copy=False)
+    if found.size and (found.min() < -1 or found.max() > 1 or np.any(found != given)):
+        allowed = "1 or 0, true or false; nothing where it is unknown"
+        raise InputError("a past result is neither right nor wrong", allowed=allowed)
+    return np.asarray(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Weights(Record):
+    """Earlier models' abilities and factors (M, 1 + r), and the mean difficulty of items."""
+
+    models: FloatArray
+    centre: float
+
+    def of(self, right: IntArray) -> FloatArray:
+        """Return the values (n, 2 + r) of items from their results (n, M)."""
+        offsets = self.models[:, 0]
+        matrix = np.column_stack([np.ones(len(offsets)), self.models[:, 1:]])
+        k = matrix.shape[1]
+        precision = np.full(k, _ITEM_PRECISION)
+        precision[0] = _CENTRE_PRECISION
+        prior = np.zeros(k)
+        prior[0] = self.centre
+        products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
+        known, found = right >= 0, np.tile(prior, (len(right), 1))
+        for _ in range(_NEWTON):
+            likely = sigmoid(found @ matrix.T + offsets)
+            slope = np.where(known, right - likely, 0.0) @ matrix - (found - prior) * precision
+            curvature = (np.where(known, likely * (1.0 - likely), 0.0) @ products).reshape(-1, k, k)
+            step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
+            found += np.clip(step, -2.0, 2.0)
+        # In units in which a new model's ability and factors are standard normal.
+        mean = self.models.mean(axis=0)
+        spread = np.cov(self.models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k)
+        loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
+        offset, factors = found[:, 0] + loadings @ mean, loadings @ np.linalg.cholesky(spread)
+        return np.column_stack([attenuated(offset, np.sum(factors**2, axis=1)), offset, factors])
+
+
+def _fitted(right: IntArray, rank: int) -> _Weights:
+    """Return models' abilities and factors from results (n, M)."""
+    known = right >= 0
+    share = (np.where(known, right, 0).sum(axis=1) + 1.0) / (known.sum(axis=1) + 2.0)
+    items = np.zeros((len(right), 1 + rank))
+    items[:, 0] = np.log(share / (1.0 - share))
+    residuals = np.where(known, right - share[:, None], 0.0)
+    leading = np.linalg.eigh(residuals.T @ residuals)[1][:, ::-1][:, :rank]
+    leading = leading * np.where(np.sum(leading**3, axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
+    models = np.column_stack([np.zeros(right.shape[1]), leading * np.sqrt(right.shape[1])])
+    for _ in range(_STEPS):
+        ones = np.ones(len(models))
+        matrix, centre = np.column_stack([ones, models[:, 1:]]), np.zeros(1 + rank)
+        centre[0] = items[:, 0].mean()
+        precision = np.append(_CENTRE_PRECISION, np.full(rank, _ITEM_PRECISION))
+        left = _left(right, known, items, models) @ matrix - (items - centre) * precision
+        items = items + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
+        matrix = np.column_stack([np.ones(len(items)), items[:, 1:]])
+        left = _left(right, known, items, models).T @ matrix - models
+        models = models + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
+    return _Weights(models=models, centre=float(items[:, 0].mean()))
+
+
+def _left(right: IntArray, known: AnyArray, items: FloatArray, models: FloatArray) -> FloatArray:
+    """Return what is left open of results (n, M), 0 where there is none."""
+    log_odds = items[:, :1] + models[:, 0] + items[:, 1:] @ models[:, 1:].T
+    return np.where(known, right - sigmoid(log_odds), 0.0)
+
+
+def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
+    """Return the mean log loss of models that were left out, by the number of factors.
+
+    Parameters
+    ----------
+    right : int (n, M)
+        Items in random order: those first are a left-out model's labels, the others are predicted.
+    ranks : sequence of int
+
+    Examples
+    --------
+    >>> right = (np.random.default_rng(0).random((80, 10)) < 0.7).astype(np.int8)
+    >>> list(left_out_losses(right, (0, 1)))
+    [0, 1]
+    """
+    models, labels = right.shape[1], min(LABELS, len(right) // 2)
+    order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
+    # Few models are left out in five parts, of many a tenth once: models of every accuracy are in each.
+    parts = [order[at::5] for at in range(5)] if models < 60 else [order[::10]]
+    losses: dict[int, float] = {}
+    for rank in ranks:
+        behind = len(losses) - 1 - list(losses.values()).index(min(losses.values())) if losses else 0
+        if behind >= WORSE or rank > (models - max(map(len, parts))) // 3:
+            break
+        found = []
+        for part in parts:
+            values = _fitted(np.delete(right, part, axis=1), rank).of(np.delete(right, part, axis=1))
+            for z in right[:, part].T:
+                seen, rest = z[:labels] >= 0, np.flatnonzero(z[labels:] >= 0) + labels
+                own = FactorPosterior.of(values[:labels, 1:][seen], z[:labels][seen].astype(np.float64))
+                likely = np.clip(own.predict(values[rest, 1:]), 1e-4, 1.0 - 1e-4)
+                found.append(-np.log(np.where(z[rest] == 1, likely, 1.0 - likely)))
+        losses[rank] = float(np.mean(np.concatenate(found)))
+    return losses
+
+
+def sigmoid(log_odds: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(−x)).
+
+    Examples
+    --------
+    >>> sigmoid(np.array([0.0, -800.0]))
+    array([0.5, 0. ])
+    """
+    import scipy.special
+
+    return np.asarray(scipy.special.expit(log_odds))
+
+
+def attenuated(log_odds: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the mean of 1 / (1 + exp(−x)) for normal x of this mean and variance (MacKay 1992).
+
+    Examples
+    --------
+    >>> attenuated(np.array([2.0, 2.0]), np.array([0.0, 9.0])).round(3)
+    array([0.881, 0.719])
+    """
+    return sigmoid(log_odds / np.sqrt(1.0 + np.pi / 8.0 * variance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FactorPosterior(Record):
+    """A new model's ability and factors after some labels.
+
+    Parameters
+    ----------
+    mean : float (1 + r,)
+    covariance : float (1 + r, 1 + r)
+        Laplace's approximation.
+
+    Examples
+    --------
+    >>> x = np.column_stack([np.zeros(40), np.ones(40)])
+    >>> FactorPosterior.of(x, np.ones(40)).predict(x[:1]) > 0.9
+    array([ True])
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, outcomes: FloatArray) -> FactorPosterior:
+        """Return it from columns (n, 2 + r), log-odds first, and outcomes (n,) between 0 and 1."""
+        offset, matrix = values[:, 0], values[:, 1:]
+        mean = np.zeros(matrix.shape[1])
+        curvature = np.eye(len(mean))
+        for _ in range(4 * _NEWTON):
+            likely = sigmoid(offset + matrix @ mean)
+            curvature = (matrix * (likely * (1.0 - likely))[:, None]).T @ matrix + np.eye(len(mean))
+            step = np.linalg.solve(curvature, matrix.T @ (outcomes - likely) - mean)
+            largest = float(np.abs(step).max(initial=0.0))
+            mean = mean + step * min(1.0, 2.0 / max(largest, 1e-300))
+            if largest < 1e-8:
+                break
+        return cls(mean=mean, covariance=np.asarray(np.linalg.inv(curvature)))
+
+    def variances(self, values: FloatArray) -> FloatArray:
+        """Return how uncertain the log-odds (n,) of items still are."""
+        return np.asarray(np.einsum("ij,jk,ik->i", values[:, 1:], self.covariance, values[:, 1:]))
+
+    def predict(self, values: FloatArray) -> FloatArray:
+        """Return the probability (n,) of being right, the uncertainty of the factors included."""
+        return attenuated(values[:, 0] + values[:, 1:] @ self.mean, self.variances(values))

@@ -1,0 +1,93 @@
+"""Earlier models' results: the factor model finds what made them, and says what a new model's labels tell."""
+
+import numpy as np
+import pytest
+
+from stratal.errors import InputError
+from stratal.proxy.history import FactorPosterior, History, fit_history, left_out_losses, sigmoid
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def results(rng, items, models, rank, spread=1.5):
+    """Return results of models (N, M) and of a new one, its probabilities (N,) too."""
+    factors = rng.normal(size=(items, rank)) * spread
+    ability = rng.normal(size=models + 1)
+    log_odds = rng.normal(size=(items, 1)) + ability + factors @ rng.normal(size=(rank, models + 1))
+    right = rng.random(log_odds.shape) < sigmoid(log_odds)
+    return right[:, :-1], right[:, -1].astype(float), sigmoid(log_odds[:, -1])
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_rank_is_found_by_leaving_models_out(rng, rank):
+    past, _, _ = results(rng, 800, 100, rank)
+    losses = left_out_losses(past.astype(np.int8), (0, 2, 8))
+    assert min(losses, key=lambda one: losses[one]) == rank
+
+
+def test_labels_of_a_new_model_tell_its_other_results(rng):
+    past, z, truth = results(rng, 800, 60, 2)
+    found = fit_history(past, rank=2)
+    after = FactorPosterior.of(found.values[:100, 1:], z[:100]).predict(found.values[:, 1:])
+
+    def loss(p):
+        return float(np.mean((p[100:] - truth[100:]) ** 2))
+
+    assert loss(after) < 0.5 * loss(found.values[:, 0])
+    assert loss(after) < 0.02
+
+
+def test_missing_results_are_neither_right_nor_wrong(rng):
+    past, _, _ = results(rng, 400, 40, 1)
+    holes = np.where(rng.random(past.shape) < 0.3, np.nan, past)
+    whole, some = fit_history(past, rank=1), fit_history(holes, rank=1)
+    assert np.corrcoef(whole.values[:, 0], some.values[:, 0])[0, 1] > 0.9
+    nothing = np.vstack([holes, np.full((1, 40), np.nan)])
+    alone = fit_history(nothing, rank=1).values[-1, 0]
+    assert abs(alone - some.values[:, 0].mean()) < 0.1
+
+
+def test_the_order_of_items_changes_nothing(rng):
+    past, _, _ = results(rng, 300, 20, 1)
+    ids, order = [f"q{at}" for at in range(300)], rng.permutation(300)
+    one = fit_history(past, ids=ids, rank=1)
+    other = fit_history(past[order], ids=np.array(ids)[order], rank=1)
+    assert np.abs(one.of(ids) - other.of(ids)).max() <= 1e-4
+
+
+def test_a_written_history_is_the_same(tmp_path, rng):
+    found = fit_history(results(rng, 60, 8, 1)[0])
+    back = History.read(found.write(tmp_path / "past.parquet"))
+    assert back is not None
+    np.testing.assert_array_equal(back.values, found.values)
+    assert (back.models, dict(back.losses), back.rank) == (found.models, dict(found.losses), found.rank)
+
+
+def test_an_unknown_item_is_taken_to_be_like_the_others(rng):
+    found = fit_history(results(rng, 60, 8, 1)[0], rank=1)
+    known, unknown = found.of([5]), found.of([999])
+    np.testing.assert_array_equal(known[0], found.values[5])
+    assert unknown[0, 0] == pytest.approx(found.values[:, 0].mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("past", "words"),
+    [
+        (np.full((30, 5), 2), "neither right nor wrong"),
+        (np.full((30, 5), 0.5), "neither right nor wrong"),
+        (np.ones((30, 3), bool), "too few past results"),
+        (np.ones((5, 10), bool), "too few past results"),
+        (np.full((30, 5), "x", dtype=object), "neither right nor wrong"),
+        (np.ones(30), r"\(N, M\)"),
+    ],
+)
+def test_what_is_no_history_is_refused(past, words):
+    with pytest.raises(InputError, match=words):
+        fit_history(past)
+
+
+def test_results_that_all_agree_are_no_error():
+    assert np.all(np.isfinite(fit_history(np.ones((30, 6), bool)).values))
