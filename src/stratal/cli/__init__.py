@@ -11,11 +11,14 @@ def main() -> None:
     >>> callable(main)
     True
     """
-    from stratal.cli import stopping
-    from stratal.cli.imports import pyarrow_alone
+    import gc
 
+    from stratal.cli import stopping
+    from stratal.cli.imports import needed_alone
+
+    gc.set_threshold(50_000)  # Python's 700 look for cycles all through a start, for a twentieth of its time
     stopping.listen()
-    pyarrow_alone()
+    needed_alone()
     try:
         from stratal.cli.application import main as run
     except BaseException:
