@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from scipy import special
 from tests.architecture.house import HERE, LOOSE, ROOMS, House, room
 
 HOUSE = House(HERE, HERE.parents[1] / "papers")
@@ -118,15 +119,25 @@ for command in (
         main()
     except SystemExit as ended:
         assert not ended.code
-print("LOADED", *sorted({name.split(".")[0] for name in sys.modules}))
+print("LOADED", *sys.modules)
 """
 
 
-def test_commands_on_a_small_file_load_neither_pandas_nor_ibis(tmp_path):
+def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", FOUR_COMMANDS, str(tmp_path)], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.partition("LOADED")[2].split())
 
     assert {"duckdb", "pyarrow"} <= loaded
-    assert not loaded & {"pandas", "ibis", "sqlglot"}
+    assert not loaded & {"pandas", "ibis", "sqlglot", "numpy.f2py", "scipy.stats", "scipy.optimize"}
+
+
+def test_a_command_loads_the_compiled_special_functions_alone_until_more_is_asked_for():
+    code = (
+        "import sys; from stratal.cli.imports import needed_alone; needed_alone(); from scipy import special;"
+        "print(special.ndtri(0.975), 'numpy.f2py' in sys.modules, special.comb(4, 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == [str(special.ndtri(0.975)), "False", "6.0"]

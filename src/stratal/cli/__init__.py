@@ -5,11 +5,14 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line, imported here so that Ctrl-C during the imports ends quietly too."""
-    from stratal.cli import stopping
-    from stratal.cli.imports import pyarrow_alone
+    import gc
 
+    from stratal.cli import stopping
+    from stratal.cli.imports import needed_alone
+
+    gc.set_threshold(50_000)  # Python's 700 look for cycles all through a start, for a twentieth of its time
     stopping.listen()
-    pyarrow_alone()
+    needed_alone()
     try:
         from stratal.cli.application import main as run
     except BaseException:

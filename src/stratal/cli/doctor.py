@@ -29,8 +29,9 @@ _TABLES = ("csv", "excel", "jsonl")
 _MODELS = 10
 """Rows of one item at most, for each of the models that were judged."""
 
-_LARGEST = 20_000_000
-"""Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
+_LARGEST, _MOST_CELLS = 20_000_000, 1_000_000
+"""Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
+whole takes its time."""
 
 
 def _inspected(asked: Reading) -> Result:
@@ -134,7 +135,7 @@ def _answers(file: Path) -> Answers | None:
 
     if not file.exists() or (file.is_dir() and tool_of(file) is None):
         return None
-    if file.is_file() and file.stat().st_size > _LARGEST:
+    if file.is_file() and _too_large(file):
         return None
     own = file.suffix.lower() in (".json", ".jsonl", ".ndjson") and tool_of(file) is not None
     try:
@@ -143,6 +144,13 @@ def _answers(file: Path) -> Answers | None:
         if own or file.is_dir():
             raise
         return None
+
+
+def _too_large(file: Path) -> bool:
+    """Return whether a file is too large for labels."""
+    from stratal.tables.parquet import parquet_cells
+
+    return file.stat().st_size > _LARGEST or parquet_cells(file) > _MOST_CELLS
 
 
 def _of_folder(folder: Path) -> Result | None:
@@ -179,7 +187,7 @@ def _table(file: Path) -> SmallTable | None:
     """Return a small table, None for anything else, a sample and an evaluation tool's log too."""
     from stratal.tables.small_table import SmallTable
 
-    if not file.is_file() or file.stat().st_size > _LARGEST:
+    if not file.is_file() or _too_large(file):
         return None
     try:
         table = SmallTable.of(file, str(file))

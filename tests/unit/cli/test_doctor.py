@@ -350,3 +350,16 @@ def test_of_a_long_table_the_rows_of_one_model_are_planned(tmp_path, monkeypatch
     said = run(*shlex.split(next_line(said.output)))
 
     assert "Plan: label 50 of 50 units" in said.output
+
+
+def test_a_parquet_file_of_too_many_cells_for_labels_is_not_read_row_by_row(tmp_path, monkeypatch):
+    file = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({"id": IDS, "score": [0.1, 0.2, 0.3, 0.4, 0.5]}), file)
+    read = []
+    monkeypatch.setattr("stratal.tables.small_table.SmallTable.of", lambda *given: read.append(given))
+    monkeypatch.setattr("stratal.cli.doctor._MOST_CELLS", 9)
+
+    said = run("doctor", file)
+
+    assert not read
+    assert f"plan {file} --id id --proxy score" in said.output
