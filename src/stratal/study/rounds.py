@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from stratal.designs import Sample
+from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError
 from stratal.planning import next_round
+from stratal.planning.selection import Selection
 from stratal.population.population import Population
 from stratal.study.creating import add_items
 from stratal.study.study import Study, anytime_interval, estimate_options
@@ -44,6 +45,14 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         If fewer units are left.
     """
     sample, labels = study.sample(), study.labels()
+    if isinstance(sample.design, Disagreements):
+        selection = Selection.resume(sample, population).update(labels, additional)
+        if selection.done:
+            raise InputError(
+                "this study needs no more items", given=selection.statement, action="Label no more."
+            )
+        add_round(study, selection.sample)
+        return selection.sample
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
     if not by_labels:
