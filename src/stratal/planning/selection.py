@@ -326,7 +326,7 @@ class Selection(Printed, Plotted):
         return seen if seen.done else seen._next_round(additional)
 
     def _next_round(self, additional: int | None) -> Self:
-        usual = max(FIRST_ROUND, math.ceil(LATER_ROUNDS * self.sample.size))
+        usual = usual_round(self.sample.size)
         count = min(usual if additional is None else whole_number("additional", additional), self._left())
         if count < 1:
             return self
@@ -566,6 +566,11 @@ def round_sizes(design: Disagreements, codes: IntArray, standing: Standing) -> F
     """Return the sizes (N,) of the next round's units."""
     survivors, rivals = (np.array(group, np.int64) for group in (standing.survivors, standing.rivals))
     return sizes_of(codes, standing.leader, survivors, rivals, everywhere=design.everywhere)
+
+
+def usual_round(drawn: int) -> int:
+    """Return the units of a round after so many."""
+    return max(FIRST_ROUND, math.ceil(LATER_ROUNDS * drawn))
 
 
 def _with_round(design: Disagreements, standing: Standing, count: int) -> Disagreements:

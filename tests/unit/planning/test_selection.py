@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.designs import Disagreements, Sample, SimpleRandom
 from stratal.designs.disagreements import Clocks
 from stratal.planning.selection import Selection, expected_labels
-from tests.tiers import sized
 
 RNG = np.random.default_rng(5)
 SIZE = 600
