@@ -648,6 +648,36 @@ def simulation(path: Path) -> None:
 
 
 @figure
+def selection(path: Path) -> None:
+    """Models that can still be the best of 20, by labels, for models that are near each other and far apart."""
+    size, lines = 4_000, []
+    for step in (0.03, 0.01, 0.005):
+        counts: dict[int, list[int]] = {}
+        for seed in range(5):
+            rng = np.random.default_rng([seed, round(1000 * step)])
+            truth, wrong = rng.integers(0, 4, size), rng.integers(1, 4, size)
+            hard = rng.normal(0, 0.15, size)
+            columns = {
+                f"m{j}": np.where(rng.normal(0.9 - step * j + hard, 0.3) > 0.5, truth, (truth + wrong) % 4)
+                for j in range(20)
+            }
+            found = stratal.select(stratal.Population.from_arrays(groups=columns), answers=list(columns))
+            while not found.done:
+                found = found.update({unit: truth[unit] for unit in found.sample.ids.tolist()})
+                counts.setdefault(found.labels, []).append(len(found.survivors))
+        labels = sorted(counts)
+        label = f"accuracies about {100 * step:g} points apart"
+        lines.append(Line(x=[0, *labels], y=[20, *(float(np.mean(counts[n])) for n in labels)], label=label))
+    one_panel(
+        path,
+        title="Labels where 20 models disagree",
+        x_label="labels of 4,000 units",
+        y_label="models that can still be the best",
+        lines=lines,
+    )
+
+
+@figure
 def comparisons(path: Path) -> None:
     """Standard error of a difference, paired and not, by how much the models err together."""
     shares, rng, size = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], np.random.default_rng(0), 20_000

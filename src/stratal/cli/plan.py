@@ -24,6 +24,9 @@ OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin
     outcome positive map output select"""
 
 
+_INDIFFERENCE = 0.01
+
+
 class PlanOptions(Planning, frozen=True, kw_only=True):
     """The options of `plan`: with a file, or with the number of units alone.
 
@@ -76,7 +79,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     output: Path | None = None
     details: bool = False
     select: Annotated[bool, option(needs="with --answers")] = False
-    indifference: Annotated[float, option(needs="with --select")] = 0.01
+    indifference: Annotated[float, option(needs="with --select")] = _INDIFFERENCE
 
 
 @command(
@@ -199,13 +202,14 @@ def _selection(asked: PlanOptions) -> Result:
         f"are clearly worse, {many} if all are equally good, {most} at most, "
         f"of {found['population_size']:,} units."
     ]
+    narrowed = () if asked.indifference == _INDIFFERENCE else ("--indifference", asked.indifference)
     given = (
         asked.file,
         "--answers",
         asked.answers,
         *words(SharedDrawOptions(estimand=asked.estimand, file=Path())),
     )
-    return Result(found, Page(lines=lines), ("select", *given, "--output", new_folder("round1")))
+    return Result(found, Page(lines=lines), ("select", *given, *narrowed, "--output", new_folder("round1")))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

@@ -295,6 +295,7 @@ def status(
     The anytime-valid interval holds at every moment at once: one may look at it again and again and stop when
     it is narrow enough, or when it satisfies what is required (PASS, 0), or cannot (FAIL, 4; undecided: 5).
     """
+    from stratal.designs import Disagreements
     from stratal.estimation.requirement import UNDECIDED, status_of
     from stratal.report import status_page
     from stratal.study.opening import open_study
@@ -303,13 +304,14 @@ def status(
     with progress("counting"), open_study(study, reading=True) as opened:
         wanted = require.split(";") if require else ()
         found = study_status(opened, confidence_level=confidence_level, require=wanted)
+        selecting = isinstance(opened.sample().design, Disagreements)
     stop, items = found["stop"], found["nonresponse"]
     if stop["enough"]:
         then = ["estimate"]
     elif items["open"] or not items["labelled"]:
         then = ["study", "label"]
     else:
-        then = ["study", "extend"] if stop["half_width"] else ["estimate"]
+        then = ["study", "extend"] if stop["half_width"] or selecting else ["estimate"]
     decided = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
     return Result(found, status_page, (*then, study), status=STATUSES[decided] if require else 0)
 
@@ -336,17 +338,20 @@ def extend(
     as many items as the labels say are needed.
     """
     from stratal.study.opening import open_study
-    from stratal.study.rounds import grow, units_needed
+    from stratal.study.rounds import grow, selection_so_far, units_needed
     from stratal.study.study import until as stop_at
 
     with open_study(study) as opened:
         before = opened.sample().size
+        selection = None
         wanted = units_needed(opened) if additional is None and until is None else additional
         if wanted is not None and (wanted or additional is not None):
             reading = read_again(opened, population)
             with progress("reading and drawing"):
                 by_labels = False if without_labels else None
-                grow(opened, wanted, population=reading.population(), by_labels=by_labels)
+                units = reading.population()
+                selection = selection_so_far(opened, units)
+                grow(opened, wanted, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes" if until is None else stop_at(opened, until or None)
         larger = opened.sample()
     found = {
@@ -357,7 +362,8 @@ def extend(
         "enough": enough,
     }
     return Result(
-        found,
+        found if selection is None else found | {"selection": selection.to_dict()},
+        None if selection is None else selection.page(),
         f"Round {found['round']}: {found['new']:,} more items, {found['n']:,} in all.",
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
         ("study", "status", study),

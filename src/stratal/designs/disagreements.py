@@ -86,7 +86,7 @@ class Clocks:
 
     def spread(self, differs: BoolArray) -> FloatArray:
         """Return Σ 1/q over the units left in each turn (n, J), of those that differ (N, J)."""
-        found = []
+        found = [np.empty((0, differs.shape[1]))]
         for remaining, new, total in self._rounds:
             gone = remaining[new, None] * differs[new]
             found.append((remaining @ differs - (np.cumsum(gone, axis=0) - gone)) * total[:, None])
@@ -176,7 +176,8 @@ class Disagreements(Design):
             *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
         ):
             survivors, rivals = (np.array(group, np.int64) for group in groups)
-            clocks.draw(sizes_of(codes, leader, survivors, rivals, everywhere=self.everywhere), count)
+            if count:
+                clocks.draw(sizes_of(codes, leader, survivors, rivals, everywhere=self.everywhere), count)
         return clocks
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:

@@ -231,6 +231,8 @@ class Selection(Printed, Plotted):
         All rounds; the units of the last one wait for labels.
     truth : (n,)
         The label of each drawn unit as text, None where there is none.
+    units : optional
+        All units and their answers as numbers, where they are known already.
 
     Examples
     --------
@@ -245,7 +247,7 @@ class Selection(Printed, Plotted):
     (True, 'good', ('good',))
     """
 
-    def __init__(self, sample: Sample, truth: AnyArray | None = None) -> None:
+    def __init__(self, sample: Sample, truth: AnyArray | None = None, units: Any = None) -> None:
         design, population = sample.design, sample.population
         if not isinstance(design, Disagreements) or population is None:
             raise InputError(
@@ -255,7 +257,8 @@ class Selection(Printed, Plotted):
             )
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
-        found, self._codes = units_and_answers(population, design.answers, sample.seed)
+        self._units = units or units_and_answers(population, design.answers, sample.seed)
+        found, self._codes = self._units
         # The units of a round that waits for labels say nothing yet, and count against nothing.
         waiting = len(design.units) > 1 and not self._newest_labelled()
         every = design.replay(self._codes, found.uniform)
@@ -319,18 +322,18 @@ class Selection(Printed, Plotted):
                 "a preference is the name of a model's column", given=repr(label), allowed=", ".join(names)
             )
         truth = np.where(given == None, self.truth, given)  # noqa: E711
-        seen = type(self)(self.sample, truth)
+        seen = type(self)(self.sample, truth, self._units)
         return seen if seen.done else seen._next_round(additional)
 
     def _next_round(self, additional: int | None) -> Self:
-        usual = max(FIRST_ROUND, math.ceil(LATER_ROUNDS * self.sample.size))
+        usual = usual_round(self.sample.size)
         count = min(usual if additional is None else whole_number("additional", additional), self._left())
         if count < 1:
             return self
         larger = _with_round(self._design, self._standing, count)
         sample = extended(self.sample, larger, population_of(self.sample, None))
         truth = np.concatenate([self.truth, np.full(sample.size - self.sample.size, None, dtype=object)])
-        return type(self)(sample, truth)
+        return type(self)(sample, truth, self._units)
 
     def _outcomes(self) -> Outcomes | None:
         design, rows, clocks = self._design, self._clocks.rows, self._clocks
@@ -498,7 +501,7 @@ class Selection(Printed, Plotted):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
         design = self._design
-        rows = {row.label["model"]: row.row(design.confidence) for row in self.estimates}
+        rows = {row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates}
         state = {True: "survives", False: "out"}
         return plain_dict(
             {
@@ -519,8 +522,8 @@ class Selection(Printed, Plotted):
                     {
                         "model": name,
                         "state": "leads" if name == self.leader else state[name in self.survivors],
-                        "difference": rows[name]["estimate"] if name in rows else None,
-                        "confidence_interval": rows[name]["confidence_interval"] if name in rows else None,
+                        "difference": rows[name][0] if name in rows else None,
+                        "confidence_interval": rows[name][1] if name in rows else None,
                     }
                     for name in design.answers
                 ],
@@ -563,6 +566,11 @@ def round_sizes(design: Disagreements, codes: IntArray, standing: Standing) -> F
     """Return the sizes (N,) of the next round's units."""
     survivors, rivals = (np.array(group, np.int64) for group in (standing.survivors, standing.rivals))
     return sizes_of(codes, standing.leader, survivors, rivals, everywhere=design.everywhere)
+
+
+def usual_round(drawn: int) -> int:
+    """Return the units of a round after so many."""
+    return max(FIRST_ROUND, math.ceil(LATER_ROUNDS * drawn))
 
 
 def _with_round(design: Disagreements, standing: Standing, count: int) -> Disagreements:
@@ -660,12 +668,15 @@ def select(
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     leader = int(np.argmax(agreed))
     every = tuple(range(len(names)))
-    standing = Standing(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
+    apart = (codes != codes[:, [leader]]).sum(axis=0)
+    apart = apart if criterion in ("accuracy", PREFERENCE) else len(codes) * (apart > 0)
+    rivals = tuple(j for j in every if apart[j] > indifference * len(codes))
+    standing = Standing(leader=leader, survivors=every, rivals=rivals)
     plain = Disagreements(
         answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
         confidence=float(confidence), indifference=float(indifference), budget=budget,
     )  # fmt: skip
-    open_units = int(np.sum(round_sizes(plain, codes, standing) > 0))
+    open_units = 0 if not rivals else int(np.sum(round_sizes(plain, codes, standing) > 0))
     wanted = FIRST_ROUND if additional is None else whole_number("additional", additional)
     design = _with_round(plain, standing, min(wanted, open_units, budget or open_units))
     return Selection(design.draw(population, seed))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from stratal.designs import Sample
+from stratal.designs import Disagreements, Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError
 from stratal.planning import next_round
+from stratal.planning.selection import Selection, usual_round
 from stratal.population.population import Population
 from stratal.study.creating import add_items
 from stratal.study.study import Study, anytime_interval, estimate_options
@@ -44,6 +45,11 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         If fewer units are left.
     """
     sample, labels = study.sample(), study.labels()
+    selection = selection_so_far(study, population, additional)
+    if selection is not None:
+        if not selection.done:
+            add_round(study, selection.sample)
+        return selection.sample
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
     if not by_labels:
@@ -53,6 +59,14 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         larger = next_round(sample, labels, additional=additional, population=population, **options)
     add_round(study, larger)
     return larger
+
+
+def selection_so_far(study: Study, population: Population, additional: int | None = None) -> Selection | None:
+    """Return how models stand by the labels so far, with the next round; None where no model is selected."""
+    sample = study.sample()
+    if not isinstance(sample.design, Disagreements):
+        return None
+    return Selection.resume(sample, population).update(study.labels(), additional)
 
 
 def units_needed(study: Study) -> int:
@@ -68,14 +82,15 @@ def units_needed(study: Study) -> int:
     LabelError
         If there is no label yet.
     """
-    wanted = study.setting("half_width")
+    sample, wanted = study.sample(), study.setting("half_width")
+    if isinstance(sample.design, Disagreements):
+        return usual_round(sample.size)
     if not wanted:
         raise InputError(
             "this study has no half-width to extend it to", allowed="--additional N, or --until WIDTH first"
         )
     if study.setting("enough") == "yes":
         return 0
-    sample = study.sample()
     ratio = anytime_interval(study).width / 2 / float(wanted)
     total = math.ceil(MORE * sample.size * max(ratio, 1.0) ** 2)
     return min(total, sample.population_size) - sample.size

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
@@ -323,6 +324,8 @@ def _interim(
     enough = study.setting("enough") == "yes" if study.database.reading else look(study)
     stop = {"half_width": float(half_width) if half_width else None, "enough": enough}
     found: dict[str, Any] = {"estimate": None, "anytime_interval": None, "stop": stop}
+    if isinstance(study.sample().design, Disagreements):
+        return found, ["labels only tell models apart: stratal study extend shows how they stand"]
     if not any(row["labelled"] for row in rounds):
         return found, ["no item is labelled yet, so there is no estimate"]
     with warnings.catch_warnings():
