@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stratal import simulation as simulation
     from stratal import strata as strata
     from stratal import study as study
+    from stratal import testing as testing
     from stratal.designs import Sample as Sample
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -79,6 +80,7 @@ _ROOMS = {
         for name in ("designs", "errors", "estimands", "planning", "proxy", "simulation", "strata", "study")
     },
     **{name: f"estimation.{name}" for name in ("formulas", "regression")},
+    "testing": "testing",
 }
 """Modules that are public as such."""
 
