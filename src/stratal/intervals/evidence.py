@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, Record
 from stratal.designs import Weighting
+from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
@@ -466,7 +467,6 @@ def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
 
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
-OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
 
 
