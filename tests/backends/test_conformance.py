@@ -12,9 +12,10 @@ from tests.tiers import cells
 
 import stratal
 from stratal.designs.poisson import measure
-from stratal.population import Drawn, Population
+from stratal.population import Population
 from stratal.randomness import id_texts
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
+from stratal.testing import check_engine, same_draw
 
 from .sources import ENGINES, READERS, Rows, from_arrays
 
@@ -94,36 +95,12 @@ def mixed_rows(n: int = 3000, ids: np.ndarray | None = None) -> Rows:
     )
 
 
-def same_draw(left: Drawn, right: Drawn) -> None:
-    assert id_texts(left.ids) == id_texts(right.ids)
-    np.testing.assert_array_equal(left.stratum, right.stratum)
-    np.testing.assert_array_equal(left.proxies, right.proxies)
-    assert left.groups.keys() == right.groups.keys()
-    for name, values in left.groups.items():
-        np.testing.assert_array_equal(values, right.groups[name])
-
-
 def test_every_question_is_answered_as_from_arrays(reader: Reader, tmp_path: Path) -> None:
     rows = mixed_rows()
     expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
 
-    assert (population.size, population.proxy_names) == (expected.size, expected.proxy_names)
-    assert population.proxies == expected.proxies
     assert population.id_name == "item_id"
-    for proxy in ("proxy", "judge"):
-        assert population.distribution(proxy) == expected.distribution(proxy)
-        assert population.distributions("language", proxy) == expected.distributions("language", proxy)
-    for group in ("language", "year"):
-        assert population.levels(group) == expected.levels(group)
-        assert list(population.levels(group)) == list(expected.levels(group))
-    for rule in RULES.values():
-        found, wanted = population.summarise(rule), expected.summarise(rule)
-        np.testing.assert_array_equal(found.sizes, wanted.sizes)
-        np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
-        np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)
-        counts = np.minimum(wanted.sizes, np.array([40, 1, 0, 25, 3, 8])[: rule.n_strata])
-        same_draw(population.smallest(rule, counts, 7), expected.smallest(rule, counts, 7))
-    assert population.digest(7) == expected.digest(7)
+    check_engine(population, expected, RULES.values())
 
 
 def test_a_few_of_many_units_come_with_the_digest_in_one_pass(reader: Reader, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_published_stratified_mean():
 PPI_PYTHON = json.loads((Path(__file__).parent / "ppi_python_mean.json").read_text())
 
 
-@pytest.mark.parametrize("case", PPI_PYTHON["cases"], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", PPI_PYTHON["cases"], ids=lambda case: case["name"].replace(", λ ", "-"))
 def test_ppi_python(case):
     y, proxy, others = (np.array(case[key]) for key in ("y", "proxy", "unlabelled"))
     stratum = np.zeros(len(y), dtype=np.int64)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-
 from stratal.arrays import FloatArray, Record
 from stratal.designs import Weighting
+from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
@@ -18,6 +15,9 @@ from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
+from typing import Any, Literal
+import numpy as np
+
 
 LABELS_AT_THE_BOUNDS = 2.0
 """Labels, one at either bound, by which guard 1 smooths the mean of all strata."""
@@ -467,7 +467,6 @@ def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
 
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
-OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
 
 

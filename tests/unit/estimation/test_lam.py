@@ -13,6 +13,7 @@ from stratal.designs import (
     StratifiedWeighting,
     Weighting,
 )
+from stratal.estimation import lam
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 
@@ -139,3 +140,65 @@ def test_a_lam_of_zero_has_the_interval_of_none(design):
     assert clipped.value == pytest.approx(without.value)
     assert clipped.standard_error == pytest.approx(without.standard_error)
     assert clipped.confidence_interval().width == pytest.approx(without.confidence_interval().width)
+
+
+def test_a_stratum_s_own_share_grows_with_its_labels():
+    assert lam.own_share(np.array([1, 2, 12, 102]), 10.0) == pytest.approx([0, 0, 0.5, 100 / 110])
+    assert lam.own_share(np.array([1, 2, 3]), 0.0).tolist() == [0, 1, 1]
+
+
+def test_the_pooled_lam_weighs_strata_and_keeps_replicates_apart():
+    cross, proxies = np.array([[[0.1], [0.3]], [[0.4], [0.2]]]), np.full((2, 1, 1), 0.2)
+    factors = np.array([[1.0, 3.0], [5.0, 0.0]])
+
+    assert lam.pooled_lam(cross, proxies, factors).ravel() == pytest.approx([1.25, 2.0])
+
+
+def test_strata_keep_what_chance_does_not_explain_of_their_differences():
+    """Q = 100 (.25 + 0 + .25) / 1 = 50 with 2 degrees of freedom: 1 − (2 + √4) / 50."""
+    n = np.full(3, 101)
+    spread = lam.LabelledSpread.of(np.ones((3, 1, 1)), np.full(3, 2.0), np.zeros(3), n, None)
+    away = np.array([[-0.5], [0.0], [0.5]])
+
+    assert lam.agreement(away, np.ones((1, 1)), np.ones((3, 1)), spread, n) == pytest.approx([0.92])
+
+
+def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fraction():
+    fitted = np.array([[[1.0, 2.0], [3.0, 6.0]], [[1.0, 2.0], [3.0, 6.0]], [[5.0, 0.0], [7.0, 8.0]]])
+    shares, fractions = np.array([[0.25, 0.5], [0.75, 0.5]]), np.array([0.5, 0.1])
+    found = lam.blended(fitted, np.array([0, 1, 1]), np.array([0, 0, 1]), shares, fractions)
+
+    # .5 · 1 + .5 (.25 · 1 + .75 · 3), and so on; the third unit is in a stratum of which a tenth is labelled.
+    assert found == pytest.approx(np.array([[1.75, 3.5], [2.75, 5.5], [6.9, 7.6]]))
+
+
+def test_a_clipped_lam_is_at_most_one_in_each_fold():
+    z, stratum = np.array([0.0, 1.0, 1.0, 2.0]), np.zeros(4, int)
+    proxy = lam.ProxyMoments(
+        values=z[:, None] / 4,
+        stratum=stratum,
+        sizes=np.array([40]),
+        means=np.array([[0.25]]),
+        covariances=np.array([[[0.03]]]),
+    )
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
+    free, kept = (
+        lam.cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]), clip=clip)[1].item()
+        for clip in (False, True)
+    )
+
+    assert free > 1.0
+    assert kept == 1.0
+
+
+def test_lam_does_not_depend_on_the_unit_of_the_outcome():
+    z, q, rng = population()
+    rows = rng.choice(SIZE, 40, replace=False)
+    weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=np.int64), sizes=np.array([SIZE]))
+    one, other = (
+        of(z * unit, q * unit, weighting, rows, "simple-random", estimator="ppi++", bounds=(0.0, unit))
+        for unit in (1.0, 4.0)
+    )
+
+    assert other.lam == pytest.approx(one.lam)
+    assert other.value == pytest.approx(4 * one.value)

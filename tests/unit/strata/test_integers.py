@@ -131,6 +131,13 @@ def test_recalibrated_deviations_are_the_librarys(name):
             "above the strata.s maxima .*given: 7; allowed: 4 to 6",
         ),
         (lambda: Bounds.read([5, 5]).check(3), "given: 3 for 2 strata; allowed: 4 to 10.* minimum=1"),
+        (lambda: Bounds.read([5, 5, 5]).check(3), "use fewer strata, or give minimum=1"),
+        (lambda: Bounds.read([5, 5, 5]).check(2), "use at most 2 strata with minimum=1"),
+        (lambda: Bounds.read([5, 5], minimum=0.5), "minimum must be a whole number .given: 0.5"),
+        (
+            lambda: Bounds.read([5, 5], maximum=[3, 2.5]),
+            "maximum must be whole .* 2.5 in stratum 1",
+        ),
         (lambda: check_budget(0), "given: 0; allowed: 1 to N"),
         (lambda: check_budget(True), "given: True; allowed: 1 to N"),
         (lambda: check_budget(2.5), "given: 2.5; allowed: 1 to N"),
@@ -140,6 +147,12 @@ def test_recalibrated_deviations_are_the_librarys(name):
 def test_a_mistake_names_its_stratum_and_its_limits(mistake, message):
     with pytest.raises((InputError, BudgetError), match=message):
         mistake()
+
+
+def test_an_empty_stratum_of_more_importance_goes_first():
+    bounds = Bounds(sizes=np.full(3, 5), lower=np.array([0, 0, 1]), upper=np.full(3, 5))
+
+    assert optimal_integers(np.array([0.1, 0.2, 9.0]), bounds, 2).tolist() == [0, 1, 1]
 
 
 def test_the_limits_themselves_are_allowed():

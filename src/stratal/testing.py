@@ -1,0 +1,152 @@
+"""Checks of what you add: a design, an estimand, an engine. What does not hold is an AssertionError."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stratal
+from stratal.designs.sample import Design, Sample
+from stratal.errors import StratalError
+from stratal.estimation.estimand import Estimand
+from stratal.population.population import Population
+from stratal.population.rules import Rule
+from stratal.population.summary import Drawn
+from stratal.randomness import id_texts
+
+__all__ = ["check_design", "check_engine", "check_estimand", "same_draw"]
+
+_STANDARD_ERRORS = 4.0
+"""A check of chance fails by chance once in 16,000."""
+
+
+def check_design(
+    design: Design, population: Population, outcomes: Any, *, draws: int = 400, variance_error: float = 0.0
+) -> None:
+    """Check that draws are repeatable, files keep them, and weighted means and their variances have no bias.
+
+    Parameters
+    ----------
+    design : Design
+    population : Population
+        Of arrays without ids, so that a unit's id is the number of its row.
+    outcomes : float (N,)
+        An outcome of every unit.
+    draws : int
+        Samples, by the seeds 0, 1, …; the bias must be within four standard errors of so many.
+    variance_error : float
+        Relative error of the variance that is known and allowed, where its formula is an approximation.
+
+    Raises
+    ------
+    AssertionError
+        That names what does not hold.
+
+    Examples
+    --------
+    >>> population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 50))
+    >>> check_design(stratal.designs.SimpleRandom(budget=10), population, np.arange(50) % 3, draws=100)
+    """
+    z, found = np.asarray(outcomes, dtype=np.float64), []
+    for seed in range(draws):
+        sample = design.draw(population, seed)
+        probability = sample.inclusion_probability
+        assert len(set(sample.ids.tolist())) == sample.size, "a unit is drawn twice"
+        assert np.all((probability > 0) & (probability <= 1)), "a probability is not in (0, 1]"
+        weighting, variables = sample.weighting(), z[sample.ids, None]
+        found.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
+    _check_repeated(design.draw(population, 0), design.draw(population, 0), "the same seed")
+    with tempfile.TemporaryDirectory() as folder:
+        again = Sample.read(design.draw(population, 0).write(Path(folder) / "sample.parquet"))
+    _check_repeated(again, design.draw(population, 0), "a file")
+    try:
+        larger = design.larger(again, max(again.size // 4, 1)).draw(population, 0)
+    except StratalError:  # the design cannot be extended
+        larger = again
+    assert set(again.ids.tolist()) <= set(larger.ids.tolist()), "a larger draw leaves a unit out"
+    values, variances = np.array(found).T
+    spread = (values - values.mean()) ** 2 * draws / (draws - 1)
+    for what, excess, allowed in (
+        ("the mean", values - z.mean(), 0.0),
+        ("the estimated variance", variances - spread, variance_error * float(spread.mean())),
+    ):
+        limit = _STANDARD_ERRORS * float(excess.std()) / draws**0.5 + allowed + 1e-12
+        assert abs(excess.mean()) <= limit, f"{what} is off by {excess.mean():.3g}; chance allows {limit:.3g}"
+
+
+def _check_repeated(one: Sample, other: Sample, by: str) -> None:
+    assert one.ids.tolist() == other.ids.tolist(), f"{by} gives other units"
+    assert one.design.to_dict() == other.design.to_dict(), f"{by} gives another design"
+    np.testing.assert_array_equal(one.inclusion_probability, other.inclusion_probability)
+
+
+def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -> None:
+    """Check that an estimand is its text and its dict, and that its intervals are nested around the value.
+
+    Examples
+    --------
+    >>> population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 50))
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
+    >>> check_estimand(stratal.estimands.Mean(), sample, {unit: unit % 2 for unit in sample.ids.tolist()})
+    """
+    assert Estimand.from_dict(estimand.to_dict()) == estimand, "its dict does not give it back"
+    assert Estimand.parse_text(estimand.text) == estimand, f"{estimand.text!r} does not give it back"
+    one, other = (
+        stratal.estimate(sample, dict(answers), estimand=estimand)
+        for answers in (labels.items(), reversed(labels.items()))
+    )
+    assert (one.value, one.standard_error) == (other.value, other.standard_error), (
+        "the order of labels counts"
+    )
+    assert np.isfinite([one.value, one.standard_error]).all(), "the estimate is not finite"
+    inner, outer = (one.confidence_interval(level) for level in (0.8, 0.95))
+    limits = [outer.low, inner.low, one.value, inner.high, outer.high]
+    assert limits == sorted(limits), f"limits of 95 %, 80 % and the value are not in order: {limits}"
+
+
+def check_engine(population: Population, expected: Population, rules: Iterable[Rule], seed: int = 7) -> None:
+    """Check that a population answers every question as the one in memory does, to the last bit.
+
+    Examples
+    --------
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=list("abc"))
+    >>> check_engine(population, population, [stratal.strata.Everything()])
+    """
+    assert (population.size, population.proxy_names) == (expected.size, expected.proxy_names)
+    assert population.proxies == expected.proxies
+    for group in expected.group_names:
+        assert population.levels(group) == expected.levels(group)
+        assert list(population.levels(group)) == list(expected.levels(group))
+        for proxy in expected.proxy_names:
+            assert population.distributions(group, proxy) == expected.distributions(group, proxy)
+    for proxy in expected.proxy_names:
+        assert population.distribution(proxy) == expected.distribution(proxy)
+    for rule in rules:
+        found, wanted = population.summarise(rule), expected.summarise(rule)
+        np.testing.assert_array_equal(found.sizes, wanted.sizes)
+        np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
+        np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)
+        counts = np.minimum(wanted.sizes, np.resize([40, 1, 0, 25, 3, 8], rule.n_strata))
+        same_draw(population.smallest(rule, counts, seed), expected.smallest(rule, counts, seed))
+    assert population.digest(seed) == expected.digest(seed)
+
+
+def same_draw(one: Drawn, other: Drawn) -> None:
+    """Check that two draws are the same units, with the same strata, proxies and groups.
+
+    Examples
+    --------
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> drawn = population.smallest(stratal.strata.Everything(), np.array([2]), 7)
+    >>> same_draw(drawn, drawn)
+    """
+    assert id_texts(one.ids) == id_texts(other.ids)
+    np.testing.assert_array_equal(one.stratum, other.stratum)
+    np.testing.assert_array_equal(one.proxies, other.proxies)
+    assert one.groups.keys() == other.groups.keys()
+    for name, values in one.groups.items():
+        np.testing.assert_array_equal(values, other.groups[name])

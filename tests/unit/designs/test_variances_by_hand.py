@@ -1,0 +1,59 @@
+"""Variances and degrees of freedom of designs, worked out by hand on a few units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stratal.designs import Poisson, PoissonWeighting, StratifiedWeighting
+from stratal.designs.clusters import between_clusters
+from stratal.designs.poisson import fixed_size
+from stratal.designs.systematic import SystematicWeighting
+from stratal.errors import InputError
+
+
+def test_two_draws_of_unequal_probability():
+    """y/(Nπ) = .5 and 2, A = (.25 + 1.5)/1.25 = 1.4: 2 (.5 · .9² + .75 · .6²) = 1.35; one draw has none."""
+    found = fixed_size(np.array([[1.0], [2.0]]), np.array([0.5, 0.25]), 4)
+
+    assert found == pytest.approx(np.array([[1.35]]))
+    assert np.isnan(fixed_size(np.array([[1.0]]), np.array([0.5]), 4)).all()
+
+
+def test_a_systematic_sample_has_von_neumanns_degrees_of_freedom():
+    for n, expected in ((10, 2 * 81 / 26), (2, 1.0), (1, 1.0)):
+        weighting = SystematicWeighting(order=np.arange(n), size=100)
+        assert weighting.degrees_of_freedom(np.arange(n)) == pytest.approx(expected)
+
+
+def test_one_cluster_shows_no_variance_between_clusters():
+    parts = np.ones((2, 2))
+
+    assert np.isnan(between_clusters(parts, np.array([0, 0]), 4)).all()
+    assert between_clusters(parts, np.array([0, 1]), 2).tolist() == [[0, 0], [0, 0]]
+
+
+def test_whole_strata_are_a_sample_of_their_own():
+    weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 2]), sizes=np.array([4, 4, 1]))
+    found = weighting.whole_strata(np.array([True, True, False, True]))
+
+    assert (found.stratum.tolist(), found.sizes.tolist()) == ([0, 0, 1], [4, 1])
+    # One label of four units says nothing of the others; half a stratum and all strata are not some strata.
+    for member in ([0, 0, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1]):
+        assert weighting.whole_strata(np.array(member, dtype=bool)) is None
+
+
+def test_a_poisson_sample_is_post_stratified_where_all_chances_are_equal():
+    stratum, sizes = np.array([0, 1]), np.array([5, 5])
+    equal = PoissonWeighting(inclusion_probability=np.full(2, 0.2), size=10)
+    unequal = PoissonWeighting(inclusion_probability=np.array([0.2, 0.7]), size=10)
+
+    assert isinstance(equal.post_stratified(stratum, sizes), StratifiedWeighting)
+    with pytest.raises(InputError):
+        unequal.post_stratified(stratum, sizes)
+
+
+def test_the_command_s_options_make_the_design():
+    made = Poisson.of_options(budget=30, size="sqrt-variance", cluster=None, proxy="judge")
+
+    assert made == Poisson(budget=30, size="sqrt-variance", proxy="judge")
