@@ -5,25 +5,46 @@ Public names are imported on first use, so that `import stratal` loads nothing e
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
 import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stratal import designs as designs, errors as errors, estimands as estimands, planning as planning, proxy as proxy, simulation as simulation, strata as strata, study as study, testing as testing
+    from stratal import designs as designs
+    from stratal import errors as errors
+    from stratal import estimands as estimands
+    from stratal import planning as planning
+    from stratal import proxy as proxy
+    from stratal import simulation as simulation
+    from stratal import strata as strata
+    from stratal import study as study
+    from stratal import testing as testing
     from stratal.designs import Sample as Sample
-    from stratal.errors import InputError as InputError, LabelError as LabelError, StratalError as StratalError, StratalWarning as StratalWarning
-    from stratal.estimation import formulas as formulas, regression as regression
-    from stratal.estimation.comparison import Comparisons as Comparisons, compare as compare
-    from stratal.estimation.estimate import Estimate as Estimate, Estimates as Estimates
-    from stratal.estimation.evaluation import estimate as estimate, estimate_from as estimate_from
+    from stratal.errors import InputError as InputError
+    from stratal.errors import LabelError as LabelError
+    from stratal.errors import StratalError as StratalError
+    from stratal.errors import StratalWarning as StratalWarning
+    from stratal.estimation import formulas as formulas
+    from stratal.estimation import regression as regression
+    from stratal.estimation.comparison import Comparisons as Comparisons
+    from stratal.estimation.comparison import compare as compare
+    from stratal.estimation.estimate import Estimate as Estimate
+    from stratal.estimation.estimate import Estimates as Estimates
+    from stratal.estimation.evaluation import estimate as estimate
+    from stratal.estimation.evaluation import estimate_from as estimate_from
     from stratal.estimation.new_version import new_version as new_version
     from stratal.estimation.regression import regress as regress
-    from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow, require as require
-    from stratal.labels import Labels as Labels, annotator_agreement as annotator_agreement, read_labels as read_labels
-    from stratal.planning import labels_needed as labels_needed, next_round as next_round
+    from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
+    from stratal.estimation.requirement import require as require
+    from stratal.labels import Labels as Labels
+    from stratal.labels import annotator_agreement as annotator_agreement
+    from stratal.labels import read_labels as read_labels
+    from stratal.planning import labels_needed as labels_needed
+    from stratal.planning import next_round as next_round
     from stratal.planning.findings import findings as findings
-    from stratal.planning.plan import Plan as Plan, plan as plan
-    from stratal.planning.selection import Selection as Selection, select as select
+    from stratal.planning.plan import Plan as Plan
+    from stratal.planning.plan import plan as plan
+    from stratal.planning.selection import Selection as Selection
+    from stratal.planning.selection import select as select
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy

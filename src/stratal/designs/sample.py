@@ -22,7 +22,7 @@ from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bou
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
-from stratal.population.rules import Everything, Rule
+from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import check_seed, id_texts
 from stratal.report import Tabular
@@ -169,6 +169,9 @@ class Sample(Record, Tabular):
         The group that holds the model's answer.
     totals : mapping of group name to mapping of level to int
         Units of the whole population in each level, for groups with few levels.
+    level_means : mapping of group name to mapping of level to (k,) list, optional
+        The proxies' means over the units of each of these levels, where the sample was read from a file; see
+        `means_of_levels`.
     outcome : {"binary", "bounded", "unbounded"}, optional
         What was known of the outcome before any label: declared (`with_outcome`), or by the bounds that the
         proxies predict within, or binary where labels are to be compared with the model's answers.
@@ -215,6 +218,9 @@ class Sample(Record, Tabular):
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
     predicted: str | None = None
     totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    level_means: Mapping[str, Mapping[str, list[float]]] | None = field(
+        default=None, repr=False, compare=False
+    )
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
     estimand: Mapping[str, Any] | None = None
@@ -331,6 +337,17 @@ class Sample(Record, Tabular):
         mask = np.ones(self.size, dtype=bool) if labelled is None else labelled
         return self.design.weighting(self, mask)
 
+    @property
+    def means_of_levels(self) -> Mapping[str, Mapping[str, list[float]]]:
+        """The proxies' means over all units of each level, for the groups of `totals`: group, level, (k,).
+
+        Of the population while that is in memory, counted when first needed; empty where nothing is known.
+        """
+        if self.level_means is None:
+            self._set(level_means=_means_of_levels(self.population, self.totals))
+        assert self.level_means is not None
+        return self.level_means
+
     @names_mistyped
     def write(self, path: str | Path) -> Path:
         """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
@@ -398,6 +415,7 @@ class Sample(Record, Tabular):
             "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
             "predicted": self.predicted,
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
+            **({} if not self.means_of_levels else {"level_means": self.means_of_levels}),
             "outcome": self.outcome,
             "bounds": None if self.bounds is None else list(self.bounds),
             **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
@@ -507,6 +525,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "groups": {name: columns[f"group.{name}"] for name in description["groups"]},
         "shown": {name: columns[f"show.{name}"] for name in description["shown"]},
         "totals": description.get("totals", {}),
+        "level_means": description.get("level_means", {}),
         "outcome": description.get("outcome"),
         "estimand": description.get("estimand"),
         "counted": description.get("counted"),
@@ -574,6 +593,20 @@ def _totals(population: Population, groups: Mapping[str, AnyArray]) -> dict[str,
     few = [name for name, column in groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
     found = {name: population.levels(name) for name in few}
     return {name: levels for name, levels in found.items() if len(levels) <= _MOST_LEVELS}
+
+
+def _means_of_levels(
+    population: Population | None, totals: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, list[float]]]:
+    """Return the proxies' means in each level of some groups."""
+    if population is None or not population.proxies:
+        return {}
+    found = {}
+    for name, counts in totals.items():
+        levels = tuple(sorted(counts))
+        rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
+        found[name] = dict(zip(levels, population.summarise(rule).proxy_means.tolist(), strict=True))
+    return found
 
 
 def _outcome(population: Population) -> dict[str, Any]:

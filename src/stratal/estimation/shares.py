@@ -9,6 +9,7 @@ are matters of the shares' own limits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
 from stratal.estimation.estimate import (
     Estimate,
+    Linearised,
     correlation_from,
     linearised_estimate,
     ratio_of_means,
@@ -27,7 +29,7 @@ from stratal.estimation.estimate import (
 )
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import Evidence
+from stratal.intervals.evidence import LABELS_AT_THE_BOUNDS, Evidence, remaining_share
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, StudentLimits, SumLimits, Term
 from stratal.intervals.methods import interval_of
@@ -715,6 +717,7 @@ class _OfFewUnits(Limits):
 
     rates: StratumRates
     of_shares: OfShares | None
+    left: float = 1.0
 
     @property
     def method(self) -> str:
@@ -728,8 +731,9 @@ class _OfFewUnits(Limits):
         ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
         if self.of_shares is not None:
-            other = self.of_shares.ends(confidence_level, alternative)
-            low, high = min(low, lowest + scale * other[0]), max(high, lowest + scale * other[1])
+            other, part = self.of_shares.ends(confidence_level, alternative), scale * math.sqrt(self.left)
+            low = min(low, self.value - part * (self.of_shares.value - other[0]))
+            high = max(high, self.value + part * (other[1] - self.of_shares.value))
         return self.within(min(low, self.value), max(high, self.value))
 
 
@@ -740,6 +744,7 @@ def domain_mean(
     *,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
+    assisted: tuple[FloatArray, float] | None = None,
 ) -> Estimate:
     """Return the mean of z over the units of one domain.
 
@@ -755,6 +760,10 @@ def domain_mean(
         infinite. Without bounds it is Student's t with at most one degree of
         freedom less than the domain has labels.
     target : {"population", "superpopulation"}
+    assisted : (float (n,), float), optional
+        Residuals whose mean over the domain is that of z, and what fitting them multiplies their variance
+        by; see `slice_residuals`. What they leave of the variance of z is measured on the domain's own labels
+        and shrunk to all of it where these are few.
 
     Examples
     --------
@@ -768,6 +777,17 @@ def domain_mean(
     inside = member.astype(np.float64)
     n = int(member.sum())
     result = ratio_of_means(inside * z, inside, weighting, target)
+    left = 1.0
+    if n > 1 and assisted is not None:
+        residuals, fitting = assisted
+        of_residuals = ratio_of_means(inside * residuals, inside, weighting, target)
+        left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds)
+        # The residuals carry the error; what is reported of its size is no less than their own labels show.
+        result = replace(
+            of_residuals,
+            design_variance=left * result.design_variance,
+            population_variance=result.population_variance,
+        )
     if n == 0:
         return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
     lost = n / (n - 1) if n > 1 else np.inf
@@ -785,18 +805,24 @@ def domain_mean(
         binary = bounds == (0.0, 1.0) and bool(np.all(np.isin(z[member], bounds)))
         outcome = "binary" if binary else "bounded"
         evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
+        if assisted is not None:
+            design = left * (evidence.variance - evidence.population_part)
+            own, all_of = assisted[0][member], design + evidence.population_part
+            evidence = replace(evidence, value=value, variance=all_of, residuals=own, tuned=True)
         limits = _OfWholeStrata(value=value, bounds=bounds, evidence=evidence)
         shown = float(np.sqrt(evidence.reported_variance))
     else:
         binary = bool(np.all(np.isin(z[member], bounds)))
-        trials, hidden = domain_trials(z, inside, weighting, bounds, variance if binary else variance * lost)
+        plain = variance / left * (1.0 if binary else lost)
+        trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
+        trials, hidden = trials / left, hidden * left
         drawn = target == "superpopulation"
         if drawn:
             # The domain's own units are as many draws; that all of them agree does not make them more.
             of_domain = float(weighting.weights @ inside) / weighting.total * weighting.population_size
             trials = 1.0 / (1.0 / trials + 1.0 / of_domain)
         if not drawn and np.isfinite(trials) and weighting.random_within_strata:
-            limits = _of_few_units(value, z, inside, weighting, trials, bounds)
+            limits = _of_few_units(value, z, inside, weighting, trials, bounds, left)
         else:
             limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
         shown = shown if shown > 0 else float(np.sqrt(hidden))
@@ -810,6 +836,16 @@ def domain_mean(
         standard_error=shown,
         degrees_of_freedom=freedom,
     )
+
+
+def _left_by(residual: float, plain: Linearised, z: FloatArray, bounds: tuple[float, float] | None) -> float:
+    """Return the share of a domain's variance that the proxy leaves, as its own labels (m,) have it."""
+    if bounds is None:
+        return float(remaining_share(plain.design_variance, residual, float(len(z))))
+    mean, n, scale = float(np.mean(unit_scale(z, bounds))), len(z), bounds[1] - bounds[0]
+    smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
+    possible = smooth * (1.0 - smooth) / n * scale**2
+    return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
 
 
 def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
@@ -826,23 +862,24 @@ def _of_few_units(
     weighting: Weighting,
     trials: float,
     bounds: tuple[float, float],
+    left: float,
 ) -> _OfFewUnits:
     """Return the interval on so many trials, among as many units as the domain is likely to have."""
     of_domain = float(weighting.weights @ inside) / weighting.total
     units = float(np.ceil(weighting.population_size * of_domain - 1e-9))
-    left = max(1.0 - float(inside.sum()) / units, 1.0 / units)
+    unlabelled = max(1.0 - float(inside.sum()) / units, 1.0 / units)
     unit = np.clip(unit_scale(np.asarray(value), bounds), 0.0, 1.0)
     rates = StratumRates(
         value=np.asarray(unit),
         rates=np.array([unit]),
-        counts=np.array([trials * left]),
+        counts=np.array([trials * unlabelled]),
         trials=np.array([trials]),
         shares=np.ones(1),
         units=units,
     )
     several = np.sum(weighting.counts > 0) > 1
     of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
-    return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares)
+    return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares, left=left)
 
 
 def of_two_sums(

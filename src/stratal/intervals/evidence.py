@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
 from stratal.arrays import FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
@@ -15,9 +19,6 @@ from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
-from typing import Any, Literal
-import numpy as np
-
 
 LABELS_AT_THE_BOUNDS = 2.0
 """Labels, one at either bound, by which guard 1 smooths the mean of all strata."""

@@ -31,6 +31,7 @@ from stratal.errors import (
     warn_caller,
 )
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.columns import class_column
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
@@ -70,6 +71,11 @@ round then goes for, and half of the way at most, so that no label is spent wher
 TIMES = (1.5, 2.0, 3.0, 4.0)
 """Multiples of the units drawn for which the half-width is expected, for what more labels would buy."""
 
+
+_MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the first round's proportions in the deviations that are tried: the width is flat there."""
+
+_ROUNDING = 1e-9
 
 DEVIATIONS = ("recalibrated", "raw")
 
@@ -299,7 +305,7 @@ class CountsSoFar(Record):
             low, high = interval_of_counts(self.sizes, labels, self.ones, confidence_level, looked=looked)
             return np.asarray((high - low) / 2.0)
         seen = self.counts, self.ones
-        return expected_of_counts(self.sizes, labels, self.means, confidence_level, seen=seen)
+        return expected_of_counts(self.sizes, labels, self.means, confidence_level, seen=seen, looked=looked)
 
 
 def _of_outcomes(
@@ -366,6 +372,11 @@ class LabelsSoFar(Record):
         What the plan took for granted and the labels refute.
     known : LabelledOutcomes, optional
         Of an estimand that is the mean of one outcome.
+    first : int (H,), optional
+        Units of the first round, in whose proportions one more round is never beaten by what is planned.
+    repeated : callable, optional
+        Half the width of the interval if n_h (H,) units had labels like those so far, and whether these
+        decided on n_h.
 
     Examples
     --------
@@ -392,6 +403,8 @@ class LabelsSoFar(Record):
     note: str
     refuted: tuple[str, ...] = ()
     known: LabelledOutcomes | None = None
+    first: IntArray | None = None
+    repeated: Callable[[IntArray, bool], float] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -404,16 +417,66 @@ class LabelsSoFar(Record):
         return np.where(self.strata.is_known, self.drawn, self.strata.sizes)
 
     def allocation(
-        self, total: int, wanted: FloatArray | None = None, *, allocation_of: str = "total"
+        self,
+        total: int,
+        wanted: FloatArray | None = None,
+        *,
+        allocation_of: str = "total",
+        stopping: bool = False,
     ) -> IntArray:
         """Return n_h (H,) with so many units drawn in all, none of them taken back.
 
-        Neyman's for one estimand; of several the largest half-width over the wanted (J,), which are alike
-        unless given, is smallest.
+        For one estimand between Neyman's, which has the least error, and one more round in the first one's
+        proportions, where the interval is expected to be narrowest; never less precise than the latter. Of
+        several the largest half-width over the wanted (J,), which are alike unless given, is smallest.
+        `stopping` is whether labels decide the total as well.
         """
         extra = total - int(self.drawn.sum())
         if extra == 0:
             return self.drawn
+
+        if allocation_of == "total" and self.first is not None and len(self.parts) == 1:
+            return self._narrowest(extra, stopping)
+        return self._allocated(total, wanted, allocation_of)
+
+    def _narrowest(self, extra: int, stopping: bool) -> IntArray:
+        """Return the n_h (H,) of the narrowest interval that is expected, of those that lose no precision."""
+        tried: dict[bytes, IntArray] = {}
+        for part in _MIXTURES:
+            n_h = self._between(int(self.drawn.sum()) + extra, part)
+            tried.setdefault(n_h.tobytes(), n_h)
+        found = list(tried.values())
+        errors = [float(_errors(self.strata, self.labels_of(n_h), self.learned)[0]) for n_h in found]
+        usable = np.array(errors) <= errors[-1] * (1.0 + _ROUNDING)
+        widths = [self._width(n_h, looked=stopping or n_h is not found[-1]) for n_h in found]
+        return found[int(np.argmin(np.where(usable, widths, np.inf)))]
+
+    def _between(self, total: int, part: float) -> IntArray:
+        """Return n_h (H,) between Neyman's (0) and the first round's proportions (1)."""
+        assert self.first is not None
+        own, sizes = self.deviations[0], self.strata.sizes
+        first = np.where(self.most > 0, self.first / np.maximum(sizes, 1), 0.0)
+        first *= float(own @ sizes) / max(float(first @ sizes), 1e-300)
+        mixed = replace(self, deviations=(part * first + (1.0 - part) * own)[None])
+        return mixed._allocated(total, None, "total")
+
+    def _width(self, n_h: IntArray, *, looked: bool) -> float:
+        """Return half the expected width of one interval; `looked` is whether labels decide n_h."""
+        looked = looked or self.looked
+        if self.repeated is not None:
+            return self.repeated(n_h, looked)
+        if self.width is None:
+            return float(self.expected(n_h)[0])
+        return float(self.scale[0] * self.width(self.labels_of(n_h), self.confidence_level, looked=looked))
+
+    def follows_labels(self, n_h: IntArray) -> bool:
+        """Return whether labels decided on n_h (H,): not where they are the first round's proportions."""
+        if self.first is None or self.looked or len(self.parts) > 1:
+            return True
+        return not np.array_equal(n_h, self._between(int(n_h.sum()), 1.0))
+
+    def _allocated(self, total: int, wanted: FloatArray | None, allocation_of: str) -> IntArray:
+        extra = total - int(self.drawn.sum())
 
         def allocated(least: IntArray) -> IntArray:
             if len(self.parts) == 1:
@@ -560,7 +623,51 @@ def labels_so_far(
         note=note,
         refuted=() if known is None else found.refuted,
         known=known,
+        first=np.bincount(sample.stratum[sample.round == 1], minlength=strata.n_strata)
+        if deviations == "recalibrated" and learner is None and strata.n_strata > 1
+        else None,
+        repeated=_repeating(asked, sample, labels, labelled, confidence_level) if known is None else None,
     )
+
+
+def _repeating(
+    asked: Estimand, sample: Sample, labels: Any, labelled: BoolArray, confidence_level: float
+) -> Callable[[IntArray, bool], float] | None:
+    """Return half the width of a metric's interval if each stratum's labels were repeated up to n_h (H,).
+
+    None of estimands whose labels are no classes, and of several.
+    """
+    if isinstance(asked, Several) or not asked.by_answer or sample.design.strata is None:
+        return None
+    classes, own = class_column(sample, labels, "labels"), np.flatnonzero(labelled)
+    every = np.arange(sample.size)
+    # A stratum that nobody answered in yet stays so.
+    of_stratum = [
+        rows if len(rows := own[sample.stratum[own] == h]) else every[sample.stratum == h]
+        for h in range(len(sample.n_h))
+    ]
+
+    def half_width(n_h: IntArray, looked: bool) -> float:
+        parts = [np.resize(rows, n) for rows, n in zip(of_stratum, n_h.tolist(), strict=True) if len(rows)]
+        rows = np.concatenate(parts)
+        counts = np.bincount(sample.stratum[rows], minlength=len(n_h))
+        made = replace(
+            sample,
+            ids=np.arange(len(rows)),
+            stratum=sample.stratum[rows],
+            inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
+            proxies=sample.proxies[rows],
+            groups={name: column[rows] for name, column in sample.groups.items()},
+            shown={},
+            round=np.ones(len(rows), np.int64),
+            design=_with_counts(sample, counts, "expected", follows=looked),
+            looks=None,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)
+            return half_width_of(estimate(made, classes[rows], estimand=asked), confidence_level)
+
+    return half_width
 
 
 def _of_influences(
@@ -843,7 +950,7 @@ def narrowing(
     if now > 1.0 and drawn < most:
 
         def width(size: IntArray, _: IntArray) -> FloatArray:
-            n_h = seen.allocation(int(size[0]), wanted, allocation_of=allocation_of)
+            n_h = seen.allocation(int(size[0]), wanted, allocation_of=allocation_of, stopping=True)
             return np.array([np.max(seen.expected(n_h) / wanted)])
 
         best = float(width(np.array([most]), np.array([0]))[0])
@@ -857,7 +964,8 @@ def narrowing(
         expected_total=total,
         estimand=seen.names[furthest] if seen.width is None else None,
     )
-    return needed, seen.allocation(drawn + extra, wanted, allocation_of=allocation_of)
+    n_h = seen.allocation(drawn + extra, wanted, allocation_of=allocation_of, stopping=True)
+    return needed, n_h
 
 
 def more_labels(
@@ -1073,7 +1181,10 @@ def next_round(
             return given  # itself: whoever asks for rounds in a loop ends it so
     for note in seen.refuted:
         warn_caller(note)
-    larger = extended(sample, _with_counts(sample, n_h, seen, allocation_of), where)
+    # Where labels decide how many follow, and so when it ends, the interval allows for that in any case.
+    follows = half_width is not None or seen.follows_labels(n_h)
+    how_shared = f"{allocation_of}, {seen.note}" if follows else "the first round's proportions"
+    larger = extended(sample, _with_counts(sample, n_h, how_shared, follows=follows, known=seen.known), where)
     return larger if half_width is None else replace(larger, half_width=float(np.min(half_width)))
 
 
@@ -1102,18 +1213,22 @@ def _addable(sample: Sample, additional: Any) -> int:
     return extra
 
 
-def _with_counts(sample: Sample, n_h: IntArray, seen: LabelsSoFar, allocation_of: str) -> Design:
-    """Return the design of n_h (H,) units of the sample's strata."""
+def _with_counts(
+    sample: Sample, n_h: IntArray, how: str, *, follows: bool, known: LabelledOutcomes | None = None
+) -> Design:
+    """Return the design of n_h (H,) units of the sample's strata, which `follows` labels or not."""
     strata, total = sample.design.strata, int(n_h.sum())
     if strata is None:
-        return sample.design.following(sample, total - sample.size, seen.known)
+        return sample.design.following(sample, total - sample.size, known)
+    assert sample.design.allocation is not None
+    rule = "opt-a1" if last_round(sample) == 1 else "opt-a2"
     allocation = Allocation(
         n_h=n_h,
-        method="opt-a1" if last_round(sample) == 1 else "opt-a2",
+        method=rule if follows else sample.design.allocation.method,
         budget=total,
         minimum=sample.n_h,
         maximum=strata.sizes,
-        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {seen.note}.",),
+        notes=(f"Round {last_round(sample) + 1}: {how}.",),
     )
     return Stratified(strata=strata, allocation=allocation)
 

@@ -273,6 +273,7 @@ def expected_of_counts(
     confidence_level: float,
     *,
     seen: tuple[IntArray, IntArray] | None = None,
+    looked: bool = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
 
@@ -285,7 +286,9 @@ def expected_of_counts(
         Rates of those to come.
     confidence_level : float
     seen : (int (…, H), int (…, H)), optional
-        Labels that are in, which decided the others' number, and those of them that are 1.
+        Labels that are in, and those of them that are 1.
+    looked : bool
+        Whether these decided the others' number.
 
     Examples
     --------
@@ -295,7 +298,7 @@ def expected_of_counts(
     """
     known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
     sets = ones + quantiles(counts - known, means)
-    low, high = interval_of_counts(sizes, counts, sets, confidence_level, looked=seen is not None)
+    low, high = interval_of_counts(sizes, counts, sets, confidence_level, looked=looked and seen is not None)
     return np.asarray((high - low).mean(axis=0) / 2.0)
 
 

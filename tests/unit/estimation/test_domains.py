@@ -39,7 +39,7 @@ def test_one_domain_of_everybody_is_the_mean(sample, labels):
 
 
 def test_shares_of_domains_bring_the_mean_back(sample, labels):
-    table = stratal.estimate(sample, labels, by="language")
+    table = stratal.estimate(sample, labels, by="language", estimator="horvitz-thompson")
     weights = sample.weighting().weights
     group = sample.groups["language"]
     shares = [weights[group == row.label["domain"]].sum() for row in table]

@@ -31,8 +31,8 @@ def test_counts_give_the_interval_of_the_estimate(rounds):
     seen = labels_so_far(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
-    assert seen.looked is (rounds > 1)
-    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, looked=rounds > 1)
+    assert seen.looked is sample.weighting().sizes_follow_labels
+    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, looked=seen.looked)
     assert (low, high) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
     assert seen.half_widths == pytest.approx([(high - low) / 2])
     assert seen.scale == pytest.approx([1.0])
@@ -60,7 +60,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
     seen = labels_so_far(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
-    larger = seen.allocation(sample.size + 100)
+    larger = replace(seen, first=None).allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
     expected = counted.half_width(larger, 0.95)

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, not_bounds
+from stratal.errors import InputError, LabelError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import LabelOutcomes, class_column, group_column, named_columns, outcomes
 from stratal.estimation.estimand import (
@@ -27,6 +27,7 @@ from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.outcome_means import outcome_mean
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
+from stratal.estimation.slices import composite, slice_residuals
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
@@ -100,7 +101,7 @@ class Mean(Estimand):
 
     takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = (
-        *("target", "outcome", "bounds", "limits", "predicted", "combine", "population"),
+        *("target", "estimator", "outcome", "bounds", "limits", "predicted", "combine", "population"),
     )
 
     @property
@@ -129,11 +130,9 @@ class Mean(Estimand):
         z, (kind, ends, _) = told.z, known_outcome(sample, told.z, request.outcome, request.bounds, told)
         if request.limits is not None:
             z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
-        about = f" by {group}" if isinstance(group, str) else ""
-        return replace(
-            _group_means(sample, frame, z, groups[told.labelled], names, (kind, ends), request.target, about),
-            remarks=(*frame.notes, *told.notes),
-        )
+        own = groups[told.labelled]
+        found = _group_means(sample, frame, z, own, names, (kind, ends), request, group, told.labelled)
+        return replace(found, remarks=(*found.remarks, *told.notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
@@ -201,16 +200,33 @@ def _group_means(
     groups: AnyArray,
     names: Sequence[str],
     outcome: tuple[OutcomeKind | None, tuple[float, float] | None],
-    target: str,
-    about: str,
+    request: Request,
+    group: Any,
+    labelled: BoolArray,
 ) -> Estimates:
     """Return the means of the outcomes z (m,) of each named group; `groups` (m,) are those of the units."""
+    refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
     _, limits = infer_outcome(z, *outcome)
+    assisted = None
+    if request.estimator != "horvitz-thompson":
+        assisted = slice_residuals(sample, group, labelled, z, groups, frame.weighting)
+    estimator = "linearised" if assisted is None else "ppi++"
     rows = []
     for name in names:
-        found = domain_mean(z, groups == name, frame.weighting, bounds=limits, target=target)
-        rows.append(replace(frame.complete(found, sample), label={"domain": name}))
-    return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+        found = domain_mean(
+            *(z, groups == name, frame.weighting),
+            bounds=limits,
+            target=request.target,
+            assisted=assisted,
+        )
+        rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
+    about = f" by {group}" if isinstance(group, str) else ""
+    table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+    return composite(table) if request.estimator == "composite" else table
+
+
+_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
+"""One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +246,7 @@ class LevelMean(Estimand):
     """
 
     kind: ClassVar[str] = "level_mean"
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator")
     group: str
     level: str
     proxy: str | None = None
@@ -316,6 +333,8 @@ class LevelMeans(Several):
         """Return an example of the text form."""
         return "mean@language"
 
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator")
+
     def parts_in(self, population: Population) -> tuple[LevelMean, ...]:
         """Return the mean of each level."""
         return self._parts(self.levels or tuple(population.levels(population.require_group(self.group))))
@@ -397,8 +416,9 @@ class LevelMeans(Several):
             group_column(sample, self.group)[told.labelled],
             names,
             known_outcome(sample, told.z)[:2],
-            request.target,
-            f" by {self.group}",
+            request,
+            self.group,
+            told.labelled,
         )
 
 

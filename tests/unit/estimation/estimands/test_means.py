@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,7 @@ def test_levels_that_are_not_asked_about_are_not_drawn(population):
 
 def test_the_influence_of_a_level_has_the_variance_of_its_ratio(population):
     part = LevelMeans("language").parts_in(population)[2]
-    sample = stratal.designs.SimpleRandom(budget=120).draw(population, seed=2)
+    sample = replace(stratal.designs.SimpleRandom(budget=120).draw(population, seed=2), level_means={})
     labels = (np.arange(120) % 4 > 0).astype(float)
     found = part.labelled_influence(sample, labels)
 
