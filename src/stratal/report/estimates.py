@@ -195,6 +195,7 @@ TABLES = {
     "outcomes": "Quantities",
     "metrics": "Metrics",
     "comparisons": "Differences",
+    "questions": "Questions",
     "domains": "Groups",
     "judge": "Judge",
 }
