@@ -142,5 +142,56 @@ def decide_and_watch(browser, study, links, folder: Path) -> None:
             context.close()
 
 
+def for_the_tutorial(figures: Path) -> None:
+    """Make the pictures of the tutorial, of the study that it makes (`--docs`)."""
+    page = (ROOT / "docs/tutorials/study-with-a-team.md").read_text()
+    sys.path.insert(0, str(ROOT / "docs"))
+    from run_pages import rerun
+
+    from stratal.study import open_study
+
+    with tempfile.TemporaryDirectory() as place, browser_open() as browser:
+        folder = Path(place)
+        rerun(page.partition("## Let them label")[0], folder)
+        with open_study(folder / "audit") as study:
+            keep_look(study, {"answer": "markdown"})
+        with open_study(folder / "audit") as study, served(study) as links:
+
+            def shown(name: str, link: str, width: int, height: int, wait: str, *keys: str) -> None:
+                touch = width < 500
+                context = browser.new_context(
+                    viewport={"width": width, "height": height}, has_touch=touch, is_mobile=touch
+                )
+                window = context.new_page()
+                window.goto(link)
+                window.wait_for_selector(wait)
+                for key in keys:
+                    window.keyboard.press(key)
+                window.wait_for_timeout(300)
+                window.screenshot(path=str(figures / f"page-{name}.png"))
+                context.close()
+
+            shown("item", links["ann"], 1100, 640, ".item > *", "2", "4", "Shift+Tab")
+            shown("phone", links["ann"], 390, 700, ".item > *")
+            for turn in range(60):
+                for k, name in enumerate(study.annotators):
+                    if (item := study.next_item(name)) is not None:
+                        right = "Pass" if (len(item.id) + turn + k) % 5 else "Fail"
+                        given = {"correct": right, "clear": 3 + (turn + k) % 3, "mistake": ["Something else"]}
+                        study.submit(
+                            name, item.id, given, note="see the steps" if turn % 9 == 0 else "", seconds=6
+                        )
+                if turn == 12:
+                    address = links["ann"].split("/a/")[0]
+                    shown("owner", owner_link(study, address), 1100, 900, "section")
+            deciding = next(name for name in study.adjudicators if study.assigned(name)[0])
+            shown("decide", links[deciding], 1100, 640, ".item > *")
+
+
+ROOT = Path(__file__).parents[2]
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1:] == ["--docs"]:
+        for_the_tutorial(ROOT / "docs/figures")
+    else:
+        main(Path(sys.argv[1]))

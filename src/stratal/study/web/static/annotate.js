@@ -225,7 +225,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       const given = answers.flatMap((said) => [said.value?.[question.name] ?? []].flat());
       for (const node of fields(k)) {
         const mine = node.type === "text" ? given.filter((one) => !question.choices.some((choice) => choice.value === one)) : given.filter((one) => one === node.value);
-        const text = node.type === "text" ? mine.join(" / ") : `${mine.length} said this`;
+        const text = node.type === "text" ? mine.join(" / ") : question.kind === "scale" ? `×${mine.length}` : `${mine.length} said this`;
         if (mine.length) node.closest("label").append(make("span", { className: "tally", dir: "auto" }, text));
       }
     }
