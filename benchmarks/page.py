@@ -64,14 +64,14 @@ class Client:
 
 @contextmanager
 def server(folder: Path) -> Any:
-    """Serve a study in a process of its own; gives annotator → link."""
+    """Serve a study in a process of its own; gives what it printed: `links` and `owner`."""
     process = subprocess.Popen([*COMMAND, str(folder)], stdout=subprocess.PIPE, text=True)
     lines: list[str] = []
     assert process.stdout
     while process.poll() is None and (not lines or lines[-1] != "}\n"):
         lines.append(process.stdout.readline())
     try:
-        yield json.loads("".join(lines))["links"]
+        yield json.loads("".join(lines))
     finally:
         process.terminate()
         process.wait()
@@ -105,6 +105,13 @@ def flood(link: str, seconds: float, said: Counter[int]) -> None:
         said[client.act("submit", item=item["id"], value="Pass")[0]] += 1
 
 
+def watch(link: str, times: dict[str, list[float]], over: threading.Event) -> None:
+    """Ask for the figures as the owner's page does."""
+    client = Client(link, times)
+    while not over.wait(3.0):
+        client.ask("owner's figures", "api/status")
+
+
 def together(calls: list[Any]) -> None:
     """Run calls at once, each in a thread."""
     threads = [threading.Thread(target=call) for call in calls]
@@ -131,12 +138,19 @@ def main(items: int = 100_000, lines: int = 1_000_000, seconds: float = 60.0) ->
         make(folder, items, lines).close()
         one: dict[str, list[float]] = {}
         four: dict[str, list[float]] = {}
-        with server(folder) as links:
+        with server(folder) as served:
+            links = served["links"]
             work(links[PEOPLE[0]], one, 0.04)
+            over = threading.Event()
+            owner = threading.Thread(target=watch, args=(served["owner"], four, over))
+            owner.start()
             together([lambda who=who: work(links[who], four, 0.25) for who in PEOPLE])
+            over.set()
+            owner.join()
         said: Counter[int] = Counter()
         beside: dict[str, list[float]] = {}
-        with server(folder) as links:
+        with server(folder) as served:
+            links = served["links"]
             others = [lambda who=who: flood(links[who], seconds, said) for who in PEOPLE[:2]]
             together([*others, lambda: work(links[PEOPLE[2]], beside, 0.25)])
         with open_study(folder) as study:
@@ -150,7 +164,7 @@ def main(items: int = 100_000, lines: int = 1_000_000, seconds: float = 60.0) ->
         f"and clients on the same {os.cpu_count()} cores, every save on disk; load of the machine at the "
         f"end {load:.1f}. The study is {'sound' if sound else 'NOT sound'} at the end.",
         f"## One person, 0.04 s between items\n\n{table(one)}",
-        f"## Four people, 0.25 s between items\n\n{table(four)}",
+        f"## Four people, 0.25 s between items, and the owner's page\n\n{table(four)}",
         f"## Two clients that submit as fast as they can, for {seconds:.0f} s",
         f"{total:,} requests, {total / seconds:,.0f} a second: {codes} (429: more than 50 a second of one "
         f"annotator). A third person meanwhile:\n\n{table(beside)}",

@@ -71,7 +71,7 @@ def test_the_same_keys_save_to_the_same_study(tmp_path, browser, look):
         window.focus(".stratal")
         press_all(window, "1", "Enter", "s", "u", "2", "Enter", "ArrowLeft")
         shot(window, f"{look}-notebook")
-        assert serious(window) == []
+        assert serious(window, ".stratal") == []
         assert window.evaluate("window.outside") == []
         assert [entry.value for entry in study.history("ann")] == ["Fail", "Pass"]
         press_all(window, "1", "Enter")

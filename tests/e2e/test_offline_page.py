@@ -48,11 +48,11 @@ def test_labels_go_out_and_come_back_once(tmp_path, opened):
         press(window, "1", "Enter", "s", "u", "2", "Enter", "f", "n")
         window.keyboard.type("a note")
         press(window, "Escape", "1", "Enter", "ArrowLeft", "2", "Enter")
-        assert window.inner_text(".count").startswith("3 / 12")
+        assert window.inner_text(".count").startswith("3 of your 12")
         first = downloaded(window, tmp_path / "first.json")
         window.reload()
         settled(window)
-        assert window.inner_text(".count").startswith("3 / 12")
+        assert window.inner_text(".count").startswith("3 of your 12")
         for _ in range(9):
             press(window, "1", "Enter")
         assert "All done" in window.inner_text(".item")

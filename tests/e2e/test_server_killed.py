@@ -63,8 +63,8 @@ def label(link, stop, acknowledged, wanted):
 
 
 @pytest.mark.slow
-def test_twenty_kills_lose_and_double_nothing(tmp_path):
-    lost_nothing(tmp_path, kills=20, wanted=1000)
+def test_forty_kills_lose_and_double_nothing(tmp_path):
+    lost_nothing(tmp_path, kills=40, wanted=2000)
 
 
 def test_two_kills_lose_and_double_nothing(tmp_path):

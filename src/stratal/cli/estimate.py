@@ -274,7 +274,7 @@ def estimate(asked: EstimateOptions) -> Result:
     if asked.disagreements is not None:
         count = write_disagreements(
             result.sample,
-            as_said(result.labels),
+            result.words or as_said(result.labels),
             listed(asked.judge),
             asked.disagreements,
             value=asked.answered,
@@ -309,6 +309,8 @@ class Made:
     remarks: list[str]
     model: str | None = None
     """The one that the estimate is of, where several are compared."""
+    words: Labels | None = None
+    """Of a study: the answers in the annotators' words."""
 
     @property
     def several(self) -> bool:
@@ -372,7 +374,7 @@ def made(asked: EvidenceOptions) -> Made:
         if table.kind == "judge":
             remarks = [*judge_notes(table.rows(asked.confidence_level)), *remarks]
     model = None if columns or evidence.answered == (asked.value or LABEL) else evidence.answered
-    return Made(asked, evidence.sample, given, result, tables, remarks, model)
+    return Made(asked, evidence.sample, given, result, tables, remarks, model, evidence.words)
 
 
 def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
@@ -489,6 +491,7 @@ def _tables(
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.comparison import compare
     from stratal.estimation.estimands import ClassReport, JudgeReport
+    from stratal.estimation.estimate import Estimates
     from stratal.estimation.evaluation import at_look
     from stratal.estimation.evaluation import estimate as estimated
 
@@ -505,15 +508,28 @@ def _tables(
         found.append(compare(sample, outcomes, bounds=bounds, **shared))
     if asked.judge is not None:
         question = JudgeReport(listed(asked.judge))
-        said = as_said(labels)
+        said = evidence.words or as_said(labels)
         # Groups first: that a judge is worse in one of them is what a reader must not miss.
         if asked.by is not None and not {*question.judges} <= {*sample.proxy_names}:
             found.append(estimated(sample, said, estimand=question, by=asked.by, **shared))
         found.append(estimated(sample, said, estimand=question, **shared))
+    if evidence.questions:
+        rows = [_of_question(asked, evidence, name) for name in evidence.questions]
+        found.append(Estimates.from_rows(sample, rows, "questions", []))
     if asked.by is not None:
         shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
         found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
     return found if asked.look is None else [at_look(table, sample, asked.look) for table in found]
+
+
+def _of_question(asked: EvidenceOptions, evidence: GatheredEvidence, name: str) -> Estimate:
+    """Return the estimate of one of a study's questions, labelled by its name."""
+    from stratal.study.opening import open_study
+    from stratal.study.study import estimate_study
+
+    assert asked.sample is not None
+    with open_study(asked.sample, reading=True) as study:
+        return replace(estimate_study(study, name, target=asked.target), label={"question": name})
 
 
 def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels) -> list[str]:
@@ -564,6 +580,10 @@ class GatheredEvidence:
     models: tuple[str, ...] = ()
     by_default: bool = False
     """Whether labels are compared with the model's answers though no option says so."""
+    questions: tuple[str, ...] = ()
+    """Of a study that asks several questions: its outcomes."""
+    words: Labels | None = None
+    """Of a study: the answers in the annotators' words, whatever they count as."""
 
     @property
     def labels(self) -> Labels:
@@ -593,7 +613,7 @@ def _drawn(
     from stratal.labels.label_file import read_labels
 
     if sample is not None and sample.is_dir():
-        return _studied(sample, files)
+        return _studied(sample, files, value)
     if sample is not None:
         require_present(sample)
     if sample is not None and not files:
@@ -618,7 +638,9 @@ def _drawn(
     return drawn, column, {}
 
 
-def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, dict[str, Any]]:
+def _studied(
+    folder: Path, files: list[Path] | None, value: str | None
+) -> tuple[Sample, Column, dict[str, Any]]:
     """Return what `_drawn` does, of a study with its present labels."""
     from stratal.designs.handover import SAMPLE_NAME
     from stratal.study.database import DATABASE
@@ -636,20 +658,26 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
             "a study has its labels in itself", given=files[0], action="Give the study's folder alone."
         )
     with open_study(folder, reading=True) as study:
-        drawn, labels = study.sample(), study.labels()
-        known = estimate_options(study, drawn)
-    if not labels.answered:
+        drawn, form = study.sample(), study.form
+        first = next(iter(form.columns))
+        name = first if value in (None, LABEL) else value
+        labels = {each: study.labels(each) for each in form.columns}
+        known = estimate_options(study, drawn, name) if name in labels else {}
+        known["words"] = study.labels(name, words=True) if name in labels else None
+    if not labels[first].answered:
         raise LabelError(
             f"{folder}: nothing is labelled yet",
             action=f"Let annotators label: stratal study label {quote(str(folder))}.",
         )
     if known.pop("predicted", False):
         known["predicted"] = drawn.predicted
+    if value in (None, LABEL) and len(form.questions) > 1:
+        known["questions"] = tuple(each for each in labels if not each.endswith("_asked"))
 
     def column(name: str) -> Labels:
-        if name != LABEL:
-            raise InputError("a study has one column of labels", given=repr(name), allowed=repr(LABEL))
-        return labels
+        if name != LABEL and name not in labels:
+            raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(labels))
+        return labels.get(name, labels[first])
 
     return drawn, column, known
 
@@ -667,6 +695,7 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     if asked.labelled is None:
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
         bounds = bounds or known.get("bounds")
+        asked = structs.replace(asked, estimand=asked.estimand or known.get("estimand"))
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
         for judge in listed(asked.judge):
             if judge not in sample.proxy_names:
@@ -685,7 +714,10 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
         predicted = compared(sample, counted(asked.answered))
     asked = structs.replace(asked, predicted=None if predicted == NO_CLASSES else predicted)
     by_default = by_default and predicted is not None
-    return asked, bounds, GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
+    found = GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
+    alone = only_labels and asked.metric is None
+    questions = known.get("questions", ()) if alone else ()
+    return asked, bounds, replace(found, questions=questions, words=known.get("words"))
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:

@@ -187,6 +187,7 @@ class Estimate(Label, kw_only=True):
     outcomes: list[Row] | UnsetType = UNSET
     metrics: list[Row] | UnsetType = UNSET
     comparisons: list[Row] | UnsetType = UNSET
+    questions: list[Row] | UnsetType = UNSET
     domains: list[Row] | UnsetType = UNSET
     judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
     judge_groups: list[Row] | UnsetType = UNSET
@@ -588,8 +589,10 @@ class NewStudy(Struct, kw_only=True):
     answers: int
     design: str
     question: Question
+    questions: list[Question]
     annotators: list[str]
     shown: list[str]
+    pictures: dict[str, str]
 
 
 class Served(Struct, kw_only=True):
@@ -597,6 +600,7 @@ class Served(Struct, kw_only=True):
 
     study: str
     address: str
+    owner: str
     links: dict[str, str]
 
 
@@ -689,6 +693,9 @@ class Disagreements(Struct, kw_only=True):
 
     open: int
     decided: int
+    apart: int
+    shared: int
+    share: Number
 
 
 class Flag(Struct, kw_only=True):
@@ -719,6 +726,19 @@ class Stop(Struct, kw_only=True):
 
     half_width: Number
     enough: bool
+    half_width_now: Number
+    more_labels: int | None
+
+
+class AskedQuestion(Struct, kw_only=True):
+    """What is known of one question, or of one of its choices."""
+
+    outcome: str
+    text: str
+    estimate: Estimate | None
+    anytime_interval: Interval | None
+    agreement: Agreement | None
+    drift: list[Drift]
 
 
 class Status(Struct, kw_only=True):
@@ -736,11 +756,13 @@ class Status(Struct, kw_only=True):
     nonresponse: OpenItems
     disagreements: Disagreements
     flags: list[Flag]
+    notes_of_annotators: list[Flag]
     time: Pace
     agreement: Agreement | None
     drift: list[Drift]
     estimate: Estimate | None
     anytime_interval: Interval | None
+    questions: list[AskedQuestion]
     requirements: list[Requirement] | UnsetType = UNSET
     planned_look: PlannedLook | UnsetType | None = UNSET
     stop: Stop

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +29,7 @@ from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import stratal.study.study as studies
-    from stratal.study.question import Question
+    from stratal.study.question import Form, Question
     from stratal.study.web.server import Place
 
 
@@ -60,14 +62,15 @@ class NewOptions(Struct, frozen=True, kw_only=True):
     ----------
     output : DIR
         The study's folder; must be empty or not exist.
-    question : str
-        What annotators are asked about each item.
+    question : TEXT or NAME=TEXT
+        What annotators are asked about each item; once for each question, or a TOML file with all of them.
     annotators : NAME,…
         Who labels.
     choices : ANSWER,…
-        One of four kinds of answers is required: choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0.
+        One of four kinds of answers is required: choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0;
+        Unsure= counts as no answer.
     scale : LOW,HIGH
-        Or a scale of whole numbers.
+        Or a scale of whole numbers, 1,5 or with what its ends mean: 1=rude,5=polite.
     pair : A,B
         Or which of two shown columns is better.
     classes : ANSWER,…
@@ -82,16 +85,18 @@ class NewOptions(Struct, frozen=True, kw_only=True):
         Keep names out of the journal, in a private file.
     until : float
         Stop when the half-width of the anytime-valid interval is as small as this.
+    submit_on_choice : bool
+        Submit as soon as every question has its choice; annotators may choose otherwise.
 
     Examples
     --------
-    >>> NewOptions(drawn=Path("audit"), output=Path("s"), question="Good?", annotators="ada").pseudonyms
+    >>> NewOptions(drawn=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
     False
     """
 
     drawn: Annotated[Path, argument("DRAWN", "The folder that `draw` wrote, or a sample.")]
     output: Path
-    question: str
+    question: list[str]
     annotators: str
     choices: Text = None
     scale: Text = None
@@ -102,6 +107,7 @@ class NewOptions(Struct, frozen=True, kw_only=True):
     overlap: Text = None
     pseudonyms: bool = False
     until: Annotated[Number, option(shown="the half-width that was drawn for")] = None
+    submit_on_choice: bool = False
 
 
 @command(NewOptions, name="study new")
@@ -119,7 +125,7 @@ def new(asked: NewOptions) -> Result:
 
     empty_folder(asked.output)
     kinds = {name: getattr(asked, name) for name in KINDS}
-    question = made_question(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
+    form = made_form(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
     require_present(asked.drawn)
     place = asked.drawn / SAMPLE_NAME if asked.drawn.is_dir() else asked.drawn
     sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
@@ -140,7 +146,7 @@ def new(asked: NewOptions) -> Result:
     with create_study(
         asked.output,
         sample,
-        question,
+        form,
         annotators=listed(asked.annotators),
         adjudicators=listed(asked.adjudicators),
         overlap=overlap,
@@ -149,6 +155,8 @@ def new(asked: NewOptions) -> Result:
         half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
         reading=None if reading is None else structs.asdict(reading) | places,
     ) as made:
+        if asked.submit_on_choice:
+            made.keep("page_submit_on_choice", "yes")
         found = {
             "study": str(asked.output),
             "n": sample.size,
@@ -156,12 +164,77 @@ def new(asked: NewOptions) -> Result:
             "design": sample.design.kind,
             "seed": sample.seed,
             "question": made.question.to_dict(),
+            "questions": [entry.to_dict() for entry in made.form.questions],
             "annotators": list(made.annotators),
             "answers": made.progress(made.annotators[0]).total,
             "shown": list(sample.shown),
+            "pictures": pictures(sample.shown, made.media),
         }
     page = study_page(found, compared=sample.predicted is not None)
     return Result(found, page, ("study", "label", asked.output))
+
+
+def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
+    """Return what has to be done for columns that name pictures or sounds, so that they are seen.
+
+    Examples
+    --------
+    >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
+    {'photo': 'serve them with --allow-images https'}
+    """
+    endings = (
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".webp",
+        ".avif",
+        ".bmp",
+        ".svg",
+        ".mp3",
+        ".wav",
+        ".ogg",
+        ".flac",
+    )
+    found = {}
+    for name, values in shown.items():
+        texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
+        files = [text for text in texts if text.endswith(endings) and " " not in text]
+        if files and all(text.startswith("https://") for text in files):
+            found[name] = "serve them with --allow-images https"
+        elif len(files) > len(texts) / 2:
+            found[name] = f"put the files into {media}, or name their folder with --media"
+    return found
+
+
+def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
+    """Return the questions that a command's options ask, which share one kind of answers, or those of a file.
+
+    Examples
+    --------
+    >>> kinds = {"choices": "Pass,Fail", "scale": None, "pair": None, "classes": None}
+    >>> [entry.name for entry in made_form(["right=Is it right?", "kind=Is it kind?"], kinds, "").questions]
+    ['right', 'kind']
+    """
+    from stratal.study.question import Form
+
+    files = [text for text in questions if text.endswith(".toml")]
+    if files:
+        given = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
+        if given:
+            raise InputError("a file of questions has all of them, and their answers", given=", ".join(given))
+        return Form.from_toml(text_of(Path(files[0])), rubric)
+    if len(questions) == 1:
+        return Form.of(made_question(questions[0], kinds, rubric))
+    named = [text.partition("=") for text in questions]
+    if not all(mark and name.strip().isidentifier() for name, mark, _ in named):
+        raise InputError(
+            "each of several questions needs a name",
+            given=", ".join(map(repr, questions)),
+            allowed="--question 'correct=Is it correct?' --question 'polite=Is it polite?'",
+        )
+    made = (replace(made_question(text, kinds, rubric), name=name.strip()) for name, _, text in named)
+    return Form.of(made)
 
 
 def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> Question:
@@ -194,7 +267,10 @@ def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> 
         )
     if given[0] == "pair":
         return Question.of_pair(text, *names, rubric=rubric)
-    return Question.of_scale(text, *whole_numbers("--scale", ",".join(names)), rubric=rubric)
+    low, high = (name.partition("=") for name in names)
+    numbers = whole_numbers("--scale", f"{low[0]},{high[0]}")
+    ends = (low[2].strip(), high[2].strip()) if low[1] or high[1] else None
+    return Question.of_scale(text, *numbers, rubric=rubric, ends=ends)
 
 
 @command(name="study label")
@@ -228,13 +304,24 @@ def label(
         Path | None,
         option("Folder of images and audio; kept in the study.", shown="media in the study"),
     ] = None,
+    allow_images: Annotated[
+        Text,
+        option(
+            "Show pictures at https addresses too, whose servers then learn who looks: https; or study for "
+            "those of the folder alone; remembered.",
+            "https",
+            shown="study",
+        ),
+    ] = None,
     new_links: Annotated[bool, option("Make all earlier links invalid.")] = False,
+    output: Annotated[Path | None, option("Also write the links as a CSV, to send them.", "FILE")] = None,
     json: bool = False,
 ) -> None:
     """Serve the page on which annotators label, until Ctrl-C; prints one secret link for each of them.
 
     Whoever has a link labels as that annotator. Links stay the same when the page is served again, unless
-    --new-links is given. Every answer is on disk before the next item is shown.
+    --new-links is given. Every answer is on disk before the next item is shown; while the server cannot be
+    reached answers wait in the browser. A link of its own shows the figures of `study status`, live.
     """
     try:
         from stratal.study.web.content import keep_look
@@ -248,15 +335,17 @@ def label(
         raise InputError("--port takes a number", given=repr(port), allowed="PORT or HOST:PORT")
     served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=address)
     with open_study(study) as opened:
-        keep_look(opened, _formats(format), media)
+        keep_look(opened, _formats(format), media, allow_images)
         names = opened.names
 
-        def ready(reached: str, links: dict[str, str]) -> None:
+        def ready(reached: str, links: dict[str, str], owner: str) -> None:
             named = {f"{who} ({names[who]})" if who in names else who: link for who, link in links.items()}
+            if output is not None:
+                _write_links(output, {names.get(who, who): link for who, link in links.items()})
             if json:
-                print_json({"study": str(study), "address": reached, "links": named})
+                print_json({"study": str(study), "address": reached, "owner": owner, "links": named})
             else:
-                _print_links(study, served, named)
+                _print_links(study, served, named, owner)
             sys.stdout.flush()
 
         serve(opened, served, fresh=new_links, ready=ready)
@@ -273,12 +362,25 @@ def _formats(text: str | None) -> dict[str, str]:
     return found
 
 
-def _print_links(study: Path, place: Place, links: dict[str, str]) -> None:
+def _write_links(path: Path, links: dict[str, str]) -> None:
+    """Write annotator and link as a CSV that its owner alone can read."""
+    import csv
+
+    try:
+        with path.open("x", newline="", encoding="utf-8") as file:
+            path.chmod(0o600)
+            csv.writer(file).writerows([("annotator", "link"), *links.items()])
+    except FileExistsError:
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
+
+
+def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -> None:
     width = max(map(len, links), default=0)
     if place.is_open:
         print_text(" ".join(OPEN.split()).format(port=place.port), "")
     print_text(f"{study}: one link for each annotator. Whoever has a link labels under that name.", "")
     print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()))
+    print_text("", f"To watch, for whoever runs the study: {owner}")
     print_text("", "Ctrl-C stops the page; nothing is lost.")
 
 

@@ -167,6 +167,7 @@ TABLES = {
     "outcomes": "Quantities",
     "metrics": "Metrics",
     "comparisons": "Differences",
+    "questions": "Questions",
     "domains": "Groups",
     "judge": "Judge",
     "judge_groups": "Judge by group",

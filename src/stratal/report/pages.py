@@ -261,8 +261,13 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     >>> study_page(found).lines[0]
     'Drew 3 of 9 units (poisson, seed 7) into audit.'
     """
+    questions = found.get("questions") or [found["question"]]
     question, choices = found["question"], found["question"]["choices"]
-    columns = {"choice": "name", "counts as": "value", "key": lambda choice: choice["key"] or None}
+    columns = {
+        "choice": "name",
+        "counts as": lambda choice: "no answer" if choice.get("none") else choice["value"],
+        "key": lambda choice: choice["key"] or None,
+    }
     notes = [] if found["shown"] else ["annotators see nothing but the ids: no column is shown (--show)"]
     classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
     if classes and not compared:
@@ -272,13 +277,25 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
             "these choices count as classes: they can be compared with the model's answers (--predicted) but "
             f"not averaged. To average them say what each counts as, such as --choices {numbered}"
         )
+    notes += [
+        f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
+    ]
+    given = [
+        f"{entry['name']}: {entry['text']}" if entry.get("name") else entry["text"] for entry in questions
+    ]
     return Page(
         lines=[
             f"{_drew(found)} into {found['study']}.",
             f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
-            f"Question: {question['text']}",
+            *(f"Question: {text}" for text in given),
         ],
-        tables=[table_of("Choices", choices, columns)] if choices else [],
+        tables=[
+            table_of(
+                "Choices" if len(questions) == 1 else f"Choices: {entry['name']}", entry["choices"], columns
+            )
+            for entry in questions
+            if entry["choices"]
+        ],
         notes=noted(notes),
     )
 
@@ -352,6 +369,11 @@ def status_page(found: Mapping[str, Any]) -> Page:
                 f"{number(then['estimate'])}, {level} {interval_text(then['confidence_interval'])}; "
                 "it holds at all looks together"
             )
+    for other in found["questions"][1:]:
+        made = other["estimate"]
+        if made is not None:
+            ends = interval_text(made["confidence_interval"])
+            lines.append(f"{other['outcome']}: {number(made['estimate'])}, {ends}")
     lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")
@@ -364,6 +386,11 @@ def status_page(found: Mapping[str, Any]) -> Page:
         title = (
             f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
             f"{open_['open']:,} disagreements open, {open_['decided']:,} decided"
+            + (
+                ""
+                if open_["share"] is None
+                else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
+            )
         )
         tables += [
             table_of(title, pairs, PAIR | {"Cohen's kappa": "kappa"}),

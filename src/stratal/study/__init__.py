@@ -6,7 +6,7 @@ annotators, keeps what they say in an append-only journal, and hands the labels 
 
 from stratal.study.database import StudyError
 from stratal.study.opening import Check, backup_study, check_study, create_study, open_study
-from stratal.study.question import Answer, Choice, Disagreement, Item, Progress, Question, Receipt
+from stratal.study.question import Answer, Choice, Disagreement, Form, Item, Progress, Question, Receipt
 from stratal.study.rounds import add_round, grow
 from stratal.study.status import study_status
 from stratal.study.study import Study, anytime_interval, estimate_study, until
@@ -17,6 +17,7 @@ __all__ = [
     "Check",
     "Choice",
     "Disagreement",
+    "Form",
     "Item",
     "Progress",
     "Question",

@@ -19,8 +19,9 @@ from stratal.errors import InputError, near_names
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report import plain
 from stratal.study.database import DATABASE, Connection
+from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting
-from stratal.study.question import Question
+from stratal.study.question import Form
 
 MEDIA = "media"
 NAMES = "annotators.json"
@@ -62,13 +63,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
     """Add the sample's round `number` to a study, its file next to the database; return how many items."""
-    question = Question.from_dict(json.loads(connection.setting("question") or "{}"))
+    form = form_of(connection)
     share, copies = float(connection.setting("overlap") or 0), int(connection.setting("copies") or 1)
     path = sample.write(folder / f"sample-{number}.parquet")
     digest = digest_of(path)
     # In the order in which they are shown: random across strata.
     rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
-    texts, shown = id_texts(sample.ids), payloads(sample, question)
+    texts, shown = id_texts(sample.ids), payloads(sample, form)
     several = overlapping([texts[row] for row in rows], sample.seed, share)
     people = [copies if wanted else 1 for wanted in several]
     start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item")[0]
@@ -98,13 +99,13 @@ def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
     return [place in chosen for place in range(len(texts))]
 
 
-def payloads(sample: Sample, question: Question) -> list[str]:
+def payloads(sample: Sample, form: Form) -> list[str]:
     """Return what annotators see of each unit, as JSON; refuses what would lead them."""
     leading = {*sample.proxy_names, *([sample.predicted] if sample.predicted else [])} & set(sample.shown)
     if leading:
         allowed = "shown columns that are neither a proxy nor the model's answer"
         raise InputError(f"column '{min(leading)}' would lead the annotators", allowed=allowed)
-    missing = [name for name in question.pair or () if name not in sample.shown]
+    missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
         raise InputError(f"column '{missing[0]}' is not shown", action="Draw the sample with it (--show).")
     columns = {name: values.tolist() for name, values in sample.shown.items()}

@@ -31,9 +31,9 @@ from stratal.randomness import id_texts
 from stratal.study import creating
 from stratal.study.creating import payloads
 from stratal.study.database import Connection
-from stratal.study.items import block, give, save, sides
+from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, Action, Entry, How
-from stratal.study.question import CLASSES, TIE, Plain, Question
+from stratal.study.question import CLASSES, KINDS, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""
@@ -53,7 +53,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
     item: str | None = None
-    value: str | None = None
+    value: str | int | float | dict[str, Any] | None = None
     note: str | None = None
     seconds: int | float | None = None
     at: Any = None
@@ -103,7 +103,7 @@ def page_action(given: Any) -> PageAction:
 
 def entry_of(
     study: str,
-    question: Question,
+    form: Form,
     annotator: str,
     action: Action,
     item: str | None,
@@ -114,13 +114,13 @@ def entry_of(
     request: str | None = None,
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""
-    order = sides(question, str(item), annotator, study) if action == "submit" else None
+    order = sides(form, str(item), annotator, study) if action == "submit" else None
     answered = action == "submit" or (action == "adjudicate" and value is not None)
     return Entry(
         annotator=annotator,
         action=action,
         id=None if action == "undo" else item,
-        value=question.answer(value) if answered else None,
+        value=form.answer(value) if answered else None,
         note=note,
         # A time that cannot be says nothing: then the study's own clock says how long it took.
         seconds=seconds if seconds is not None and 0 <= seconds <= LONGEST_TIME else None,
@@ -192,6 +192,19 @@ def asked_of(question: Question) -> Asked:
     )
 
 
+def one_question(connection: Connection) -> Question:
+    """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
+    form = form_of(connection)
+    if not form.plain:
+        raise InputError(
+            "this study's questions cannot be asked in another tool",
+            given=f"{len(form.questions)} of kind {', '.join(question.kind for question in form.questions)}",
+            allowed=f"one of kind {', '.join(KINDS[:4])}",
+            action="Use the page, or the page in one file: stratal study export STUDY --output page.html.",
+        )
+    return form.first
+
+
 def item_numbers(connection: Connection, annotator: str | None, items: int | None) -> list[int]:
     """Return the numbers of items that still need an answer, or of so many.
 
@@ -205,11 +218,9 @@ def item_numbers(connection: Connection, annotator: str | None, items: int | Non
     return [row["item"] for row in connection.all(free, -1 if items is None else items)]
 
 
-def study_tasks(
-    connection: Connection, question: Question, annotator: str | None, items: int | None
-) -> list[Task]:
+def study_tasks(connection: Connection, annotator: str | None, items: int | None) -> list[Task]:
     """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
-    study, tasks = str(connection.setting("id")), []
+    study, tasks, question = str(connection.setting("id")), [], one_question(connection)
     for number in item_numbers(connection, annotator, items):
         item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
         payload, order = json.loads(text), _tool_sides(question, item, study)
@@ -237,7 +248,7 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
             "pairs come back through a study alone, which unshuffles their sides",
             action="Make one: stratal study new … --pair A,B.",
         )
-    shown, texts, last = payloads(sample, asked), id_texts(sample.ids), sample.round.max()
+    shown, texts, last = payloads(sample, Form.of(asked)), id_texts(sample.ids), sample.round.max()
     return [
         Task(id=texts[row], payload=json.loads(shown[row]))
         for row, number in enumerate(sample.round)
@@ -247,7 +258,6 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
 
 def take_in_answers(
     connection: Connection,
-    question: Question,
     answers: Answers,
     who: Mapping[str, str] | str | None,
     folder: Path,
@@ -258,6 +268,7 @@ def take_in_answers(
     are in the study's folder. Refused are annotators whom the study does not know, answers that the question
     does not take, and a file of which no item is in the study.
     """
+    question = one_question(connection)
     known = {row["id"] for row in connection.all("SELECT id FROM item")}
     said = _named(connection, answers, who, folder)
     # A spreadsheet may have changed ids.
@@ -310,7 +321,7 @@ def _shuffles(question: Question) -> bool:
 
 def _tool_sides(question: Question, item: str, study: str) -> tuple[str, str] | None:
     """Return the columns that a tool shows as left and right; None where it shows none so."""
-    return sides(question, item, NOBODY, study) if _shuffles(question) else None
+    return sides(Form.of(question), item, NOBODY, study) if _shuffles(question) else None
 
 
 def _named(
@@ -412,7 +423,7 @@ def _save(connection: Connection, study: str, question: Question, entry: Said, v
     return "new" if now is None else "changed"
 
 
-def take_in(connection: Connection, question: Question, text: str, source: str) -> dict[str, int]:
+def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
     """Save the actions of a labels file, all of them or none; return how many were new and how many not.
 
     A file of another kind or another study is refused, and an action that cannot be taken, by its number.
@@ -435,14 +446,14 @@ def take_in(connection: Connection, question: Question, text: str, source: str) 
             action="Take it in where its page came from.",
         )
     annotator = creating.known(connection, found.annotator)
-    counts = {"saved": 0, "repeated": 0}
+    counts, form = {"saved": 0, "repeated": 0}, form_of(connection)
     for number, action in enumerate(found.actions, start=1):
         place = f"{source}, action {number}"
         try:
             given = page_action(action)
             if given.action == "adjudicate":
                 raise InputError("decisions are made on the served page", action="Leave this action out.")
-            entry = entry_of(study, question, annotator, given.action, given.item, given.value, **given.how)
+            entry = entry_of(study, form, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
             raise LabelError(f"{place}: {error}") from None

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from statistics import median
@@ -20,7 +22,7 @@ from typing import Any
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
 from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
-from stratal.study.question import Answer, Disagreement, Item, Progress, Question, Receipt
+from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
 LEFT_LYING = 1800.0
 """Seconds after which an item that was given, but not answered, may go to somebody else."""
@@ -40,17 +42,40 @@ _ANSWERS = (
 )
 
 
-def held(connection: Connection, annotator: str) -> int | None:
-    """Return the number of the item that an annotator holds, the one given last; None for none.
+AHEAD = 2
+"""Items that a page holds besides the one that it shows, so that labelling goes on without the server."""
+
+AMPLE = 4
+"""Times as many answers as all pages could hold must be wanted still, for items to be given ahead."""
+
+
+def held(connection: Connection, annotator: str, most: int = 1) -> list[int]:
+    """Return the numbers of up to `most` items that an annotator holds: the one given last, those ahead.
 
     Whose labels are set aside holds nothing until they are taken back.
     """
-    row = connection.one(
+    rows = connection.all(
         "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
-        "ORDER BY turn DESC, item LIMIT 1",
-        annotator,
+        "ORDER BY turn DESC, item LIMIT ?",
+        annotator, most,
+    )  # fmt: skip
+    return [int(row["item"]) for row in rows]
+
+
+def at_most(connection: Connection, ahead: int) -> int:
+    """Return how many items one may hold: one alone near the end, where others wait for what one holds."""
+    total, done = connection.one("SELECT total, done FROM tally")
+    ample = total - done > AMPLE * (1 + AHEAD) * _working(connection)
+    return 1 + ahead if ample else 1
+
+
+def _working(connection: Connection) -> int:
+    """Return how many annotators have not come to the end of what is free for them."""
+    (working,) = connection.one(
+        "SELECT count(*) FROM annotator WHERE role = 'annotator' AND aside = 0 "
+        "AND cursor <= (SELECT max(item) FROM item)"
     )
-    return None if row is None else int(row["item"])
+    return int(working)
 
 
 def gets_items(connection: Connection, annotator: str) -> bool:
@@ -59,21 +84,25 @@ def gets_items(connection: Connection, annotator: str) -> bool:
     return row["role"] == "annotator" and not row["aside"] and connection.setting("enough") != "yes"
 
 
-def give_next(connection: Connection, annotator: str) -> int | None:
-    """Give an annotator the next item that has a free place; return its number, None if there is none."""
-    item = held(connection, annotator)
-    if item is None:
-        for find in (_free, _left_lying, _needed_again):
-            item = find(connection, annotator)
-            if item is not None:
-                give(connection, annotator, item)
-                break
-    return item
+def give_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
+    """Give an annotator the next items that have a free place; return the numbers of all that one holds."""
+    found, most = held(connection, annotator, 1 + ahead), at_most(connection, ahead)
+    while len(found) < most:
+        # What others left or nobody else can complete is for now, never ahead.
+        finders = (_free, _left_lying, _needed_again) if not found else (_free,)
+        item = next(filter(None, (find(connection, annotator) for find in finders)), None)
+        if item is None:
+            break
+        give(connection, annotator, item, ahead=bool(found))
+        found.append(item)
+    return found
 
 
-def give(connection: Connection, annotator: str, item: int, *, kept: bool = False) -> None:
-    """Give an item to an annotator, to be answered next; `kept` ones are never offered to others."""
-    turn = connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
+def give(
+    connection: Connection, annotator: str, item: int, *, kept: bool = False, ahead: bool = False
+) -> None:
+    """Give an item to an annotator, to be answered next, or `ahead`; `kept` ones go to nobody else."""
+    turn = 0 if ahead else connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
     connection.execute(
         "INSERT INTO given VALUES (?, ?, ?, ?, 1, ?) ON CONFLICT (item, annotator) DO UPDATE SET "
         "since = excluded.since, turn = excluded.turn, live = 1, held = max(held, excluded.held)",
@@ -113,14 +142,11 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
 
 
 COUNTED = """
-SELECT item, copies, answers, apart, max(0, copies - answers - holding) AS wanted FROM (
+SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM (
     SELECT item, copies, (
         SELECT count(*) FROM answer JOIN annotator ON annotator = name
         WHERE answer.item = item.item AND status = 'submitted' AND aside = 0
     ) AS answers, (
-        SELECT count(DISTINCT value) > 1 FROM answer JOIN annotator ON annotator = name
-        WHERE answer.item = item.item AND status = 'submitted' AND aside = 0
-    ) AS apart, (
         SELECT count(*) FROM given JOIN annotator ON annotator = name
         WHERE given.item = item.item AND live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer
             WHERE answer.item = given.item AND answer.annotator = given.annotator AND status = 'submitted')
@@ -130,10 +156,26 @@ SELECT item, copies, answers, apart, max(0, copies - answers - holding) AS wante
 """What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed."""
 
 
+def form_of(connection: Connection) -> Form:
+    """Return the questions of a study."""
+    return Form.decode(connection.setting("question") or "{}")
+
+
+def differs(connection: Connection, form: Form, item: int) -> bool:
+    """Return whether the answers to an item differ."""
+    rows = connection.all(
+        "SELECT value FROM answer JOIN annotator ON annotator = name "
+        "WHERE item = ? AND status = 'submitted' AND aside = 0",
+        item,
+    )
+    return len(rows) > 1 and form.differ([row["value"] for row in rows])
+
+
 def recount(connection: Connection, item: int) -> None:
     """Count an item's answers and free places again, after anything about it has changed."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
-    _, copies, answers, apart, wanted = connection.one(f"{COUNTED} WHERE item = ?", item)
+    _, copies, answers, wanted = connection.one(f"{COUNTED} WHERE item = ?", item)
+    apart = answers > 1 and differs(connection, form_of(connection), item)
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
     )
@@ -306,23 +348,24 @@ def set_standing(connection: Connection, entry: Entry) -> Receipt:
     return Receipt(seq=seq, action=entry.action, item=None)
 
 
-def sides(question: Question, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002
+def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002
     """Return the columns of a pair in the order shown: at random, the same whenever the item is shown again.
 
     Examples
     --------
-    >>> question = Question.of_pair("Which is better?", "a", "b")
-    >>> sorted(sides(question, "item 1", "ann", "study"))
+    >>> from stratal.study.question import Question
+    >>> form = Form.of(Question.of_pair("Which is better?", "a", "b"))
+    >>> sorted(sides(form, "item 1", "ann", "study"))
     ['a', 'b']
     """
-    if question.pair is None:
+    if form.pair is None:
         return None
-    first, second = question.pair
+    first, second = form.pair
     digest = hashlib.md5(f"sides:{study}:{annotator}:{id}".encode(), usedforsecurity=False).digest()
     return (first, second) if digest[0] % 2 else (second, first)
 
 
-def shown_item(connection: Connection, question: Question, annotator: str, item: int) -> Item:
+def shown_item(connection: Connection, annotator: str, item: int) -> Item:
     """Return an item, by its number, as an annotator sees it."""
     row = connection.one("SELECT item, id, payload FROM item WHERE item = ?", item)
     answer = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
@@ -331,7 +374,7 @@ def shown_item(connection: Connection, question: Question, annotator: str, item:
         "ORDER BY seq DESC LIMIT 1",
         item, annotator,
     )  # fmt: skip
-    order = sides(question, row["id"], annotator, str(connection.setting("id")))
+    order = sides(form_of(connection), row["id"], annotator, str(connection.setting("id")))
     return _item(row, answer, sides=order, flagged=flagged is not None and flagged["action"] == "flag")
 
 
@@ -352,6 +395,29 @@ def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple
         max(0, min(limit, 1000)),
     )
     return tuple(_disagreement(connection, row) for row in rows)
+
+
+def assigned(
+    connection: Connection, who: str, adjudicators: Sequence[str], limit: int
+) -> tuple[int, tuple[Disagreement, ...]]:
+    """Return how many open disagreements an adjudicator is assigned, and the first of these.
+
+    Each is assigned to one, by its id: to one who did not answer the item, where there is such a one.
+    Whoever has none left helps with those of the others.
+    """
+    mine, others = list[int](), list[int]()
+    for row in connection.all(
+        "SELECT item, id, (SELECT group_concat(annotator, char(10)) FROM answer "
+        "WHERE answer.item = item.item AND status = 'submitted') AS people "
+        "FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item"
+    ):
+        people = row["people"].split("\n")
+        able = [name for name in adjudicators if name not in people] or adjudicators
+        digest = hashlib.md5(f"adjudicator:{row['id']}".encode(), usedforsecurity=False).digest()
+        (mine if able[digest[0] % len(able)] == who else others).append(row["item"])
+    query = "SELECT item, id, payload, decision FROM item WHERE item = ?"
+    first = [_disagreement(connection, connection.one(query, item)) for item in (mine or others)[:limit]]
+    return len(mine), tuple(first)
 
 
 def _disagreement(connection: Connection, row: Any) -> Disagreement:
@@ -394,6 +460,7 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
         submitted=own["submitted"],
         skipped=own["skipped"],
         open=total - done,
+        share=own["submitted"] + math.ceil((total - done) / max(1, _working(connection))),
         done=done,
         total=total,
         seconds_per_item=seconds,

@@ -22,7 +22,7 @@ from stratal.randomness import id_texts
 from stratal.study import creating
 from stratal.study.database import DATABASE, Database, StudyError, database_errors
 from stratal.study.journal import HEAD, PAGE_SECRET, STEPS, append_setting, head, migrate, version
-from stratal.study.question import Plain, Question
+from stratal.study.question import Form, Plain, Question
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
 
@@ -30,7 +30,7 @@ from stratal.study.study import Clock, Study, width_text
 def create_study(
     folder: str | Path,
     sample: Sample,
-    question: Question,
+    question: Question | Iterable[Question] | Form,
     *,
     annotators: Iterable[str],
     adjudicators: Iterable[str] = (),
@@ -50,7 +50,7 @@ def create_study(
         New or empty.
     sample : Sample
         Its shown columns are what annotators see; proxies and predictions are never shown.
-    question : Question
+    question : Question, or several
     annotators : iterable of str
     adjudicators : iterable of str
         Who decides disagreements; every annotator may unless some are named.
@@ -90,20 +90,20 @@ def create_study(
     ...     study.submit("ann", item.id, "Pass").action
     'submit'
     """
-    place = Path(folder)
+    place, form = Path(folder), Form.of(question)
     people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
     code = {name: f"{creating.PSEUDONYM}{k}" if pseudonyms else name for k, name in everyone}
     settings = {
         "id": secrets.token_hex(16),
-        "question": json.dumps(question.to_dict(), ensure_ascii=False),
-        "rubric_version": str(question.rubric_version),
+        "question": form.encode(),
+        "rubric_version": str(form.first.rubric_version),
         "overlap": repr(overlap),
         "copies": str(copies),
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
     }
-    creating.payloads(sample, question)  # refused before anything is written
+    creating.payloads(sample, form)  # refused before anything is written
     with creating.new_folder(place) as partial:
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
@@ -113,7 +113,7 @@ def create_study(
             migrate(connection, partial)
             connection.keep(**settings)
             creating.add_people(connection, [code[name] for name in people], [code[name] for name in judges])
-            append_setting(connection, settings["rubric_version"], question.rubric, "rubric")
+            append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 creating.add_items(connection, partial, sample, number)
     return open_study(folder, clock=clock)

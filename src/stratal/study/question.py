@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Self
 
 import msgspec
 
@@ -13,9 +17,11 @@ from stratal.arrays import Record, plain
 from stratal.errors import InputError
 
 CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
-KINDS = (CHOICES, SCALE, PAIR, CLASSES)
-TIE = "tie"
-LONGEST_CLASS = 200
+SEVERAL, NUMBER, TEXT = "several", "number", "short-text"
+KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT)
+TIE, LABEL, ASKED = "tie", "label", "asked"
+LONGEST = {CLASSES: 200, TEXT: 2000}
+"""Characters of an answer in the annotator's own words."""
 
 KEYS = "1234567890qwertyiopadghjklzxcvbm"
 """Keys of choices in their order: without s (skip), u (undo), f (flag) and n (note)."""
@@ -45,6 +51,8 @@ class Choice(Plain):
         What it counts as; None where choices are classes, to be compared with the model's answer.
     key : str
         The key that chooses it.
+    none : bool
+        Whether it counts as no answer, such as "Unsure": nonresponse in an estimate.
 
     Examples
     --------
@@ -55,24 +63,33 @@ class Choice(Plain):
     name: str
     value: float | None
     key: str
+    none: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question(Plain):
-    """What annotators are asked; make one by `of_choices`, `of_scale`, `of_pair` or `of_classes`.
+    """What annotators are asked; make one by `of_choices`, `of_scale`, `of_pair`, … or from a table of TOML.
 
     Parameters
     ----------
     text : str
-    kind : {"choices", "scale", "pair", "classes"}
+    kind : {"choices", "scale", "pair", "classes", "several", "number", "short-text"}
     choices : tuple of Choice
         Of a pair: the two columns and `tie`. Of classes: those known beforehand, which annotators may add to.
     scale : (float, float), optional
-        Lowest and highest number; whole numbers between them.
+        Lowest and highest number; of a scale whole numbers between them.
     rubric : str
         How to judge; Markdown.
     rubric_version : int
         From 1; every answer is saved with the version that it was given under.
+    name : str
+        What its labels are called where a study asks several questions.
+    ends : (str, str), optional
+        What the lowest and the highest number of a scale mean.
+    when : (str, str), optional
+        Another question and the answer to it after which alone this one is asked.
+    limit : float
+        Difference between numbers up to which two annotators agree; a larger one is adjudicated.
 
     Examples
     --------
@@ -87,33 +104,46 @@ class Question(Plain):
     scale: tuple[float, float] | None = None
     rubric: str = ""
     rubric_version: int = 1
+    name: str = ""
+    ends: tuple[str, str] | None = None
+    when: tuple[str, str] | None = None
+    limit: float = 0.0
 
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
         """Return a question with choices: `Pass`, or `Partly=0.5` with what it counts as.
 
         Of two choices, words such as Pass and Fail, yes and no, correct and wrong count as 1 and 0. Without
-        numbers choices are classes, which an estimate compares with the model's answer.
+        numbers choices are classes, which an estimate compares with the model's answer. `Unsure=` counts as
+        no answer.
         """
-        named = [_named(choice) for choice in choices]
-        _refuse_repeated([name for name, _ in named])
-        if len(named) < 2:
-            given = ", ".join(name for name, _ in named)
+        given = [choice.strip() for choice in choices]
+        named = [_named(choice) for choice in given]
+        names = [name for name, _ in named]
+        _refuse_repeated(names)
+        counting = [pair for choice, pair in zip(given, named, strict=True) if not choice.endswith("=")]
+        if len(counting) < 2:
             allowed = "two or more, such as Pass,Fail"
-            raise InputError("a question needs two choices", given=given, allowed=allowed)
-        rows = zip([name for name, _ in named], _numbers(named), _keys(named), strict=True)
-        return cls(text=_worded(text), choices=_choices(rows), rubric=rubric)
+            raise InputError("a question needs two choices", given=", ".join(given), allowed=allowed)
+        numbers = dict(zip([name for name, _ in counting], _numbers(counting), strict=True))
+        made = tuple(
+            Choice(name=name, value=numbers.get(name), key=key, none=name not in numbers)
+            for name, key in zip(names, _keys(names), strict=True)
+        )
+        return cls(text=_worded(text), choices=made, rubric=rubric)
 
     @classmethod
-    def of_scale(cls, text: str, low: int, high: int, *, rubric: str = "") -> Question:
-        """Return a question answered by a whole number from `low` to `high`."""
+    def of_scale(
+        cls, text: str, low: int, high: int, *, rubric: str = "", ends: tuple[str, str] | None = None
+    ) -> Question:
+        """Return a question answered by a whole number from `low` to `high`; `ends`: what those mean."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             what = "a scale needs two whole numbers, the lower first"
             raise InputError(what, given=f"{low}, {high}", allowed="such as 1,5")
         numbers = range(int(low), int(high) + 1)
         choices = _choices((str(k), float(k), str(k) if 0 <= k <= 9 else "") for k in numbers)
         bounds = (float(low), float(high))
-        return cls(text=_worded(text), kind=SCALE, choices=choices, scale=bounds, rubric=rubric)
+        return cls(text=_worded(text), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
 
     @classmethod
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> Question:
@@ -131,9 +161,50 @@ class Question(Plain):
         return cls(text=_worded(text), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Question:
-        """Return the question that `to_dict` described."""
-        return msgspec.convert(described, cls)
+    def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
+        """Return a question of which any number of choices may be taken; each is an outcome of its own."""
+        names = [name.strip() for name in choices]
+        _refuse_repeated(names)
+        made = _choices((name, 1.0, key) for name, key in zip(names, _keys(names), strict=True))
+        return cls(text=_worded(text), kind=SEVERAL, choices=made, rubric=rubric)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> Question:
+        """Return the question that a table of a TOML file describes.
+
+        Examples
+        --------
+        >>> Question.from_table({"name": "tone", "text": "How polite?", "scale": [1, 5]}).kind
+        'scale'
+        """
+        known = {"name", "text", "ends", "when", "limit", *KINDS}
+        kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
+        if len(kinds) != 1 or set(table) - known or not isinstance(table.get("text"), str):
+            raise InputError(
+                "a question of the file is not understood", given=", ".join(map(str, table)) or "nothing",
+                allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
+            )  # fmt: skip
+        kind, text = kinds[0], table["text"]
+        given = table[kind]
+        made = Question(text=_worded(text), kind=kind, rubric=rubric)
+        try:
+            if kind in (CHOICES, CLASSES, SEVERAL):
+                made = getattr(cls, f"of_{kind}")(text, [*given], rubric=rubric)
+            elif kind in (SCALE, PAIR):
+                made = getattr(cls, f"of_{kind}")(text, *given, rubric=rubric)
+            elif kind == NUMBER and given is not True:
+                made = replace(made, scale=(float(given[0]), float(given[1])))
+            asked, mark, answer = str(table.get("when", "")).partition("=")
+            return replace(
+                made,
+                name=str(table.get("name", "")),
+                ends=(str(table["ends"][0]), str(table["ends"][1])) if "ends" in table else None,
+                when=(asked, answer) if mark else None,
+                limit=float(table.get("limit", 0)),
+            )
+        except (TypeError, ValueError, IndexError, AttributeError):
+            allowed = "choices = ['Pass', 'Fail'], scale = [1, 5], when = 'correct=Fail', limit = 1"
+            raise InputError(f"the question {text[:60]!r} is not understood", allowed=allowed) from None
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -143,12 +214,16 @@ class Question(Plain):
     @property
     def counted(self) -> bool:
         """Whether every answer counts as a number."""
-        return self.kind != CLASSES and all(choice.value is not None for choice in self.choices)
+        if self.kind in (CLASSES, TEXT, SEVERAL):
+            return False
+        return all(choice.value is not None or choice.none for choice in self.choices)
 
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Lowest and highest number that an answer counts as; None for classes."""
         values = [choice.value for choice in self.choices if choice.value is not None]
+        if self.kind in (NUMBER, SCALE):
+            return self.scale
         return (min(values), max(values)) if self.counted else None
 
     def with_rubric(self, rubric: str) -> Question:
@@ -163,20 +238,276 @@ class Question(Plain):
         >>> Question.of_scale("How helpful?", 1, 5).answer(4)
         '4'
         """
-        text = _text_of(value)
         names = [choice.name for choice in self.choices]
-        if text in names:
+        if self.kind == SEVERAL and isinstance(value, list | tuple) and all(one in names for one in value):
+            return json.dumps([name for name in names if name in value], ensure_ascii=False)
+        text = _text_of(value)
+        if self.kind == SEVERAL and text.startswith("["):
+            try:
+                return self.answer(json.loads(text))
+            except (ValueError, TypeError, RecursionError):
+                pass
+        elif (
+            text in names
+            or (self.kind in LONGEST and 0 < len(text) <= LONGEST[self.kind])
+            or (self.kind == NUMBER and _within(text, self.scale))
+        ):
             return text
-        if self.kind == CLASSES and 0 < len(text) <= LONGEST_CLASS:
-            return text
-        allowed = f"1 to {LONGEST_CLASS} characters" if self.kind == CLASSES else ", ".join(names[:40])
+        allowed = ", ".join(names[:40])
+        if self.kind in LONGEST:
+            allowed = f"1 to {LONGEST[self.kind]} characters"
+        elif self.kind == NUMBER:
+            allowed = " to ".join(f"{end:g}" for end in self.scale) if self.scale else "a number"
         raise InputError("this question does not take such an answer", given=repr(text[:60]), allowed=allowed)
 
-    def outcome(self, answer: str) -> str | float:
-        """Return what an answer counts as: a number, or the class itself."""
-        if not self.counted:
-            return answer
-        return next(float(c.value) for c in self.choices if c.name == answer and c.value is not None)
+    def outcome(self, answer: str, choice: str = "") -> str | float | None:
+        """Return what an answer counts as: a number, the class itself, None for no answer.
+
+        With the `choice` of several: 1 if that was taken, 0 if not.
+        """
+        if self.kind == SEVERAL:
+            taken = json.loads(answer)
+            return float(choice in taken) if choice else "|".join(taken)
+        if self.kind == NUMBER:
+            return float(answer)
+        found = next((entry for entry in self.choices if entry.name == answer), None)
+        if found is not None and (found.none or self.counted):
+            return found.value
+        return answer
+
+    def differ(self, answers: Collection[str]) -> bool:
+        """Return whether answers of several people differ by more than the limit; short texts never do."""
+        if self.kind == TEXT or len(answers) < 2:
+            return False
+        found = [self.outcome(answer) for answer in answers] if self.counted and self.limit else [None]
+        if None in found:
+            return len({*answers}) > 1
+        numbers = [float(number) for number in found if number is not None]
+        return max(numbers) - min(numbers) > self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Form(Plain):
+    """The questions that a study asks about each item; the rubric is the first one's.
+
+    The answers to them are kept as one text: of a single question of choices, a scale, a pair or classes the
+    answer itself, else JSON with a name for each answer.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        With a name each where there are several.
+
+    Examples
+    --------
+    >>> right = replace(Question.of_choices("Right?", ["Pass", "Fail"]), name="right")
+    >>> why = replace(Question.of_classes("Why?"), name="why", when=("right", "Fail"))
+    >>> form = Form(questions=(right, why))
+    >>> form.answer({"right": "Pass"}), form.outcome("right", '{"right":"Pass"}')
+    ('{"right":"Pass"}', 1.0)
+    """
+
+    questions: tuple[Question, ...]
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InputError("a study needs a question", action="Write one: --question 'Is it right?'.")
+        seen: dict[str, Question] = {}
+        for question in self.questions:
+            name, other = question.name, seen.get((question.when or ("",))[0])
+            if len(self.questions) > 1 and not name.isidentifier():
+                allowed = "a name of letters, digits and _, such as correct"
+                raise InputError("each of several questions needs a name", given=repr(name), allowed=allowed)
+            if name in seen:
+                raise InputError("two questions have the same name", given=repr(name))
+            if question.when and (other is None or not _takes(other, question.when[1])):
+                raise InputError(
+                    f"question {name!r} waits for an answer that cannot be",
+                    given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
+                )  # fmt: skip
+            seen[name] = question
+        parts = [max(1, len(entry.choices)) for entry in self.questions if entry.kind == SEVERAL]
+        plain = [entry for entry in self.questions if entry.kind not in (SEVERAL, TEXT)]
+        conditional = [entry for entry in plain if entry.when and entry.counted]
+        if len(self.columns) < sum(parts) + len(plain) + len(conditional):
+            raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
+        pairs = {question.pair for question in self.questions if question.pair}
+        if len(pairs) > 1:
+            raise InputError(
+                "all pairs of a study must compare the same two columns", given=str(sorted(pairs))
+            )
+
+    @classmethod
+    def of(cls, asked: Question | Iterable[Question] | Form) -> Form:
+        """Return the form of one question or several."""
+        if isinstance(asked, Form):
+            return asked
+        return cls(questions=(asked,) if isinstance(asked, Question) else tuple(asked))
+
+    @classmethod
+    def from_toml(cls, text: str, rubric: str = "") -> Form:
+        """Return the form of a TOML file with a table `[[question]]` for each question."""
+        try:
+            tables = tomllib.loads(text).get("question")
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the file of questions is not TOML ({error})") from None
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise InputError("the file of questions holds none", allowed="a table [[question]] for each")
+        return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
+
+    @classmethod
+    def decode(cls, text: str) -> Form:
+        """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
+        return _decoded(text)
+
+    def encode(self) -> str:
+        """Return the form as a setting of the study."""
+        described = [question.to_dict() for question in self.questions]
+        return json.dumps(described[0] if len(described) == 1 else described, ensure_ascii=False)
+
+    @property
+    def first(self) -> Question:
+        """The first question: the one that decides when labelling may stop."""
+        return self.questions[0]
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is one question, whose answer is kept as it is."""
+        return len(self.questions) == 1 and self.first.kind in KINDS[:4]
+
+    def said(self, column: str, kept: str | None) -> str | None:
+        """Return the answer for one of `columns`, in its own words; None where it was not asked."""
+        question, part = self.columns[column]
+        answer = self.answers(kept).get(question.name)
+        return answer if answer is None or not part else str(question.outcome(answer, part))
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The two columns that are compared."""
+        return next((question.pair for question in self.questions if question.pair), None)
+
+    @property
+    def columns(self) -> dict[str, tuple[Question, str]]:
+        """Outcomes by name: the question and, of several choices, the one (`modes_Invented`).
+
+        A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
+        mean where it was asked is the ratio of both means.
+        """
+        found: dict[str, tuple[Question, str]] = {}
+        for question in self.questions:
+            name = question.name or LABEL
+            if question.kind == SEVERAL:
+                for choice in question.choices:
+                    found["_".join([name, *re.findall(r"\w+", choice.name)])] = (question, choice.name)
+            elif question.kind != TEXT:
+                found[name] = (question, "")
+                if question.when and question.counted:
+                    found[f"{name}_{ASKED}"] = (question, ASKED)
+        return found
+
+    def with_rubric(self, rubric: str) -> Self:
+        """Return the form with another rubric, one version on."""
+        return replace(self, questions=(self.first.with_rubric(rubric), *self.questions[1:]))
+
+    def answer(self, value: Any) -> str:
+        """Return the answers as they are kept, by question; that of a single question may come by itself."""
+        if self.plain:
+            return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
+        given = self.answers(value) if isinstance(value, str) else value
+        if not isinstance(given, Mapping):
+            raise InputError("the answers need their questions' names", given=type(value).__name__)
+        unknown = sorted({*given} - {question.name for question in self.questions})
+        if unknown:
+            allowed = ", ".join(question.name for question in self.questions)
+            raise InputError("no such question", given=repr(unknown[0])[:60], allowed=allowed)
+        kept: dict[str, str] = {}
+        for question in self.questions:
+            value = given.get(question.name)
+            if not self._is_asked(question, kept):
+                continue
+            if value in (None, "") and question.kind == TEXT:
+                continue
+            try:
+                kept[question.name] = question.answer(value)
+            except InputError as error:
+                raise InputError(
+                    f"{question.name}: {error.what}", given=error.given, allowed=error.allowed
+                ) from None
+        return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+
+    def _is_asked(self, question: Question, kept: Mapping[str, str]) -> bool:
+        """Return whether the answers so far meet the question's condition."""
+        other, wanted = self._condition(question)
+        if other is None:
+            return True
+        answer = kept.get(other.name)
+        return answer is not None and (
+            other.outcome(answer, wanted) == 1.0 if other.kind == SEVERAL else answer == wanted
+        )
+
+    def _condition(self, question: Question) -> tuple[Question | None, str]:
+        """Return the question and the answer to it after which alone another is asked."""
+        name, wanted = question.when or ("", "")
+        return next((entry for entry in self.questions if question.when and entry.name == name), None), wanted
+
+    def answers(self, kept: str | None) -> dict[str, str]:
+        """Return the answer to each question that was asked, of the text that is kept."""
+        if kept is None:
+            return {}
+        if self.plain:
+            return {self.first.name: kept}
+        try:
+            found = json.loads(kept)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError("the answers cannot be read", given=repr(kept[:60]), allowed="a JSON object")
+        return found
+
+    def outcome(self, column: str, kept: str | None) -> str | float | None:
+        """Return what the kept answers count as for one of `columns`; None for no answer.
+
+        Where a condition was not met, a number or a choice of several counts as 0; where the answer that it
+        depends on counts as none, nobody knows, and it has no value either.
+        """
+        question, part = self.columns[column]
+        answers = self.answers(kept)
+        answer = answers.get(question.name)
+        if answer is None:
+            other, _ = self._condition(question)
+            decided = (
+                other is not None and other.name in answers and other.outcome(answers[other.name]) is not None
+            )
+            return 0.0 if decided and (question.kind == SEVERAL or question.counted) else None
+        found = question.outcome(answer, part)
+        return 1.0 if part == ASKED and question.counted and found is not None else found
+
+    def differ(self, kept: Collection[str]) -> bool:
+        """Return whether the answers of several people to any question differ."""
+        given = [self.answers(text) for text in kept]
+        return any(
+            question.differ([answers[question.name] for answers in given if question.name in answers])
+            for question in self.questions
+        )
+
+
+@lru_cache(maxsize=16)
+def _decoded(text: str) -> Form:
+    found = json.loads(text)
+    questions = found if isinstance(found, list) else [found]
+    return Form(questions=tuple(msgspec.convert(questions, list[Question])))
+
+
+def _takes(question: Question, answer: str) -> bool:
+    return any(choice.name == answer for choice in question.choices)
+
+
+def _within(text: str, bounds: tuple[float, float] | None) -> bool:
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 
 def _keys(choices: Sequence[Any]) -> list[str]:
@@ -238,6 +569,8 @@ def _worded(text: str) -> str:
 
 
 def _text_of(value: Any) -> str:
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value)
     if isinstance(value, float) and value.is_integer():
@@ -347,7 +680,9 @@ class Progress(Plain):
     submitted, skipped : int
         Of this annotator.
     open : int
-        Items that this annotator could still get.
+        Answers that are still wanted, of all annotators.
+    share : int
+        Items that this annotator will have answered in the end, if all who still have work share the rest.
     done, total : int
         Answers given and wanted, of all annotators (an item that two label counts twice).
     seconds_per_item : float, optional
@@ -363,13 +698,14 @@ class Progress(Plain):
 
     Examples
     --------
-    >>> Progress(submitted=3, skipped=1, open=6, done=4, total=10).total
+    >>> Progress(submitted=3, skipped=1, open=6, share=7, done=4, total=10).total
     10
     """
 
     submitted: int
     skipped: int
     open: int
+    share: int
     done: int
     total: int
     seconds_per_item: float | None = None

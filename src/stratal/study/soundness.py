@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
 
 from stratal.designs import Sample
 from stratal.designs.extending import require_same_draw
-from stratal.errors import InputError
+from stratal.errors import InputError, StratalError
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.study import journal
 from stratal.study.creating import digest_of
 from stratal.study.database import Connection, StudyError
-from stratal.study.items import COUNTED
-from stratal.study.question import Question
+from stratal.study.items import COUNTED, form_of
 
 _MOST = 20
 """Problems of one kind that are listed."""
@@ -173,7 +172,7 @@ def _counts(connection: Connection) -> Iterator[str]:
         " OR skipped <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status = 'skipped')"
     ):
         yield f"the labels of {row['name']!r} are counted wrongly"
-    for row in connection.execute(f"SELECT item, copies, answers, apart, wanted FROM item EXCEPT {COUNTED}"):
+    for row in connection.execute(f"SELECT item, copies, answers, wanted FROM item EXCEPT {COUNTED}"):
         yield f"answers to item {row['item']} are counted wrongly"
     for row in connection.execute(
         "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
@@ -187,8 +186,8 @@ def _counts(connection: Connection) -> Iterator[str]:
 
 def _values(connection: Connection) -> Iterator[str]:
     try:
-        question = Question.from_dict(json.loads(connection.setting("question") or ""))
-    except (ValueError, KeyError, TypeError) as error:
+        form = form_of(connection)
+    except (ValueError, KeyError, TypeError, StratalError) as error:
         yield f"the question cannot be read ({error!r})"
         return
     rows = connection.execute(
@@ -197,6 +196,17 @@ def _values(connection: Connection) -> Iterator[str]:
     )
     for row in rows:
         try:
-            question.answer(row["value"])
+            form.answer(row["value"])
         except InputError:
             yield f"the question does not take the answer {row['value'][:60]!r}"
+    kept: dict[int, list[str]] = {}
+    for row in connection.execute(
+        "SELECT item, value FROM answer JOIN item USING (item) JOIN annotator ON annotator = name "
+        "WHERE answers > 1 AND status = 'submitted' AND aside = 0"
+    ):
+        kept.setdefault(row["item"], []).append(row["value"])
+    with suppress(InputError):  # an answer that cannot be read was named above
+        apart = {item for item, values in kept.items() if form.differ(values)}
+        counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
+        for item in sorted(apart ^ counted):
+            yield f"whether answers to item {item} differ is counted wrongly"

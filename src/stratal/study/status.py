@@ -6,7 +6,9 @@ Krippendorff's α for any number of annotators is `stratal.annotator_agreement`.
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +23,7 @@ from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection, served_by
 from stratal.study.journal import head
-from stratal.study.question import SCALE, Question
+from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, Form, Question
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
 
 PARTS = 4
@@ -51,43 +53,75 @@ def study_status(
     dict
         Plain numbers, text, lists and dicts.
     """
-    question = study.question
+    form = study.form
     with study.verified() as connection:
         described = {
             "study": study.id,
             "folder": str(study.folder),
-            "question": question.text,
-            "rubric_version": question.rubric_version,
+            "question": form.first.text,
+            "rubric_version": form.first.rubric_version,
             "server": served_by(study.folder),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": [_annotator(connection, name) for name in study.annotators],
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
+            "disagreements": _disagreements(connection),
             "flags": _dicts(connection, _FLAGS),
+            "notes_of_annotators": _dicts(connection, _NOTES),
             "time": _time(connection, study),
         }
         answers = _shared_answers(connection)
-        labels = present_labels(connection, question, str(study.folder))
-        agreed, described["agreement"] = _agreement(labels, answers, question)
-        described["drift"] = _drifts(connection, answers, question)
+        labels = {
+            name: present_labels(connection, form, str(study.folder), name, asked=True)
+            for name in form.columns
+        }
         late = items.clock_behind(connection, study.clock()) > items.SLACK
+        by_time = connection.all(
+            "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
+        )
     wanted = [_of_value(text) for text in require]
-    interim, reasons = _interim(study, described["rounds"], confidence_level, wanted, options)
-    described |= interim
-    notes = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(described["drift"])]
-    if described["stop"]["enough"]:
+    found: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for name, (question, part) in form.columns.items():
+        if part == ASKED and question.counted:
+            continue
+        shared = _of_outcome(form, name, answers)
+        outcomes = [(who, form.outcome(name, value)) for who, value in by_time]
+        agreed, agreement = _agreement(labels[name], shared, question)
+        drifts = _drifts(shared, outcomes)
+        interim, reasons = _interim(
+            study, described["rounds"], confidence_level, name, () if found else wanted, options
+        )
+        reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
+        notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
+        found.append(
+            {"outcome": name, "text": question.text, **interim, "agreement": agreement, "drift": drifts}
+        )
+    first = {name: found[0][name] for name in ("estimate", "anytime_interval", "agreement", "drift")}
+    for name in ("requirements", "planned_look"):  # of the first question alone
+        first |= {name: found[0].pop(name)} if name in found[0] else {}
+    stop = _stop(study, described["nonresponse"]["labelled"], found[0]["anytime_interval"])
+    if stop["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
     if late:
         notes.append("this computer's clock is behind labels that were saved before")
-    return {**described, "notes": notes}
+    notes = list(dict.fromkeys(notes))
+    return {**described, **first, "questions": found, "stop": stop, "notes": notes}
 
 
 def pairs_of(study: Study) -> list[dict[str, Any]]:
-    """Return how far each pair of annotators agrees on the items that both answered."""
+    """Return how far each pair of annotators agrees on what both answered, by the first question."""
+    form = study.form
+    name, (question, _) = next(iter(form.columns.items()))
     with study.verified() as connection:
-        return _pairs(_shared_answers(connection), study.question)
+        return _pairs(_of_outcome(form, name, _shared_answers(connection)), question)
+
+
+def disagreements_of(study: Study) -> dict[str, Any]:
+    """Return how many items annotators differ on, and their share of those that several answered."""
+    with study.verified() as connection:
+        return _disagreements(connection)
 
 
 def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, Any]]:
@@ -121,7 +155,12 @@ _ROUNDS = (
     "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"
 )
 _DISAGREEMENTS = (
-    "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided FROM item"
+    "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided, "
+    "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared FROM item"
+)
+_NOTES = (
+    "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
+    "AND action <> 'flag' ORDER BY seq DESC LIMIT 50"
 )
 _FLAGS = (
     "SELECT item.id AS item, annotator, note FROM journal AS flag JOIN item USING (item) "
@@ -129,6 +168,11 @@ _FLAGS = (
     "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
     "ORDER BY seq"
 )
+
+
+def _disagreements(connection: Connection) -> dict[str, Any]:
+    found = _dicts(connection, _DISAGREEMENTS)[0]
+    return {**found, "share": found["apart"] / found["shared"] if found["shared"] else None}
 
 
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, Any]:
@@ -170,13 +214,20 @@ def _shared_answers(connection: Connection) -> Shared:
     return [tuple(row) for row in rows]
 
 
+def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
+    """Return what was said of one outcome, of the items for which several people said anything."""
+    said = [(item, who, form.said(name, value)) for item, who, value in answers]
+    people = Counter(item for item, _, value in said if value is not None)
+    return [(item, who, value) for item, who, value in said if value is not None and people[item] > 1]
+
+
 def _agreement(
     labels: Labels, answers: Shared, question: Question
 ) -> tuple[Agreement | None, dict[str, Any] | None]:
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None
-    classes, found = not question.counted, None
+    classes, found = question.kind in (CLASSES, CHOICES) and not question.counted, None
     try:
         found = agreement_of(labels, classes=classes)
         overall = {} if found is None else found.to_dict()
@@ -196,7 +247,7 @@ def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
         one, other = ([given[who][item] for item in shared] for who in (first, second))
         numbers = None
         if question.kind == SCALE:
-            numbers = [float(question.outcome(name)) for name in sorted({*one, *other})]
+            numbers = [float(name) for name in sorted({*one, *other})]
         if shared:
             pairs.append({"first": first, "second": second, **pair_agreement(one, other, numbers)})
     return pairs
@@ -270,7 +321,7 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
     return {"parts": parts, "p_value": None if same else float(mannwhitneyu(first, second).pvalue)}
 
 
-def _drifts(connection: Connection, answers: Shared, question: Question) -> list[dict[str, Any]]:
+def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
     by_item: dict[str, list[tuple[str, str]]] = {}
     for item, who, value in answers:
@@ -279,14 +330,12 @@ def _drifts(connection: Connection, answers: Shared, question: Question) -> list
     for item, who, value in answers:
         others = [other == value for person, other in by_item[item] if person != who]
         agreeing.setdefault(who, []).append(sum(others) / len(others))
+    counted: dict[str, list[float]] = {}
+    for who, value in outcomes:
+        if isinstance(value, float):
+            counted.setdefault(who, []).append(value)
     work = [(who, "agreement", values) for who, values in sorted(agreeing.items())]
-    outcomes: dict[str, list[float]] = {}
-    if question.counted:
-        for who, value in connection.all(
-            "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
-        ):
-            outcomes.setdefault(who, []).append(float(question.outcome(value)))
-    work += [(who, "outcome", values) for who, values in outcomes.items()]
+    work += [(who, "outcome", values) for who, values in counted.items()]
     found = [{"annotator": who, "what": what, **(drift(values) or {})} for who, what, values in work]
     return [entry for entry in found if "parts" in entry]
 
@@ -312,18 +361,28 @@ def _of_value(text: str) -> Requirement:
     return wanted
 
 
+def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str, Any]:
+    """Return the half-width at which labelling ends, the one of now, and about how many labels are between.
+
+    The interval narrows about as 1/√n.
+    """
+    wanted = float(study.setting("half_width") or 0) or None
+    enough = study.setting("enough") == "yes" if study.database.reading else look(study)
+    now = None if anytime is None else (anytime[1] - anytime[0]) / 2
+    more = None if now is None or wanted is None else max(0, math.ceil(labelled * ((now / wanted) ** 2 - 1)))
+    return {"half_width": wanted, "enough": enough, "half_width_now": now, "more_labels": more}
+
+
 def _interim(
     study: Study,
     rounds: list[dict[str, Any]],
     confidence_level: float,
+    name: str,
     require: Sequence[Requirement],
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the estimate so far and the interval that holds at every moment, and why one is missing."""
-    half_width = study.setting("half_width")
-    enough = study.setting("enough") == "yes" if study.database.reading else look(study)
-    stop = {"half_width": float(half_width) if half_width else None, "enough": enough}
-    found: dict[str, Any] = {"estimate": None, "anytime_interval": None, "stop": stop}
+    found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
         return found, ["labels only tell models apart: stratal study extend shows how they stand"]
     if not any(row["labelled"] for row in rounds):
@@ -331,13 +390,14 @@ def _interim(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         try:
-            interim = estimate_study(study, **options)
+            interim = estimate_study(study, name, **options)
             found["estimate"] = interim.to_dict(confidence_level)
         except StratalError as error:
             return found, [str(error)]
-    reasons = list(interim.refuted)
+    # The plan was made for the first question.
+    reasons = list(interim.refuted) if name == next(iter(study.form.columns)) else []
     try:
-        found["anytime_interval"] = list(anytime_interval(study, confidence_level))
+        found["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
         reasons.append(f"no interval that holds at every moment: {error}")
     ends = found["anytime_interval"]
@@ -345,7 +405,7 @@ def _interim(
         found["requirements"] = [
             wanted.held_against(interim, confidence_level, ends=ends) for wanted in require
         ]
-    if study.sample().looks is not None:
+    if study.sample().looks is not None and name == next(iter(study.form.columns)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)  # units of later looks have no label yet
             try:

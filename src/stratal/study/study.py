@@ -16,6 +16,7 @@ from stratal.arrays import BoolArray, IntArray
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.columns import outcomes
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.intervals.betting import random_order, sequence_interval
@@ -31,7 +32,17 @@ from stratal.study.database import Connection, Database, StudyError, serving, wr
 from stratal.study.exchange import Taken
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, Entry, How, append_setting, keep_head
-from stratal.study.question import Answer, Disagreement, Item, Progress, Question, Receipt
+from stratal.study.question import (
+    ASKED,
+    NUMBER,
+    Answer,
+    Disagreement,
+    Form,
+    Item,
+    Progress,
+    Question,
+    Receipt,
+)
 from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
@@ -78,9 +89,14 @@ class Study:
         self.database.close()
 
     @property
+    def form(self) -> Form:
+        """All questions, with the rubric's present version."""
+        return Form.decode(self.setting("question") or "{}")
+
+    @property
     def question(self) -> Question:
-        """What is asked, with the rubric's present version."""
-        return Question.from_dict(json.loads(self.setting("question") or "{}"))
+        """The first question."""
+        return self.form.first
 
     @property
     def annotators(self) -> tuple[str, ...]:
@@ -148,13 +164,16 @@ class Study:
             creating.known(connection, annotator)
             yield connection
 
-    def labels(self) -> Labels:
+    def labels(self, column: str | None = None, *, words: bool = False) -> Labels:
         """Return the present labels, as `stratal.estimate(study.sample(), study.labels())` takes them.
 
+        Of several questions those of the one named `column` (`study.form.columns`), or of the first. With
+        `words` they are the annotators' answers, such as Pass, instead of what these count as: classes, to
+        compare with a model's or a judge's.
         Raises `StudyError` of kind `damaged` where the journal or anything that belongs to it was changed.
         """
         with self.verified() as connection:
-            return present_labels(connection, self.question, str(self.folder))
+            return present_labels(connection, self.form, str(self.folder), column, words=words)
 
     def sample(self) -> Sample:
         """Return the sample with all rounds; raises `StudyError` for another file than was drawn."""
@@ -177,16 +196,19 @@ class Study:
 
         None where nothing is left for this annotator, or the interval is narrow enough (see `progress`).
         """
+        return next(iter(self.next_items(annotator)), None)
+
+    def next_items(self, annotator: str, *, ahead: int = 0) -> tuple[Item, ...]:
+        """Return the item to label now and up to `ahead` more, held for this annotator; see `next_item`."""
         with self._seen_by(annotator) as connection:
-            item = items.held(connection, annotator)
-            if item is not None:
-                return shown_item(connection, self.question, annotator, item)
-            if not items.gets_items(connection, annotator):
-                return None
+            found = items.held(connection, annotator, 1 + ahead)
+            enough = len(found) >= items.at_most(connection, ahead)
+            if enough or not items.gets_items(connection, annotator):
+                return tuple(shown_item(connection, annotator, item) for item in found)
         # Who holds what may be forgotten when the power fails; answers may not.
         with self.saving(durable=False) as connection:
-            item = items.give_next(connection, annotator)
-            return None if item is None else shown_item(connection, self.question, annotator, item)
+            found = items.give_next(connection, annotator, ahead)
+            return tuple(shown_item(connection, annotator, item) for item in found)
 
     def item(self, annotator: str, item: str) -> Item:
         """Return an item that this annotator was given before (to look back, or after a reload).
@@ -195,7 +217,7 @@ class Study:
         """
         with self._seen_by(annotator) as connection:
             number = items.given_item(connection, annotator, item)["item"]
-            return shown_item(connection, self.question, annotator, number)
+            return shown_item(connection, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
         """Return this annotator's present answers, newest first; those with `seq` below `before`."""
@@ -215,6 +237,17 @@ class Study:
         with self.database.read() as connection:
             return items.disagreements(connection, limit, decided=decided)
 
+    def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
+        """Return how many open disagreements are assigned to an adjudicator, and the first of them.
+
+        Of whoever has none left the first of the others'; of whoever does not decide none.
+        """
+        judges = self.adjudicators
+        if annotator not in judges:
+            return 0, ()
+        with self.database.read() as connection:
+            return items.assigned(connection, annotator, judges, limit)
+
     def act(
         self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
     ) -> Receipt:
@@ -226,10 +259,10 @@ class Study:
             allowed = ", ".join(self.adjudicators)
             what = f"{annotator!r} does not decide disagreements"
             raise StudyError(what, kind="refused", allowed=allowed)
-        question = self.question
+        form = self.form
         with self.saving() as connection:
             creating.known(connection, annotator)
-            entry = exchange.entry_of(self.id, question, annotator, action, item, value, **how)
+            entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
             receipt = items.save(connection, entry)
         if action in ("submit", "skip"):
             self._look()
@@ -239,8 +272,8 @@ class Study:
         """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
 
         `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
-        better side or `tie` (never left or right: the sides are shuffled). `how`: `note` (text), `seconds`
-        that it took, and `request`.
+        better side or `tie` (never left or right: the sides are shuffled); of several questions a mapping of
+        each one's name to its answer. `how`: `note` (text), `seconds` that it took, and `request`.
         """
         return self.act(annotator, "submit", item, value, **how)
 
@@ -291,24 +324,23 @@ class Study:
 
     def set_rubric(self, text: str) -> int:
         """Change the rubric, how annotators judge; return the rubric's new version."""
-        question = self.question.with_rubric(text)
-        version = str(question.rubric_version)
+        form = self.form.with_rubric(text)
+        version = str(form.first.rubric_version)
         with self.saving() as connection:
-            kept = json.dumps(question.to_dict(), ensure_ascii=False)
-            connection.keep(question=kept, rubric_version=version)
+            connection.keep(question=form.encode(), rubric_version=version)
             append_setting(connection, version, text, "rubric")
-        return question.rubric_version
+        return form.first.rubric_version
 
     def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
         """Return all free items, or so many, for a page in one file, kept for this annotator."""
         with self.saving(sound=True) as connection:
             numbers = exchange.item_numbers(connection, annotator, items)
-            return tuple(shown_item(connection, self.question, annotator, number) for number in numbers)
+            return tuple(shown_item(connection, annotator, number) for number in numbers)
 
     def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
         """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
         with self.saving(sound=True) as connection:
-            found = exchange.take_in(connection, self.question, text, source)
+            found = exchange.take_in(connection, text, source)
             if dry_run:
                 connection.rollback()
         return found
@@ -319,7 +351,7 @@ class Study:
         With an annotator those are kept for that one, until the answers are taken in.
         """
         with self.saving(sound=True) as connection:
-            return exchange.study_tasks(connection, self.question, annotator, items)
+            return exchange.study_tasks(connection, annotator, items)
 
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
@@ -330,7 +362,7 @@ class Study:
         `dry_run` nothing is saved, and what would be is returned.
         """
         with self.saving(sound=True) as connection:
-            found = exchange.take_in_answers(connection, self.question, answers, annotator, self.folder)
+            found = exchange.take_in_answers(connection, answers, annotator, self.folder)
             if dry_run:
                 connection.rollback()
         if not dry_run:
@@ -343,20 +375,29 @@ class Study:
             look(self)
 
 
-def estimate_options(study: Study, sample: Sample) -> dict[str, Any]:
-    """Return what the question says of the outcome: its bounds, or that labels are classes."""
-    question = study.question
+def estimate_options(study: Study, sample: Sample, column: str | None = None) -> dict[str, Any]:
+    """Return what a question says of the outcome: its bounds, or that labels are classes."""
+    form = study.form
+    name = column or next(iter(form.columns))
+    question, part = form.columns[name]
+    if part:  # 1 or 0
+        return {}
+    if question.when and question.counted:
+        return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
     if not question.counted:
         return {"predicted": True} if sample.predicted else {}
-    return {} if question.bounds == (0.0, 1.0) and len(question.choices) == 2 else {"bounds": question.bounds}
+    yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
+    return {} if yes_or_no or question.bounds is None else {"bounds": question.bounds}
 
 
-def estimate_study(study: Study, **options: Any) -> Estimate:
+def estimate_study(study: Study, column: str | None = None, **options: Any) -> Estimate:
     """Estimate from the present labels of a study.
 
     Parameters
     ----------
     study : Study
+    column : str, optional
+        Which of several questions, by its name; the first unless given.
     **options
         As of `stratal.estimate`; bounds and classes are known from the question unless given.
 
@@ -366,17 +407,22 @@ def estimate_study(study: Study, **options: Any) -> Estimate:
         If there is no label yet, or labels are classes and the sample holds no model's answers.
     """
     sample = study.sample()
-    known: dict[str, Any] = {**estimate_options(study, sample), **options}
-    found: Estimate = estimate(sample, study.labels(), **known)
+    known: dict[str, Any] = {**estimate_options(study, sample, column), **options}
+    columns = as_estimand(known.get("estimand")).label_columns(sample)
+    labels = {name: study.labels(name) for name in columns} if columns else study.labels(column)
+    found: Estimate = estimate(sample, labels, **known)
     return found
 
 
-def anytime_interval(study: Study, confidence_level: float = 0.95) -> ConfidenceInterval:
+def anytime_interval(
+    study: Study, confidence_level: float = 0.95, column: str | None = None
+) -> ConfidenceInterval:
     """Return the interval that holds at every moment at once, so that one may look at any time and stop.
 
     By betting on the labels in the order in which they came (`stratal.intervals.betting`). Nothing is
     assumed but the random order of the items, and that skips are as frequent in every stratum; proxies are
-    not used, so that it is wider than the estimate's own.
+    not used, so that it is wider than the estimate's own. Of several questions that of the first, or of the
+    one named `column`.
 
     Raises
     ------
@@ -390,19 +436,26 @@ def anytime_interval(study: Study, confidence_level: float = 0.95) -> Confidence
             given=f"design '{sample.design.kind}'",
             action="Look at the estimate once, when all labels are there: stratal.estimate.",
         )
-    options = estimate_options(study, sample)
-    if not (study.question.counted or options):
+    options, form = estimate_options(study, sample, column), study.form
+    question, part = form.columns[column or next(iter(form.columns))]
+    if "estimand" in options or (question.kind == NUMBER and question.bounds is None):
+        what = (
+            "an interval that holds at every moment needs a number with bounds that is asked for every item"
+        )
+        raise InputError(what, given=question.name)
+    if not (question.counted or part or options):
         raise InputError(
             "labels are classes, and the sample holds no model's answers to compare them with",
             action="Make the study with --predicted.",
         )
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
-        labels = present_labels(connection, study.question, str(study.folder))
+        labels = present_labels(connection, form, str(study.folder), column)
     known = outcomes(sample, labels, options.get("predicted", False))
     z = np.full(sample.size, np.nan)
     z[known.labelled] = known.z
-    low, high = study.question.bounds or (0.0, 1.0)
+    low, high = (not part and question.bounds) or (0.0, 1.0)
+    answered &= ~np.isnan(z[rows])  # an answer that counts as none is nonresponse
     unit = (z[rows[answered]] - low) / (high - low)
     # The units drawn by round and stratum (R, H).
     drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
@@ -428,7 +481,7 @@ def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -
     planned = PlannedLooks.parse(sample.looks)
     with study.verified() as connection:
         rows, _ = arrivals(connection, sample)
-        labels = present_labels(connection, study.question, str(study.folder))
+        labels = present_labels(connection, study.form, str(study.folder))
     if sample.round.max(initial=1) > 1:
         ends = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
     else:
@@ -484,16 +537,33 @@ def width_text(half_width: float | None) -> str:
     return repr(float(half_width))
 
 
-def present_labels(connection: Connection, question: Question, source: str) -> Labels:
+def present_labels(
+    connection: Connection,
+    form: Form,
+    source: str,
+    column: str | None = None,
+    *,
+    asked: bool = False,
+    words: bool = False,
+) -> Labels:
     """Return the present labels, skips without a value; a decision stands for the answers of its item.
 
-    Labels that were set aside are left out.
+    Labels that were set aside are left out. An answer that counts as none has no value; a question that was
+    not asked counts as `Form.outcome` says, or with `asked` has none.
     """
+    name = next(iter(form.columns)) if column is None else column
+    if name not in form.columns:
+        raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(form.columns))
+
+    def value(kept: str | None) -> Any:
+        answer = form.said(name, kept)
+        counted = None if asked and answer is None else form.outcome(name, kept)
+        return answer if words and counted is not None else counted
 
     def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:
         return Labels(
             ids=tuple(row["id"] for row in rows),
-            values=tuple(None if row["value"] is None else question.outcome(row["value"]) for row in rows),
+            values=tuple(value(row["value"]) for row in rows),
             annotators=tuple(row["annotator"] for row in rows),
             places=tuple(f"journal line {row['seq']}" for row in rows),
             source=source,

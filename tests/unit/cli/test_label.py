@@ -53,7 +53,7 @@ def test_links_are_printed_and_open_the_page(study):
 
 def test_json_and_pseudonyms(tmp_path, study):
     server = started(study, "--port", 0, "--json")
-    text = "".join(server.stdout.readline() for _ in range(8))
+    text = "".join(server.stdout.readline() for _ in range(9))
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=20)
 

@@ -108,7 +108,7 @@ def test_estimate_of_a_study_takes_no_files_and_no_other_column(audit, tmp_path)
 
     with pytest.raises(StratalError, match="labels in itself"):
         run("estimate", audit, tmp_path / "labels.csv")
-    with pytest.raises(StratalError, match="one column of labels"):
+    with pytest.raises(StratalError, match="asks no such question"):
         run("estimate", audit, "--value", "correct")
 
 
@@ -187,7 +187,8 @@ def test_until_it_is_narrow_enough(audit):
 
     assert not json.loads(run("study", "extend", audit, "--until", 0.01, "--json"))["enough"]
     assert "labelling may stop" in run("study", "extend", audit, "--until", 0.45)
-    assert json.loads(run("study", "status", audit, "--json"))["stop"] == {"half_width": 0.45, "enough": True}
+    stop = json.loads(run("study", "status", audit, "--json"))["stop"]
+    assert (stop["half_width"], stop["enough"], stop["more_labels"]) == (0.45, True, 0)
     with open_study(audit) as study:
         assert study.next_item("ann") is None
     assert json.loads(run("study", "extend", audit, "--until", 0, "--json"))["enough"] is False

@@ -19,7 +19,7 @@ from stratal.study import (
     grow,
     study_status,
     until,
-)  # fmt: skip
+)
 
 
 def right(item):
@@ -70,7 +70,9 @@ def test_labelling_stops_when_the_interval_is_narrow_enough(make_study, random_s
     assert 5 < labelled < 60
     assert study.progress("ann").enough
     assert anytime_interval(study).width / 2 <= 0.25
-    assert study_status(study)["stop"] == {"half_width": 0.25, "enough": True}
+    stop = study_status(study)["stop"]
+    assert (stop["half_width"], stop["enough"], stop["more_labels"]) == (0.25, True, 0)
+    assert stop["half_width_now"] == pytest.approx(anytime_interval(study).width / 2)
     assert not until(study, 0.01)
     assert study.next_item("ann") is not None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.study import Question
+from stratal.study import Form, Question
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,6 @@ def test_a_pair_counts_a_win_of_the_first_as_1_and_a_tie_as_a_half():
     ],
 )
 def test_a_question_survives_being_written_down(question):
-    assert Question.from_dict(question.to_dict()) == question
+    form = Form.of(question)
+
+    assert Form.decode(form.encode()) == form

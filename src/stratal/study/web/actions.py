@@ -6,23 +6,26 @@ name never reaches the page. Proxy, prediction and stratum are not in an item to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from stratal.errors import InputError, StratalError
 from stratal.study.database import StudyError
 from stratal.study.exchange import page_action
-from stratal.study.items import sides
-from stratal.study.question import CLASSES, PAIR, TIE, Answer, Item, Question
+from stratal.study.items import AHEAD, sides
+from stratal.study.question import PAIR, SEVERAL, TIE, Answer, Form, Item, Question
 from stratal.study.study import Study
 from stratal.study.web.content import Look, markdown
 
 SIDES = ("A", "B")
+SUBMIT_ON_CHOICE = "page_submit_on_choice"
+"""Setting of the study: whether a choice that answers all questions is submitted at once."""
 
 
 def question_view(question: Question) -> dict[str, Any]:
-    """Return the question as the page has it.
+    """Return a question as the page has it.
 
     Examples
     --------
@@ -32,45 +35,61 @@ def question_view(question: Question) -> dict[str, Any]:
     pair = question.kind == PAIR
     names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
     return {
+        "name": question.name,
         "text": question.text,
         "kind": question.kind,
-        "free": question.kind == CLASSES,
         "choices": [
             {"value": name, "label": "Tie" if pair and name == TIE else name, "key": choice.key}
             for name, choice in zip(names, question.choices, strict=True)
         ],
-        "rubric": markdown(question.rubric) if question.rubric else "",
-        "rubric_version": question.rubric_version,
+        "ends": question.ends,
+        "when": question.when,
     }
 
 
-def item_view(item: Item, question: Question, look: Look) -> dict[str, Any]:
+def form_view(study: Study) -> dict[str, Any]:
+    """Return all questions and the rubric as the page has them."""
+    first = study.form.first
+    return {
+        "questions": [question_view(question) for question in study.form.questions],
+        "rubric": markdown(first.rubric) if first.rubric else "",
+        "rubric_version": first.rubric_version,
+        "submit_on_choice": study.setting(SUBMIT_ON_CHOICE) == "yes",
+    }
+
+
+def item_view(item: Item, form: Form, look: Look) -> dict[str, Any]:
     """Return one item as the page has it."""
-    pair = question.pair or ()
+    pair = form.pair or ()
     named = zip(SIDES, item.sides or (), strict=False)
     return {
         "id": item.id,
         "position": item.position,
         "fields": [look.show(name, value) for name, value in item.payload.items() if name not in pair],
         "sides": [{**look.show(column, item.payload.get(column)), "name": side} for side, column in named],
-        "answer": None if item.answer is None else answer_view(item.answer, item),
+        "answer": None if item.answer is None else answer_view(item.answer, item, form),
         "flagged": item.flagged,
     }
 
 
-def answer_view(answer: Answer, item: Item) -> dict[str, Any]:
-    """Return an answer as the page has it: in the page's words, without saying whose it is.
+def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
+    """Return an answer as the page has it: by question, in the page's words, without saying whose it is.
 
     Examples
     --------
+    >>> form = Form.of(Question.of_pair("Which?", "gpt", "llama"))
     >>> answer = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
-    >>> answer_view(answer, Item(id="a", position=1, sides=("llama", "gpt")))["value"]
-    'B'
+    >>> answer_view(answer, Item(id="a", position=1, sides=("llama", "gpt")), form)["value"]
+    {'': 'B'}
     """
-    value = answer.value
-    if item.sides and value in item.sides:
-        value = SIDES[item.sides.index(str(value))]
-    return {"status": answer.status, "value": value, "note": answer.note, "seq": answer.seq}
+    shown: dict[str, Any] = dict(form.answers(answer.value))
+    for question in form.questions:
+        value = shown.get(question.name)
+        if question.kind == PAIR and item.sides and value in item.sides:
+            shown[question.name] = SIDES[item.sides.index(str(value))]
+        elif question.kind == SEVERAL and value is not None:
+            shown[question.name] = json.loads(value)
+    return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
 
 def state(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
@@ -78,22 +97,27 @@ def state(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, 
     return {
         "study": study.id,
         "annotator": annotator,
-        "question": question_view(study.question),
+        "name": study.names.get(annotator, annotator),
+        "form": form_view(study),
         "adjudicator": annotator in study.adjudicators,
         **_here(study, annotator, look),
     }
 
 
 def _here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
-    """Return the item to label now, None if there is none, and the progress."""
-    item = study.next_item(annotator)
-    shown = None if item is None else item_view(item, study.question, look)
-    return {"item": shown, "progress": study.progress(annotator).to_dict()}
+    """Return the item to label now, None if there is none, those after it, and the progress."""
+    form = study.form
+    shown = [item_view(item, form, look) for item in study.next_items(annotator, ahead=AHEAD)]
+    return {
+        "item": shown[0] if shown else None,
+        "ahead": shown[1:],
+        "progress": study.progress(annotator).to_dict(),
+    }
 
 
 def given_item(study: Study, annotator: str, look: Look, item: Any) -> dict[str, Any]:
     """Return an item that this annotator was given before."""
-    return {"item": item_view(study.item(annotator, str(item)), study.question, look)}
+    return {"item": item_view(study.item(annotator, str(item)), study.form, look)}
 
 
 def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
@@ -106,26 +130,43 @@ def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
 
 
 def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
-    """Return the items that wait for a decision, with their answers; none for whoever does not decide."""
-    found, question = [], study.question
-    for entry in study.disagreements(limit=20) if annotator in study.adjudicators else ():
-        item = replace(entry.item, sides=sides(question, entry.item.id, annotator, study.id))
-        answers = [answer_view(answer, item) for answer in entry.answers]
-        found.append({**item_view(item, question, look), "answers": answers})
-    return {"disagreements": found}
+    """Return items that wait for a decision, with their answers; none for whoever does not decide.
+
+    `mine` is how many are assigned to this annotator.
+    """
+    form, (mine, found) = study.form, study.assigned(annotator)
+    shown = []
+    for entry in found:
+        item = replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
+        answers = [answer_view(answer, item, form) for answer in entry.answers]
+        shown.append({**item_view(item, form, look), "answers": answers})
+    return {"disagreements": shown, "mine": mine}
 
 
 def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
-    given, question = page_action(body), study.question
-    value = given.value
-    if question.kind == PAIR and value is not None:
-        if value not in (*SIDES, TIE):
-            raise InputError("no such side", given=repr(value[:60]), allowed=", ".join((*SIDES, TIE)))
-        order = sides(question, str(given.item), annotator, study.id)
-        value = value if value == TIE or order is None else order[SIDES.index(value)]
+    given, form = page_action(body), study.form
+    value: Any = given.value
+    if form.pair and value is not None:
+        order = sides(form, str(given.item), annotator, study.id) or ()
+        columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
+        named = value if isinstance(value, dict) else {form.first.name: value}
+        value = {
+            question.name: _column_of(columns, named[question.name])
+            if question.kind == PAIR
+            else named[question.name]
+            for question in form.questions
+            if question.name in named
+        }
     receipt = study.act(annotator, given.action, given.item, value, **given.how)
     return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
+
+
+def _column_of(columns: Mapping[str, str], side: Any) -> str:
+    """Return the column that a side of a pair shows."""
+    if side not in columns:
+        raise InputError("no such side", given=repr(side)[:60], allowed=", ".join(columns))
+    return columns[side]
 
 
 ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {

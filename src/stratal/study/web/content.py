@@ -32,8 +32,10 @@ MEDIA_TYPES = {
 }  # fmt: skip
 """Endings of the files that are handed out, and what they are."""
 
-LONG, MANY_LINES = 1500, 25
-"""Characters and lines from which a text is shown folded."""
+PICTURE_LINK = re.compile(
+    r"https://[^\s\"'<>]+\.(?:png|jpe?g|gif|webp|avif)(?:\?[^\s\"'<>]*)?", re.IGNORECASE
+)
+"""What is taken for a picture elsewhere by itself; other addresses need the format image."""
 
 LONGEST_PATH = 500
 
@@ -60,6 +62,8 @@ class Look:
     address : callable
         Gives the address of a file in that folder (a path with `/`), to be put into the page.
     formats : mapping of column to format, optional
+    https : bool
+        Whether pictures at addresses with https are shown: whoever serves them learns who looks, and when.
 
     Examples
     --------
@@ -71,26 +75,29 @@ class Look:
     media: Path
     address: Callable[[str], str]
     formats: Mapping[str, str] = field(default_factory=dict)
+    https: bool = False
 
     def show(self, name: str, value: Any) -> dict[str, Any]:
-        """Return one column of an item: its `name`, `html` that is safe in a page, whether it is `long`."""
+        """Return one column of an item: its `name`, `html` that is safe in a page."""
         kind = self.formats.get(name, "auto")
         value = _structured(value, kind)
         if kind == "auto" and isinstance(value, str):
             path = media_file(self.media, value)
             kind = "text" if path is None else MEDIA_TYPES[path.suffix.lower()].split("/")[0]
+            kind = "image" if self.https and PICTURE_LINK.fullmatch(value) else kind
         if value is None or value == "":
-            return {"name": name, "html": '<p class="nothing">(nothing)</p>', "long": False}
+            return {"name": name, "html": '<p class="nothing">(nothing)</p>'}
         if kind in ("image", "audio"):
-            return {"name": name, "html": self._medium(name, str(value), kind), "long": False}
-        shown = _chat(value, kind) if is_chat(value) else _written(value, kind)
-        text = value if isinstance(value, str) else json.dumps(value, indent=2, default=str)
-        return {"name": name, "html": shown, "long": len(text) > LONG or text.count("\n") > MANY_LINES}
+            return {"name": name, "html": self._medium(name, str(value), kind)}
+        shown = _chat(value, kind, self.https) if is_chat(value) else _written(value, kind, self.https)
+        return {"name": name, "html": shown}
 
     def _medium(self, name: str, value: str, kind: str) -> str:
-        if media_file(self.media, value) is None:
-            return f'<p class="nothing">There is no such {kind}: {html.escape(value[:LONGEST_PATH])}</p>'
-        address, label = html.escape(self.address(value)), html.escape(name)
+        there, elsewhere = media_file(self.media, value) is not None, value.startswith("https://")
+        if not (there or (elsewhere and self.https and kind == "image")):
+            why = "This picture is elsewhere" if elsewhere else f"There is no such {kind}"
+            return f'<p class="nothing">{why}: {html.escape(value[:LONGEST_PATH])}</p>'
+        address, label = html.escape(self.address(value) if there else value), html.escape(name)
         if kind == "image":
             return f'<img src="{address}" alt="{label}">'
         return f'<audio src="{address}" controls preload="metadata" aria-label="{label}"></audio>'
@@ -142,8 +149,8 @@ def is_chat(value: Any) -> bool:
     )
 
 
-def safe_html(text: str) -> str:
-    """Return HTML without anything that runs, loads or restyles.
+def safe_html(text: str, https: bool = False) -> str:
+    """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses.
 
     Examples
     --------
@@ -156,15 +163,20 @@ def safe_html(text: str) -> str:
         raise MissingExtraError("nh3", extra="web") from None
     return nh3.clean(
         text,
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
+        tags=_TAGS | {"img"} if https else _TAGS,
+        attributes=_ATTRIBUTES | {"img": {"src", "alt"}} if https else _ATTRIBUTES,
+        attribute_filter=_only_https,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
 
 
-def markdown(text: str) -> str:
+def _only_https(tag: str, name: str, value: str) -> str | None:
+    return None if tag == "img" and name == "src" and not value.startswith("https://") else value
+
+
+def markdown(text: str, https: bool = False) -> str:
     """Return Markdown as safe HTML.
 
     Examples
@@ -172,7 +184,7 @@ def markdown(text: str) -> str:
     >>> markdown("*so* <script>alert(1)</script>")
     '<p><em>so</em> &lt;script&gt;alert(1)&lt;/script&gt;</p>\\n'
     """
-    return safe_html(_parser().render(text))
+    return safe_html(_parser().render(text), https)
 
 
 @cache
@@ -198,47 +210,65 @@ def _structured(value: Any, kind: str) -> Any:
     return found if kind != "markdown" or is_chat(found) else value
 
 
-def _written(value: Any, kind: str) -> str:
+def _written(value: Any, kind: str, https: bool = False) -> str:
     if isinstance(value, dict | list):
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
         return f'<pre class="json" dir="ltr" tabindex="0">{html.escape(text)}</pre>'
     if kind == "markdown":
-        return f'<div class="prose" dir="auto">{markdown(str(value))}</div>'
+        return f'<div class="prose" dir="auto">{markdown(str(value), https)}</div>'
     if kind == "html":
-        return f'<div class="prose" dir="auto">{safe_html(str(value))}</div>'
+        return f'<div class="prose" dir="auto">{safe_html(str(value), https)}</div>'
     return f'<div class="text" dir="auto">{html.escape(str(value))}</div>'
 
 
-def _chat(turns: list[dict[str, Any]], kind: str) -> str:
+def _chat(turns: list[dict[str, Any]], kind: str, https: bool = False) -> str:
     kind = kind if kind == "markdown" else "text"
     shown = []
     for turn in turns:
-        role, content = html.escape(turn["role"]), _spoken(turn["content"], kind)
+        role, content = html.escape(turn["role"]), _spoken(turn["content"], kind, https)
         shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{content}</li>')
     return f'<ol class="chat">{"".join(shown)}</ol>'
 
 
-def _spoken(content: Any, kind: str) -> str:
+def _spoken(content: Any, kind: str, https: bool = False) -> str:
     """Return what a turn says; a list holds its parts, of which those with a text are that text."""
     if isinstance(content, list):
         texts = (part.get("text") if isinstance(part, dict) else None for part in content)
         parts = zip(content, texts, strict=True)
-        return "".join(_spoken(text if isinstance(text, str) else part, kind) for part, text in parts)
-    return _written("" if content is None else content, kind)
+        return "".join(_spoken(text if isinstance(text, str) else part, kind, https) for part, text in parts)
+    return _written("" if content is None else content, kind, https)
 
 
-_KEPT_FORMATS, _KEPT_MEDIA = "page_formats", "page_media"
-"""Settings of the study: how its columns are shown, and where its images and audio are."""
+_KEPT_FORMATS, _KEPT_MEDIA, _KEPT_IMAGES = "page_formats", "page_media", "page_images"
+"""Settings of the study: how its columns are shown, where its media are, and whether others are shown."""
 
 
 def look_of(study: Study, address: Callable[[str], str]) -> Look:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
     formats, media = json.loads(study.setting(_KEPT_FORMATS) or "{}"), study.setting(_KEPT_MEDIA)
-    return Look(media=Path(media) if media else study.media, address=address, formats=formats)
+    https = study.setting(_KEPT_IMAGES) == HTTPS
+    return Look(media=Path(media) if media else study.media, address=address, formats=formats, https=https)
 
 
-def keep_look(study: Study, formats: Mapping[str, str] | None = None, media: Path | None = None) -> None:
-    """Save how a study's columns are shown, and the folder of its images and audio."""
+HTTPS, STUDY_ALONE = "https", "study"
+
+
+def keep_look(
+    study: Study,
+    formats: Mapping[str, str] | None = None,
+    media: Path | None = None,
+    images: str | None = None,
+) -> None:
+    """Save how a study's columns are shown, the folder of its media, and whose pictures are shown.
+
+    `images`: `study` for those of the folder alone, `https` for those at such addresses too.
+    """
+    if images is not None:
+        if images not in (HTTPS, STUDY_ALONE):
+            raise InputError(
+                "pictures from there are not shown", given=repr(images), allowed="https or study"
+            )
+        study.keep(_KEPT_IMAGES, images)
     if formats:
         known = json.loads(study.setting(_KEPT_FORMATS) or "{}")
         study.keep(_KEPT_FORMATS, json.dumps({**known, **checked_formats(formats)}, ensure_ascii=False))

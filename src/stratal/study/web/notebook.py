@@ -20,7 +20,7 @@ from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS, SIDES, item_view, kind_of, question_view
+from stratal.study.web.actions import ANSWERS, SIDES, form_view, item_view, kind_of
 from stratal.study.web.content import Look, asset, embedded, joined, look_of
 
 if TYPE_CHECKING:
@@ -151,15 +151,16 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     if not given:
         action = "Ask `stratal study status` who has what."
         raise InputError(f"nothing is left for {annotator!r} to label", action=action)
-    question, look = study.question, look_of(study, embedded(study, LARGEST))
+    form, look = study.form, look_of(study, embedded(study, LARGEST))
     columns = [dict(zip(SIDES, item.sides or (), strict=False)) for item in given]
     data = {
         "study": study.id,
         "annotator": annotator,
-        "question": question_view(question),
+        "name": study.names.get(annotator, annotator),
+        "form": form_view(study),
         "file": downloaded_as(annotator),
         "items": [
-            {**item_view(item, question, look), "columns": sides}
+            {**item_view(item, form, look), "columns": sides}
             for item, sides in zip(given, columns, strict=True)
         ],
     }
@@ -169,7 +170,8 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         for text in (script, style)
     ]
     policy = (
-        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; img-src data:; "
+        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; "
+        f"img-src data:{' https:' if look.https else ''}; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )
     # JSON that cannot end the element that it stands in.

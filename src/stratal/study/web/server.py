@@ -11,13 +11,21 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import html
 import json
+import os
 import secrets
 import socket
+import subprocess
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -27,13 +35,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from stratal.arrays import Record
 from stratal.errors import InputError, StratalError
+from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
 from stratal.study.web.actions import ANSWERS, kind_of
@@ -42,10 +58,13 @@ from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_a
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 """Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
 
+FINAL = (400, 413, 415)
+"""Statuses of requests that will never do; others may, later or by a new link: the page keeps those."""
+
 DISK_TROUBLE = 507
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 FILES = {
-    **dict.fromkeys(("parts.js", "annotate.js", "page.js"), "text/javascript"),
+    **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
     **{"page.css": "text/css", "icon.svg": "image/svg+xml"},
 }
 """Files that the server hands out, and what they are."""
@@ -127,15 +146,20 @@ class Rates:
         return left >= 1.0
 
 
-def token_of(secret: str, annotator: str) -> str:
-    """Return an annotator's token: 43 characters that cannot be guessed without the study's secret.
+OWNER = "owner"
+
+
+def token_of(secret: str, name: str, role: str = "annotator") -> str:
+    """Return a token of 43 characters that cannot be guessed without the study's secret.
+
+    An annotator's and the owner's differ whatever the annotator's name: no role has a colon.
 
     Examples
     --------
-    >>> len(token_of("secret", "ann")), token_of("secret", "ann") == token_of("secret", "bob")
+    >>> len(token_of("secret", "ann")), token_of("secret", "") == token_of("secret", "", OWNER)
     (43, False)
     """
-    digest = hmac.new(secret.encode(), f"annotator:{annotator}".encode(), hashlib.sha256).digest()
+    digest = hmac.new(secret.encode(), f"{role}:{name}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
@@ -146,10 +170,29 @@ def new_links(study: Study) -> None:
 
 def tokens(study: Study) -> dict[str, str]:
     """Return annotator or adjudicator → token; the same whenever it is asked, until `new_links`."""
+    secret = _secret(study)
+    return {name: token_of(secret, name) for name in (*study.annotators, *study.adjudicators)}
+
+
+def owner_token(study: Study) -> str:
+    """Return the token of the page on which the owner watches the study, until `new_links`."""
+    return token_of(_secret(study), "", OWNER)
+
+
+def _secret(study: Study) -> str:
     if not study.setting(PAGE_SECRET):
         new_links(study)
-    secret = study.setting(PAGE_SECRET) or ""
-    return {name: token_of(secret, name) for name in (*study.annotators, *study.adjudicators)}
+    return study.setting(PAGE_SECRET) or ""
+
+
+def links_of(study: Study, address: str) -> dict[str, str]:
+    """Return annotator or adjudicator → link."""
+    return {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
+
+
+def owner_link(study: Study, address: str) -> str:
+    """Return the link of the owner's page."""
+    return f"{address}/o/{owner_token(study)}/"
 
 
 class Gate:
@@ -160,10 +203,15 @@ class Gate:
     app : ASGI application
     addresses : iterable of str
         Addresses by which the page is known, such as `http://127.0.0.1:8000`.
+    https : bool
+        Whether pictures from elsewhere are shown.
     """
 
-    def __init__(self, app: ASGIApp, addresses: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
+        policy = HEADERS["content-security-policy"]
+        allowed = policy.replace("img-src 'self'", "img-src 'self' https:") if https else policy
+        self._headers = HEADERS | {"content-security-policy": allowed}
         self._origins = frozenset(map(origin, addresses))
         self._hosts = set[str]()
         for parts in map(urlsplit, self._origins):
@@ -180,7 +228,7 @@ class Gate:
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -222,8 +270,10 @@ class Pages:
 
     def __init__(self, study: Study, look: Look, limits: RateLimits) -> None:
         self._study, self._look, self._limits = study, look, limits
-        self._known: dict[bytes, str] = {}
+        self._known: dict[bytes, tuple[str, str]] = {}
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
+        self._status: tuple[float, Response] | None = None
+        self._counting = threading.Lock()
 
     def routes(self) -> list[Route]:
         """Return the addresses and who answers there."""
@@ -235,27 +285,58 @@ class Pages:
             Route("/a/{token}/media/{path:path}", self._medium, methods=["GET"]),
             Route("/a/{token}/api/act", self._act, methods=["POST"]),
             *(Route(f"/a/{{token}}/api/{k}", self._asked(k, of), methods=["GET"]) for k, of in asked.items()),
+            Route("/o/{token}", self._whole, methods=["GET"]),
+            Route("/o/{token}/", self._owner_page, methods=["GET"]),
+            Route("/o/{token}/api/status", self._owner_status, methods=["GET"]),
         ]
 
-    async def _annotator(self, request: Request) -> str:
+    async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
-        who = await run_in_threadpool(self._whose, request.path_params["token"])
-        client = f"token {who}" if who else f"address {request.client.host if request.client else ''}"
+        found, who = await run_in_threadpool(self._whose, request.path_params["token"])
+        known = found == role
+        client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
         if not self._rates.allow(client):
             raise HTTPException(429, "too many requests. Wait a moment.", {"retry-after": "1"})
-        if who is None:
-            raise HTTPException(404, "There is no such page. Use the link as it was given to you.")
+        if not known:
+            raise HTTPException(404, _NOTHING)
         return who
 
-    def _whose(self, token: str) -> str | None:
-        """Return whose token this is, also of those who came after the server started; None for nobody's.
+    def _whose(self, token: str) -> tuple[str, str]:
+        """Return the role and the name that a token stands for, also of those who came after the start.
 
         Only digests are compared, so that the time taken says nothing of the token.
         """
         digest = _digest(token)
         if digest not in self._known:
-            self._known = {_digest(own): name for name, own in tokens(self._study).items()}
-        return self._known.get(digest)
+            people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
+            self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
+        return self._known.get(digest, ("", ""))
+
+    async def _owner_page(self, request: Request) -> Response:
+        await self._annotator(request, OWNER)
+        return page_html(request, "owner", "Study")
+
+    async def _owner_status(self, request: Request) -> Response:
+        await self._annotator(request, OWNER)
+        return await run_in_threadpool(self._figures)
+
+    def _figures(self) -> Response:
+        """Return what `study status --json` prints, counted again now and then: in a process of its own.
+
+        In a large study that takes a minute, during which this process shall answer annotators.
+        """
+        if not self._counting.acquire(blocking=False):
+            what = "The figures are being counted for the first time. They are here in a moment."
+            return self._status[1] if self._status else _refusal("locked", what, 503)
+        try:
+            start = time.monotonic()
+            if self._status is None or start >= self._status[0]:
+                found = status_of(self._study.folder)
+                now = time.monotonic()
+                self._status = now + max(FRESH, DEAR * (now - start)), JSONResponse(found)
+            return self._status[1]
+        finally:
+            self._counting.release()
 
     def _asked(self, what: str, parameter: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
@@ -277,7 +358,7 @@ class Pages:
 
     async def _page(self, request: Request) -> Response:
         await self._annotator(request)
-        return Response(asset("page.html"), media_type="text/html")
+        return page_html(request, "page", "Labelling")
 
     async def _whole(self, request: Request) -> Response:
         await self._annotator(request)
@@ -300,7 +381,24 @@ class Pages:
 
 
 _NO_FILE = "There is no such file. Open the link that you were given."
-_NOTHING = "There is nothing here. Use the link as it was given to you."
+_NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
+FRESH, DEAR = 2.0, 4.0
+"""Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core."""
+
+
+def status_of(folder: Path) -> dict[str, Any]:
+    """Return what `study status --json` prints of a study, without the folder's place on the disk."""
+    program = "from stratal.cli import main; main()"
+    words = [sys.executable, "-c", program, "study", "status", str(folder), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
+            os.setpriority(os.PRIO_PROCESS, process.pid, 10)
+        printed, said = process.communicate()
+    if process.returncode:
+        raise StudyError(said.strip().replace(str(folder), "the study"), kind="damaged")
+    found: dict[str, Any] = json.loads(printed)
+    del found["folder"]
+    return found
 
 
 def _digest(token: str) -> bytes:
@@ -328,12 +426,15 @@ async def read_body(request: Request, limits: RateLimits) -> bytes:
 def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
-    def refused(_: Request, error: Exception) -> Response:
+    def refused(request: Request, error: Exception) -> Response:
         """Return what is wrong as the page shows it, without the folder's place on the disk."""
         if isinstance(error, HTTPException):
             if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
-                return PlainTextResponse(f"{_NOTHING}\n", error.status_code, error.headers)
-            return _refusal("refused", error.detail, error.status_code, error.headers)
+                error.detail = _NOTHING
+            if "text/html" in request.headers.get("accept", ""):  # a person followed a link
+                return page_html(request, "", "No such page", error)
+            kind = "refused" if error.status_code in FINAL else "away"
+            return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
         kind = kind_of(error)
@@ -345,7 +446,25 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
     app = Starlette(routes=pages.routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Gate(app, addresses)
+    return Gate(app, addresses, look.https)
+
+
+def page_html(request: Request, home: str, title: str, error: HTTPException | None = None) -> Response:
+    """Return a page of one of our scripts; without one it says what is wrong, to whoever followed a link.
+
+    Its addresses are relative, so that a proxy may serve it below any path.
+    """
+    root = "../" * (request.url.path.count("/") - 1) or "./"
+    inside = "<noscript><p>This page needs JavaScript.</p></noscript>"
+    if error is not None:
+        inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
+    script = f'<script type="module" src="{root}static/{home}.js"></script>' if home else ""
+    page = Template(asset("page.html")).substitute(
+        title=title, root=root, script=script, home=home or "text", inside=inside
+    )
+    return HTMLResponse(
+        page, 200 if error is None else error.status_code, None if error is None else error.headers
+    )
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
@@ -380,10 +499,10 @@ class Place(Record):
         if not 0 <= self.port < 65_536:
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InputError(
                 "the address of the page is not understood", given=repr(self.address),
-                allowed="http://HOST:PORT or https://HOST",
+                allowed="http://HOST:PORT, https://HOST or https://HOST/PATH",
             )  # fmt: skip
         if self.host in EVERYWHERE and self.address is None:
             what = f"{self.host} listens on every network of this computer, but is no address to go to"
@@ -428,7 +547,7 @@ def serve(
     *,
     fresh: bool = False,
     limits: RateLimits | None = None,
-    ready: Callable[[str, dict[str, str]], None] = lambda address, links: None,
+    ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
     """Serve a study's page until the process is told to stop.
 
@@ -440,7 +559,7 @@ def serve(
         Whether earlier links shall no longer work.
     limits : RateLimits, optional
     ready : callable
-        Called with the address and annotator → link, once the page can be opened.
+        Called with the address, annotator → link, and the owner's link, once the page can be opened.
 
     Raises
     ------
@@ -460,9 +579,8 @@ def serve(
                 pass
             if fresh:
                 new_links(study)
-            links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             app = application(study, look_of(study, media_address), place.known_as(port), kept)
-            ready(address, links)
+            ready(address, links_of(study, address), owner_link(study, address))
             uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
 
 

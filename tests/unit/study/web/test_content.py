@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -75,7 +76,7 @@ def look(tmp_path):
 
 
 def showing(look, value, kind="auto"):
-    return Look(media=look.media, address=look.address, formats={"x": kind}).show("x", value)["html"]
+    return replace(look, formats={"x": kind}).show("x", value)["html"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -130,10 +131,19 @@ def test_what_is_missing_is_said(look):
     assert showing(look, [{"role": "a", "content": None}]).count("text") == 1
 
 
-def test_long_texts_are_folded(look):
-    assert look.show("x", "word " * 400)["long"]
-    assert look.show("x", "line\n" * 30)["long"]
-    assert not look.show("x", "short")["long"]
+def test_pictures_elsewhere_are_shown_only_where_that_is_allowed(look):
+    link = "https://example.org/cat.png?size=2"
+    allowed = replace(look, https=True)
+
+    assert "<img" not in showing(look, link)
+    assert "elsewhere" in showing(look, link, "image")
+    assert f'<img src="{link}"' in showing(allowed, link)
+    assert "<img" not in showing(allowed, "http://example.org/cat.png", "image")
+    assert "&quot;onerror" in showing(allowed, 'https://e.org/"onerror="a.png', "image")
+    assert f'<img src="{link}"' in showing(allowed, f"![cat]({link})", "markdown")
+    assert "src" not in showing(allowed, "![cat](http://example.org/cat.png)", "markdown")
+    assert "<img" not in showing(look, f"![cat]({link})", "markdown")
+    assert "data:" not in showing(allowed, '<img src="data:image/png;base64,AAAA">', "html")
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,19 @@ import json
 from urllib.parse import quote
 
 import pytest
+from starlette.testclient import TestClient
+from tests.unit.study.web.conftest import FREE, HOME
 
-from stratal.study import check_study
-from stratal.study.web.server import RateLimits
+from stratal.study import check_study, study_status
+from stratal.study.web import server
+from stratal.study.web.content import look_of, media_address
+from stratal.study.web.server import RateLimits, application, new_links, owner_token
 
 
 def test_an_annotator_labels_everything(page):
     seen = []
     state = page.state("ann")
-    assert state["question"]["choices"][0] == {"value": "Pass", "label": "Pass", "key": "1"}
+    assert state["form"]["questions"][0]["choices"][0] == {"value": "Pass", "label": "Pass", "key": "1"}
     while (item := state["item"]) is not None:
         seen.append(item["id"])
         state = page.act("ann", "submit", item=item["id"], value="Pass", seconds=1.5, note="fine").json()
@@ -35,7 +39,7 @@ def test_skip_undo_change_flag_and_note_are_saved_before_the_next_item_comes(pag
     assert page.act("ann", "note", item=second, note="odd").status_code == 200
 
     found = page.get("ann", "api/item", params={"id": first}).json()["item"]
-    assert found["answer"]["value"] == "Pass"
+    assert found["answer"]["value"] == {"": "Pass"}
     assert [entry["item"] for entry in page.get("ann", "api/trail").json()["answers"]] == [first]
 
 
@@ -55,7 +59,7 @@ def test_disagreements_are_decided(page):
         page.act("bob", "submit", item=item["id"], value="Fail", note="no")
     apart = page.get("ann", "api/disagreements").json()["disagreements"]
     assert apart
-    assert sorted(entry["value"] for entry in apart[0]["answers"]) == ["Fail", "Pass"]
+    assert sorted(entry["value"][""] for entry in apart[0]["answers"]) == ["Fail", "Pass"]
     assert "bob" not in json.dumps(apart)
 
     page.act("ann", "adjudicate", item=apart[0]["id"], value="Pass")
@@ -70,7 +74,7 @@ def test_only_adjudicators_decide(make_study, page_of):
     page.act("ann", "submit", item=item, value="Pass")
 
     assert page.act("ann", "adjudicate", item=item, value="Fail").status_code == 409
-    assert page.get("ann", "api/disagreements").json() == {"disagreements": []}
+    assert page.get("ann", "api/disagreements").json() == {"disagreements": [], "mine": 0}
     assert page.state("eve")["item"] is None
 
 
@@ -78,9 +82,7 @@ def test_a_pair_hides_its_columns_and_comes_back_unshuffled(pair_study, page_of)
     page = page_of(pair_study)
     said = {}
     state = page.state("ann")
-    assert "gpt" not in json.dumps(state["question"]) + json.dumps(
-        [s["name"] for s in state["item"]["sides"]]
-    )
+    assert "gpt" not in json.dumps(state["form"]) + json.dumps([s["name"] for s in state["item"]["sides"]])
     while (item := state["item"]) is not None and len(said) < 12:
         gpt = next(side["name"] for side in item["sides"] if "gpt" in side["html"])
         said[item["id"]] = gpt
@@ -89,7 +91,9 @@ def test_a_pair_hides_its_columns_and_comes_back_unshuffled(pair_study, page_of)
     assert set(said.values()) == {"A", "B"}
     assert {value for value in pair_study.labels().values if value is not None} == {1.0}
     item = next(iter(said))
-    assert page.get("ann", "api/item", params={"id": item}).json()["item"]["answer"]["value"] == said[item]
+    assert page.get("ann", "api/item", params={"id": item}).json()["item"]["answer"]["value"] == {
+        "": said[item]
+    }
     refused = page.act("ann", "submit", item=item, value="gpt")
     assert refused.status_code == 400
 
@@ -246,7 +250,7 @@ def test_hostile_ids_notes_and_classes_are_kept_as_text(make_study, page_of):
 
     found = page.get("ann", "api/item", params={"id": item["id"]}).json()["item"]
     assert found["answer"]["note"] == HOSTILE
-    assert found["answer"]["value"] == HOSTILE[:150].strip()
+    assert found["answer"]["value"] == {"": HOSTILE[:150].strip()}
 
 
 BAD = [
@@ -355,3 +359,95 @@ def test_a_mistake_of_ours_says_nothing_of_the_inside(page, monkeypatch):
 
     assert answer.status_code == 500
     assert "secret" not in answer.text
+
+
+def owner_path(page, rest=""):
+    return f"/o/{owner_token(page.study)}/{rest}"
+
+
+def test_the_owner_sees_the_figures_of_the_status_and_nothing_can_be_changed_there(page):
+    item = page.state("ann")["item"]["id"]
+    page.act("ann", "submit", item=item, value="Pass")
+    found = page.client.get(owner_path(page, "api/status"))
+    wanted = study_status(page.study)
+
+    assert found.status_code == 200
+    shown = {name: value for name, value in found.json().items() if name in wanted}
+    expected = json.loads(json.dumps(wanted))
+    del expected["folder"], expected["notes"], shown["notes"]  # of a clock that a test sets, not of this one
+    del expected["time"], shown["time"]
+    assert shown == expected
+    assert str(page.study.folder) not in found.text
+    for method in ("post", "put", "delete", "patch"):
+        for rest in ("", "api/status", "api/act"):
+            assert getattr(page.client, method)(owner_path(page, rest)).status_code in (404, 405)
+    assert len(page.study.history("ann")) == 1
+
+
+def test_tokens_open_the_page_of_their_role_alone(page):
+    owner, ann = owner_token(page.study), page.tokens["ann"]
+
+    assert page.client.get(f"/o/{ann}/api/status").status_code == 404
+    assert page.client.get(f"/o/{ann}/").status_code == 404
+    assert page.client.get(f"/a/{owner}/api/state").status_code == 404
+    body = {"action": "submit", "request": "r", "item": page.state("ann")["item"]["id"], "value": "Pass"}
+    assert page.client.post(f"/a/{owner}/api/act", json=body).status_code == 404
+    assert page.study.history("ann") == ()
+    for wrong in (owner[:-1], owner + "A", owner.swapcase(), "", "..", "%00", owner.encode().hex()):
+        assert page.client.get(f"/o/{wrong}/api/status").status_code in (404, 405)
+    new_links(page.study)
+    fresh = page_of_same(page)
+    assert fresh.get(f"/o/{owner}/api/status").status_code == 404
+    assert fresh.get(owner_path(page, "api/status")).status_code == 200
+
+
+def page_of_same(page):
+    app = application(page.study, look_of(page.study, media_address), [HOME], FREE)
+    return TestClient(app, base_url=HOME)
+
+
+def test_an_annotator_called_as_the_owner_gets_another_token(make_study, page_of):
+    page = page_of(make_study(annotators=["owner", ":", "owner:"]))
+
+    assert owner_token(page.study) not in page.tokens.values()
+    assert len(set(page.tokens.values())) == 3
+
+
+def test_annotators_get_neither_proxy_nor_stratum_nor_others_answers(page):
+    text = json.dumps([page.state("ann"), page.get("ann", "api/disagreements").json()])
+
+    for word in ("proxy", "stratum", "confidence", "estimate", "interval", "bob"):
+        assert word not in text
+
+
+def test_a_dead_link_is_a_page_for_people_and_json_for_scripts(page):
+    for path in ("/a/nobody/", "/o/nobody/", "/nothing", "/a/nobody", "/"):
+        shown = page.client.get(path, headers={"accept": "text/html"}, follow_redirects=False)
+        assert shown.status_code == 404
+        assert "<h1>No such page</h1>" in shown.text
+        assert "script" not in shown.text
+    assert page.client.get("/a/nobody/api/state").json()["error"]["kind"] == "away"
+
+
+def test_the_owners_figures_are_counted_once_for_many_requests(page, monkeypatch):
+    calls = []
+
+    def counted(folder):
+        calls.append(folder)
+        return {"rounds": []}
+
+    monkeypatch.setattr(server, "status_of", counted)
+    for _ in range(20):
+        page.client.get(owner_path(page, "api/status"))
+
+    assert len(calls) == 1
+
+
+def test_below_a_path_of_a_proxy_every_address_of_the_page_is_relative(page):
+    for path in (page.path("ann"), owner_path(page)):
+        text = page.client.get(path).text
+        assert 'src="../../static/' in text
+        assert 'href="/' not in text
+        assert 'src="/' not in text
+    moved = page.client.get(page.path("ann").rstrip("/"), follow_redirects=False)
+    assert not moved.headers["location"].startswith(("/", "http"))

@@ -12,7 +12,7 @@ from tests.tiers import sized
 from stratal.study import Question, check_study
 from stratal.study.exchange import NEEDS
 from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
-from stratal.study.question import LONGEST_CLASS
+from stratal.study.question import CLASSES, LONGEST
 from stratal.study.web.actions import question_view
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -53,7 +53,7 @@ def schema(question: Question) -> dict[str, Any]:
     id_ = _query("id", _text(LONGEST_ID), required=True)
     before = _query("before", {"type": "string", "pattern": "^[0-9]{1,17}$"})
     paths = {
-        "state": _get({**here, "question": {"type": "object"}, "annotator": {"type": "string"}}),
+        "state": _get({**here, "form": {"type": "object"}, "annotator": {"type": "string"}}),
         "item": _get({"item": _ITEM}, id_),
         "trail": _get({"answers": {"type": "array"}}, before),
         "disagreements": _get({"disagreements": {"type": "array"}}),
@@ -69,8 +69,8 @@ def schema(question: Question) -> dict[str, Any]:
 def action_schema(question: Question) -> dict[str, Any]:
     """Return what an action looks like, one form for each."""
     view = question_view(question)
-    free = {"type": "string", "minLength": 1, "maxLength": LONGEST_CLASS, "pattern": "^[a-z]+$"}
-    value = free if view["free"] else {"enum": [choice["value"] for choice in view["choices"]]}
+    free = {"type": "string", "minLength": 1, "maxLength": LONGEST[CLASSES], "pattern": "^[a-z]+$"}
+    value = free if view["kind"] == CLASSES else {"enum": [choice["value"] for choice in view["choices"]]}
     texts = {
         "item": _text(LONGEST_ID),
         "note": _text(LONGEST_NOTE),

@@ -48,7 +48,7 @@ def state(link):
         {"port": 70_000},
         {"address": "labels.example.org"},
         {"address": "ftp://labels.example.org"},
-        {"address": "https://labels.example.org/below"},
+        {"address": "https://labels.example.org/?query"},
     ],
 )
 def test_places_that_cannot_be_reached_are_refused(given):
@@ -57,6 +57,7 @@ def test_places_that_cannot_be_reached_are_refused(given):
 
 
 def test_a_place_behind_a_proxy_is_known_by_both_names():
+    assert Place(address="https://example.org/labels/").url(8000) == "https://example.org/labels"
     place = Place(address="https://labels.example.org/")
 
     assert place.url(8000) == "https://labels.example.org"

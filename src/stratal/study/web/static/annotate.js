@@ -3,15 +3,19 @@
 //
 // Whatever comes as HTML has passed the sanitiser in Python; everything else is put in as text.
 
-import { KEYS, SKELETON, duration, kept, make, request, stopwatch } from "./parts.js";
+import { KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
+
+const PAUSES = [500, 1000, 2000, 4000, 8000]; // before what waits is sent again; the last one from then on
+const MANY = 11; // points of a scale, from which it is a number to type
 
 export function annotate(root, transport, { keys, tools = [] }) {
   root.innerHTML = SKELETON;
   const $ = (path) => root.querySelector(path);
   const watch = stopwatch();
-  let state = null, live = null, shown = null;
-  let trail = [], place = -1, deciding = null, decided = null, busy = false, again = null;
-  let failed = null, queued = false;
+  let state = null, box = null, live = null, shown = null;
+  let trail = [], place = -1, deciding = null, decided = null, busy = false;
+  let away = null, failures = 0, timer = null, sending = false, active = 0;
+  const seen = new Map(); // items shown on this page, with what was said of them here
 
   const button = (label, key, act, name) => {
     const node = make("button", { type: "button", className: name ?? "" }, label);
@@ -20,153 +24,236 @@ export function annotate(root, transport, { keys, tools = [] }) {
     return node;
   };
   const say = (text) => { $(".said").textContent = text; };
-
-  // What is entered and not saved yet is kept by the browser, for each item, and apart for decisions.
   const own = (name) => `stratal-${name}:${state.study}:${state.annotator}`;
-  const draft = (id = shown.id) => `${own(deciding === null ? "draft" : "decision")}:${id}`;
-  const entered = () => JSON.stringify([chosen(), note()]);
-  function keepDraft() {
-    if (shown !== null) kept.set(draft(), chosen() === null && note() === "" ? "" : entered());
-  }
-  const forget = (name, value) => { if (kept.get(name) === value) kept.set(name, ""); };
 
-  function trouble(text, retry) {
-    again = retry && { retry, value: chosen() };
-    say("");
-    const box = $(".banner");
-    box.replaceChildren(make("p", {}, text), ...(retry ? [button("Try again", "Enter", submit)] : []));
-    box.hidden = false;
+  function trouble(text) {
+    if (text) say("");
+    $(".banner").textContent = text ?? "";
+    $(".banner").hidden = !text;
   }
-  function calm() { again = null; $(".banner").hidden = true; $(".banner").replaceChildren(); }
 
   const final = (error) => ["refused", "missing", "input"].includes(error.kind);
 
-  // Runs one thing at a time; what fails is shown, and can be tried again.
-  async function run(what, retry = () => run(what)) {
+  // Runs one thing at a time; nothing can be entered meanwhile, and a failure is shown.
+  async function run(what) {
     if (busy) return undefined;
     busy = true; root.setAttribute("aria-busy", "true");
-    say("");
+    const slow = setTimeout(() => say("Working …"), 300);
+    if ($(".bar").contains(document.activeElement)) $(".item").focus({ preventScroll: true });
+    $(".bar").inert = true;
     try {
       const got = await what();
-      calm();
+      if (!away) trouble(null);
       return got;
     } catch (error) {
-      trouble(error.message, final(error) ? null : retry);
+      trouble(error.message);
       return undefined;
-    } finally { busy = false; root.removeAttribute("aria-busy"); }
+    } finally {
+      clearTimeout(slow);
+      if ($(".said").textContent === "Working …") say("");
+      busy = false; root.removeAttribute("aria-busy"); $(".bar").inert = false;
+    }
   }
 
-  // The same act, tried again, keeps its request, so that it is saved once. An edited one is another act: if the
-  // first had arrived after all, it is changed. `retry` builds the act anew from what is entered then.
-  async function act({ seconds: taken, ...body }, then, retry) {
-    if (busy) { queued = "value" in body; return undefined; }
-    const key = JSON.stringify(body), form = entered(), answers = "value" in body || body.action === "skip";
-    const { id } = shown ?? {}, name = id && draft();
-    const whole = failed?.key === key ? failed.whole : { ...body, seconds: taken, request: request() };
-    failed = { key, whole };
-    queued = false;
-    if (answers && deciding === null) kept.set(own("unsaved"), id);
+  // What is entered and not saved yet is kept by the browser, for each item, and apart for decisions.
+  const draft = (id = shown.id) => `${own(deciding === null ? "draft" : "decision")}:${id}`;
+  const entered = () => JSON.stringify([values(), note()]);
+  const before = (item) => JSON.stringify([item.answer?.value ?? {}, item.answer?.note ?? ""]);
+  function keepDraft() { if (shown) kept.set(draft(), entered() === before(shown) ? "" : entered()); }
+
+  // Saves an act: it is in the browser's storage before it is sent, and leaves it once the server has it. While the
+  // server is away it stays there and the next item is shown, as long as there are items that were given ahead.
+  async function act(body, then) {
+    if (busy) return undefined;
+    const name = shown && draft(), said = entered(), entry = box.add({ ...body, request: request() });
     const got = await run(async () => {
+      if (box.all()[0].body.request !== entry.body.request) { send(); return local(); }
       try {
-        return await transport.act(whole);
+        return await sent(entry);
       } catch (error) {
-        if (final(error)) failed = null;
-        throw error;
+        if (final(error) || transport.local) { box.remove(entry); throw error; }
+        leave(error);
+        return local();
       }
-    }, retry);
+    });
+    count();
     if (got === undefined) return undefined;
-    failed = null;
-    if (answers) {
-      forget(own("unsaved"), id);
-      if (entered() !== form) return editedMeanwhile(body, got);
-      if (!("value" in body) || body.value === chosen()) forget(name, form);
-    }
+    if (name && kept.get(name) === said) kept.set(name, "");
+    remember(body);
     await then(got);
     return true;
   }
 
-  // While the answer was on its way, another was entered: that one is shown still, and not saved yet.
-  function editedMeanwhile(body, got) {
+  function remember({ action, item, value, note: text }) {
+    if (!["submit", "skip"].includes(action) || !seen.has(item)) return;
+    const status = action === "skip" ? "skipped" : "submitted";
+    seen.set(item, { ...seen.get(item), answer: { status, value: value ?? null, note: text ?? "" } });
+  }
+
+  async function sent(entry) {
+    box.try(entry);
+    const got = await transport.act(entry.body);
+    box.remove(entry);
+    return got;
+  }
+
+  // What is next by what this page knows, without the server.
+  function local() {
+    const waits = new Set(box.all().filter((entry) => entry.body.action !== "flag").map((entry) => entry.body.item));
+    const known = [live, ...(state.ahead ?? [])].filter(Boolean);
+    for (const item of known) if (!seen.has(item.id)) seen.set(item.id, item);
+    for (const { body } of box.all()) remember(body);
+    const next = known.filter((item) => !waits.has(item.id));
+    return { item: next[0] ?? null, ahead: next.slice(1), progress: state.progress };
+  }
+
+  function leave(error) {
+    away = error.message;
+    trouble(`${away} Your answers are kept in this browser and sent by themselves.`);
+    clearTimeout(timer);
+    timer = setTimeout(send, PAUSES[Math.min(failures, PAUSES.length - 1)]);
+    failures += 1;
+  }
+
+  // Sends what waits, in its order, until nothing does or the server is away again.
+  async function send() {
+    if (sending || box === null) return;
+    sending = true;
+    let got = null, refused = null;
+    try {
+      for (let entry = box.all()[0]; entry; entry = box.all()[0]) {
+        try {
+          got = await sent(entry);
+        } catch (error) {
+          if (!final(error)) { leave(error); return; }
+          box.remove(entry); // what was refused is a draft again, and is told
+          refused = error.message;
+          if ("value" in entry.body) kept.set(`${own("draft")}:${entry.body.item}`, JSON.stringify([entry.body.value ?? {}, entry.body.note ?? ""]));
+        }
+      }
+      if (got === null) got = await transport.state();
+    } catch (error) {
+      leave(error);
+      return;
+    } finally { sending = false; count(); }
+    const recovered = away !== null;
+    away = null; failures = 0;
+    trouble(refused);
     take(got);
+    if (recovered && !refused) say("The server is back. All answers are saved.");
+    if (shown === null && deciding === null) await onward();
     count();
-    const status = body.action === "skip" ? "skipped" : "submitted";
-    if (deciding === null) shown = { ...shown, answer: { status, value: body.value ?? null, note: body.note } };
-    keepDraft();
-    kept.set(own("unsaved"), shown.id);
-    if (queued) return send();
-    say("Saved as it was sent. What you changed since is not saved yet: press Enter.");
-    return true;
   }
 
   function show(item, answers = null) {
-    shown = item;
+    shown = item; active = 0;
+    if (item) seen.set(item.id, item);
     root.classList.toggle("deciding", deciding !== null);
-    $(".answer").hidden = item === null;
-    const box = $(".item");
-    box.replaceChildren(...(item === null ? rest() : content(item, answers)));
-    for (const node of $(".choices").querySelectorAll("input")) node.checked = false;
-    $(".free input").value = "";
-    $(".note textarea").value = "";
-    if (item !== null) prefill(item);
+    $(".questions").classList.toggle("off", item === null);
+    $(".item").replaceChildren(...(item === null ? rest() : content(item, answers)));
+    $(".middle").scrollTop = 0;
+    for (const node of $(".questions").querySelectorAll("input")) { if (node.type === "text") node.value = ""; else node.checked = false; }
+    const [given, text] = (item && left(item)) ?? [item?.answer?.value ?? {}, item?.answer?.note ?? ""];
+    fill(given);
+    $(".note textarea").value = text;
+    $(".note").hidden = !text;
+    tallies(answers);
     $(".flag").setAttribute("aria-pressed", String(Boolean(item?.flagged)));
     $(".forward").disabled = place < 0 || deciding !== null;
-    for (const name of [".back", ".skip", ".flag"]) $(name).disabled = deciding !== null;
+    $(".back").disabled = deciding !== null;
+    $(".flag").disabled = deciding !== null || item === null;
+    for (const name of [".skip", ".writes"]) $(name).disabled = item === null;
+    conditions();
+    fold();
     count();
     watch.start();
-    if (root.dataset.home !== "notebook") scrollTo({ top: 0 });
-    if (root.contains(document.activeElement)) box.focus({ preventScroll: true });
-  }
-
-  function prefill(item) {
-    const [value, text] = left(item) ?? [item.answer?.value ?? null, item.answer?.note ?? ""];
-    const same = [...$(".choices").querySelectorAll("input")].find((node) => node.value === value);
-    if (same) same.checked = true;
-    else if (value && state.question.free) $(".free input").value = value;
-    $(".note textarea").value = text;
+    if (root.contains(document.activeElement)) $(".item").focus({ preventScroll: true });
   }
 
   // The answer and the note of an item that were entered and not saved, null where there are none.
   function left(item) {
     const text = kept.get(draft(item.id));
-    if (!text || text === JSON.stringify([item.answer?.value ?? null, item.answer?.note ?? ""])) return null;
-    try { return JSON.parse(text); } catch { return null; }
+    try { return text && text !== before(item) ? JSON.parse(text) : null; } catch { return null; }
+  }
+
+  function fill(given) {
+    for (const [k, question] of state.form.questions.entries()) {
+      const value = given?.[question.name], own = fields(k);
+      const same = own.find((node) => node.type !== "text" && node.value === value);
+      if (same) same.checked = true;
+      else if (Array.isArray(value)) for (const node of own) node.checked = value.includes(node.value);
+      else if (value !== undefined && value !== null) for (const node of own) if (node.type === "text") node.value = value;
+    }
   }
 
   function content(item, answers) {
-    const block = (field, level) => {
+    const block = (field, side) => {
       const body = make("div", { className: "body" });
       body.innerHTML = field.html;
-      const part = make("div", { className: field.long ? "field long" : "field" },
-        make(level, { className: "name", dir: "auto" }, field.name), body);
-      if (field.long) {
-        const more = button("Show all", ".", () => {
-          const open = part.classList.toggle("open");
-          more.setAttribute("aria-expanded", String(open));
-          more.firstChild.textContent = open ? "Fold" : "Show all";
-        }, "more");
-        more.setAttribute("aria-expanded", "false");
-        part.append(more);
-      }
+      const part = make("div", { className: "field" }, make("h2", { className: "name", dir: "auto" }, field.name), body);
+      part.dataset.name = field.name;
+      if (side) part.append(button(`${side} is better`, "", () => choose(pairAt(), side), "better"));
       return part;
     };
-    const only = item.fields.length === 1 && item.sides.length === 0;
-    const parts = item.fields.map((field) => block(field, "h2"));
-    if (only) parts[0].classList.add("only");
-    if (item.sides.length) parts.push(make("div", { className: "sides" }, ...item.sides.map((side) => block(side, "h2"))));
-    if (answers) parts.push(make("div", { className: "answers" }, make("h2", {}, "What was said"),
-      make("ul", {}, ...answers.map((said) => make("li", { dir: "auto" },
-        make("strong", {}, label(said.value)), said.note ? ` – ${said.note}` : "")))));
+    const parts = item.fields.map((field) => block(field));
+    if (parts.length === 1 && item.sides.length === 0) parts[0].classList.add("only");
+    root.classList.toggle("wide", item.sides.length > 0);
+    if (item.sides.length) parts.push(make("div", { className: "sides" }, ...item.sides.map((side) => block(side, side.name))));
+    const notes = (answers ?? []).filter((said) => said.note);
+    if (notes.length) parts.push(make("div", { className: "answers" }, make("h2", {}, "Notes"),
+      make("ul", {}, ...notes.map((said) => make("li", { dir: "auto" }, said.note)))));
     const said = item.answer;
-    if (said && deciding === null) parts.unshift(make("p", { className: "before" },
-      said.status === "skipped" ? "You skipped this item." : `You answered: ${label(said.value)}.`));
+    if (said && deciding === null) parts.unshift(make("p", { className: "previous" },
+      said.status === "skipped" ? "You skipped this item." : `You answered: ${inWords(said.value)}.`));
     return parts;
   }
 
-  const label = (value) => state.question.choices.find((choice) => choice.value === value)?.label ?? value;
+  const pairAt = () => state.form.questions.findIndex((question) => question.kind === "pair");
+
+  function inWords(value) {
+    return state.form.questions.filter((question) => value?.[question.name] !== undefined).map((question) => {
+      const given = [value[question.name]].flat();
+      return given.map((one) => question.choices.find((choice) => choice.value === one)?.label ?? one).join(", ") || "none of these";
+    }).join("; ");
+  }
+
+  // How many gave each answer, beside the choice; and the answers in people's own words.
+  function tallies(answers) {
+    for (const node of root.querySelectorAll(".tally")) node.remove();
+    if (!answers) return;
+    for (const [k, question] of state.form.questions.entries()) {
+      const given = answers.flatMap((said) => [said.value?.[question.name] ?? []].flat());
+      for (const node of fields(k)) {
+        const mine = node.type === "text" ? given.filter((one) => !question.choices.some((choice) => choice.value === one)) : given.filter((one) => one === node.value);
+        const text = node.type === "text" ? mine.join(" / ") : question.kind === "scale" ? `×${mine.length}` : `${mine.length} said this`;
+        if (mine.length) node.closest("label").append(make("span", { className: "tally", dir: "auto" }, text));
+      }
+    }
+  }
+
+  // A text is folded where it is longer than the room there is; what was unfolded once stays so for its column.
+  function fold() {
+    const room = $(".middle").clientHeight || 600;
+    for (const part of root.querySelectorAll(".item .field")) {
+      const body = part.querySelector(".body"), name = own(`open-${part.dataset.name}`);
+      if (body.scrollHeight < room * 0.9 || body.querySelector("img, audio")) continue;
+      const more = button("Show all", ".", () => turn(!part.classList.contains("folded"), true), "more");
+      const turn = (closed, remember) => {
+        part.classList.toggle("folded", closed);
+        body.style.maxHeight = closed ? `${Math.max(160, Math.round(room * 0.6))}px` : "";
+        more.setAttribute("aria-expanded", String(!closed));
+        more.firstChild.textContent = closed ? "Show all" : "Fold";
+        if (remember) kept.set(name, closed ? "" : "yes");
+      };
+      body.after(more);
+      turn(kept.get(name) !== "yes", false);
+    }
+  }
 
   function rest() {
     const { progress } = state, parts = [];
-    if (progress.enough) parts.push(make("p", {}, "The result is as precise as was asked for. Labelling may stop."));
+    if (away) parts.push(make("p", {}, "Waiting for the server. Nothing is lost; this page goes on by itself."));
+    else if (progress.enough) parts.push(make("p", {}, "The result is as precise as was asked for. Labelling may stop."));
     else if (progress.open > 0 && progress.done < progress.total) parts.push(
       make("p", {}, "Nothing is free for you right now: the remaining items are with others, or you skipped them."),
       button("Look again", "Enter", open));
@@ -175,88 +262,175 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function count() {
-    const p = state.progress, mine = p.submitted + p.skipped;
-    $(".count").textContent = `${p.done} / ${p.total} · ${mine} by you` + (p.skipped ? `, ${p.skipped} skipped` : "");
-    $("progress").max = Math.max(1, p.total);
-    $("progress").value = p.done;
-    $(".time").textContent = p.seconds_left && p.done < p.total ? `about ${duration(p.seconds_left)} left` : "";
+    const p = state.progress, waits = box.all().length;
+    const mine = p.submitted, all = Math.max(p.share, mine);
+    $(".count").textContent = deciding ? `Decision ${deciding.at + 1} of ${deciding.total}`
+      : `${mine} of your ${all}` + (p.skipped ? `, ${p.skipped} skipped` : "");
+    $("progress").max = Math.max(1, deciding ? deciding.total : all);
+    $("progress").value = deciding ? deciding.at : mine;
+    $(".time").textContent = p.seconds_left && p.done < p.total && !deciding ? `about ${duration(p.seconds_left)} left` : "";
     const judge = $(".judge");
     judge.hidden = !(state.adjudicator && (p.disagreements > 0 || deciding !== null));
-    judge.textContent = deciding !== null ? "Back to labelling" : `Disagreements (${p.disagreements})`;
-    if (p.message) trouble(p.message, null);
+    judge.textContent = deciding !== null ? "Back to labelling" : `Decide (${p.disagreements})`;
+    $(".waiting").hidden = waits === 0 || transport.local;
+    $(".waiting").textContent = `${waits} ${waits === 1 ? "answer waits" : "answers wait"}${box.lasting() ? "" : "; keep this page open"}`;
+    if (p.message) trouble(p.message);
   }
 
   function take(got) {
     state.progress = got.progress;
+    state.ahead = got.ahead ?? [];
     live = got.item;
   }
 
+  // The questions, once: a field set each, of the same height on every item.
   function ask() {
-    const { question } = state;
-    $(".question").textContent = question.text;
-    document.title = root.dataset.home === "notebook" ? document.title : `Labelling – ${state.annotator}`;
-    const options = question.choices.map((choice) => {
-      const input = make("input", { type: "radio", name: `choice-${state.study}`, value: choice.value });
-      const text = make("label", { className: "choice" }, input, make("span", { dir: "auto" }, choice.label));
-      if (choice.key) text.append(make("kbd", {}, choice.key.toUpperCase()));
-      return text;
-    });
-    $(".choices").append(...options);
-    $(".choices").hidden = options.length === 0;
-    $(".free").hidden = !question.free;
-    const rubric = make("div", { className: "body" });
-    rubric.innerHTML = question.rubric;
-    const quiet = make("input", { type: "checkbox", checked: kept.get("stratal-keys") !== "off" });
-    quiet.addEventListener("change", () => kept.set("stratal-keys", quiet.checked ? "" : "off"));
-    $(".help").append(
-      ...(question.rubric ? [make("h2", {}, `How to judge (version ${question.rubric_version})`), rubric] : []),
+    const { form } = state;
+    root.classList.toggle("several", form.questions.length > 1);
+    if (root.dataset.home !== "notebook") document.title = `Labelling – ${state.name ?? state.annotator}`;
+    $(".who").textContent = state.name ?? state.annotator;
+    $(".questions").replaceChildren(...form.questions.map(asked));
+    const panel = $(".rubric"), seenRubric = own(`rubric-${form.rubric_version}`);
+    panel.innerHTML = form.rubric;
+    panel.prepend(button("Fold", "", () => { panel.hidden = true; kept.set(seenRubric, "folded"); fold(); }, "foldrubric"));
+    panel.hidden = !form.rubric || kept.get(seenRubric) === "folded";
+    $(".showrubric").hidden = !form.rubric;
+    const option = (name, text, fallback) => {
+      const node = make("input", { type: "checkbox", checked: kept.get(name) ? kept.get(name) === "on" : fallback });
+      node.addEventListener("change", () => kept.set(name, node.checked ? "on" : "off"));
+      return make("label", {}, node, ` ${text}`);
+    };
+    $(".help").replaceChildren(
       make("h2", {}, "Keys"),
       make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)])),
-      make("label", {}, quiet, " Single keys work as shown"),
+      option("stratal-keys", "Single keys work as shown", true),
+      option("stratal-at-once", "Submit as soon as every question has its choice", form.submit_on_choice),
       button("Close", "Esc", () => $(".help").close()));
   }
 
-  function chosen() {
-    if (state === null) return null;
-    const typed = $(".free input").value.trim();
-    return (state.question.free && typed) || $(".choices input:checked")?.value || null;
+  function asked(question, k) {
+    const typed = question.kind === "number" || question.kind === "short-text" || (question.kind === "scale" && question.choices.length > MANY);
+    const type = question.kind === "several" ? "checkbox" : "radio";
+    const choices = typed ? [] : question.choices.map((choice) => {
+      const input = make("input", { type, name: `choice-${k}-${state.study}`, value: choice.value });
+      const node = make("label", { className: "choice" }, input, make("span", { dir: "auto" }, choice.label));
+      if (choice.key && choice.key !== choice.label) node.append(make("kbd", {}, choice.key.toUpperCase()));
+      input.addEventListener("click", (event) => { if (event.detail > 0) chosen(); });
+      return node;
+    });
+    const name = question.kind === "classes" ? "Another class" : question.ends ? question.ends.join(" … ") : "Your answer";
+    const free = typed || question.kind === "classes" ? [make("label", { className: "free" },
+      make("span", {}, name, " ", make("kbd", {}, "/")),
+      make("input", { type: "text", maxLength: 2000, dir: "auto", autocomplete: "off", inputMode: typed && question.kind !== "short-text" ? "decimal" : "text" }))] : [];
+    const end = (text) => (question.ends && !typed ? [make("span", { className: "end", dir: "auto" }, text)] : []);
+    const set = make("fieldset", { className: `question ${question.kind}` },
+      make("legend", { dir: "auto" }, question.text),
+      make("div", { className: "choices" }, ...end(question.ends?.[0]), ...choices, ...end(question.ends?.[1]), ...free));
+    set.addEventListener("focusin", () => mark(k));
+    return set;
   }
+
+  // Where there is no room for all questions one is shown at a time.
+  function turn(by) {
+    for (let k = active + by; k >= 0 && k < sets().length; k += by) if (!sets()[k].disabled) { mark(k); return; }
+  }
+
+  const sets = () => [...$(".questions").querySelectorAll("fieldset")];
+  const fields = (k) => [...sets()[k].querySelectorAll("input")];
+
+  function mark(k) {
+    active = k;
+    sets().forEach((set, i) => set.classList.toggle("now", i === k && sets().length > 1));
+    $(".which span").textContent = `Question ${k + 1} of ${sets().length}`;
+  }
+
+  function valueOf(question, k) {
+    const typed = fields(k).find((node) => node.type === "text")?.value.trim();
+    const ticked = fields(k).filter((node) => node.checked).map((node) => node.value);
+    if (question.kind === "several") return ticked;
+    return typed || ticked[0] || null;
+  }
+
+  // The answers to the questions that are asked, by name; those without one are left out.
+  function values() {
+    const found = {};
+    if (state === null) return found;
+    for (const [k, question] of state.form.questions.entries()) {
+      const value = sets()[k].disabled ? null : valueOf(question, k);
+      if (value !== null && (!Array.isArray(value) || value.length)) found[question.name] = value;
+    }
+    return found;
+  }
+
+  // A question that waits for an answer to another one keeps its place, and cannot be answered before.
+  function conditions() {
+    for (const [k, question] of state.form.questions.entries()) {
+      const [name, answer] = question.when ?? [];
+      const met = !name || [values()[name]].flat().includes(answer);
+      sets()[k].disabled = !met || shown === null;
+    }
+    mark(unanswered() < 0 ? active : unanswered());
+  }
+
+  const unanswered = () => state.form.questions.findIndex((question, k) => !sets()[k].disabled
+    && !["several", "short-text"].includes(question.kind) && valueOf(question, k) === null);
 
   const note = () => $(".note textarea").value;
   const seconds = () => (shown?.answer ? undefined : Math.round(watch.seconds() * 10) / 10);
 
-  // Tries again what failed, unless another answer was chosen since: then that is what Enter means.
-  function submit() {
-    if (again && chosen() === again.value) return again.retry();
-    return send();
+  function chosen() {
+    conditions(); keepDraft();
+    const atOnce = kept.get("stratal-at-once") ? kept.get("stratal-at-once") === "on" : state.form.submit_on_choice;
+    const simple = state.form.questions.every((question, k) => sets()[k].disabled || !["several", "short-text", "number"].includes(question.kind));
+    if (atOnce && simple && unanswered() < 0 && shown && !shown.answer && deciding === null) submit();
   }
 
-  function send() {
-    if (shown === null) return open();
-    const value = chosen();
-    if (value === null) { say("Choose an answer first."); return undefined; }
-    if (deciding !== null) return decide(value);
-    const body = { action: "submit", item: shown.id, value, note: note(), seconds: seconds() };
-    return act(body, advance("Saved."), send);
+  function submit() {
+    if (shown === null) return away ? send() : open();
+    const missing = unanswered();
+    if (missing >= 0) {
+      say(sets().length > 1 ? `Answer “${state.form.questions[missing].text}” first.` : "Choose an answer first.");
+      mark(missing);
+      return undefined;
+    }
+    const given = values();
+    state.form.questions.forEach((question, k) => { if (question.kind === "several" && !sets()[k].disabled) given[question.name] ??= []; });
+    const body = { item: shown.id, value: given, note: note() };
+    if (deciding !== null) return act({ action: "adjudicate", ...body }, decide);
+    return act({ action: "submit", ...body, seconds: seconds() }, advance("Saved."));
   }
 
   function skip() {
-    if (shown === null || deciding !== null) return undefined;
-    return act({ action: "skip", item: shown.id, note: note(), seconds: seconds() }, advance("Skipped."), skip);
+    if (shown === null) return undefined;
+    if (deciding !== null) { deciding.queue.push(deciding.queue.shift()); nextDecision(); say("Later."); return undefined; }
+    return act({ action: "skip", item: shown.id, note: note(), seconds: seconds() }, advance("Skipped."));
   }
 
   const advance = (text) => async (got) => {
     take(got);
     if (place > 0) { place -= 1; count(); await moveTo(trail[place].item); }
-    else { place = -1; trail = []; show(live); }
-    say(text);
+    else { place = -1; trail = []; await onward(); }
+    say(away ? "Kept in this browser." : text);
   };
 
-  function undo() {
+  // The item to label now; where there is none, the decisions that wait for this adjudicator.
+  async function onward() {
+    if (live !== null || !state.adjudicator || !state.progress.disagreements || away) { show(live); return; }
+    const got = await transport.disagreements().catch(() => ({ mine: 0 }));
+    if (got.mine > 0) startDeciding(got); else show(null);
+  }
+
+  async function undo() {
     if (deciding !== null) return takeBack();
-    return act({ action: "undo" }, (got) => {
-      take(got); place = -1; trail = []; show(live); say("Taken back.");
-    }, undo);
+    const last = box.all().filter((entry) => ["submit", "skip"].includes(entry.body.action)).at(-1);
+    if (last && !last.tried && seen.has(last.body.item)) {
+      box.remove(last);
+      const { answer: _, ...item } = seen.get(last.body.item);
+      place = -1; trail = []; show(item); say("Taken back.");
+      return true;
+    }
+    if (last) { say("This can be taken back once the server answers."); return undefined; }
+    return act({ action: "undo" }, (got) => { take(got); place = -1; trail = []; show(live); say("Taken back."); });
   }
 
   function flag() {
@@ -268,7 +442,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       if (live !== null && live.id === shown.id) live.flagged = on;
       $(".flag").setAttribute("aria-pressed", String(on));
       say(on ? "Flagged." : "No longer flagged.");
-    }, flag);
+    });
   }
 
   // A note on an item that is left without an answer is saved by itself.
@@ -278,22 +452,20 @@ export function annotate(root, transport, { keys, tools = [] }) {
     if (!kept.get(draft()) || text === (answer?.note ?? "")) return true;
     const body = answer?.status === "submitted"
       ? { action: "submit", item: id, value: answer.value, note: text } : { action: "note", item: id, note: text };
-    return act(body, () => {}, keepNote);
+    return act(body, () => {});
   }
 
-  const moveTo = (id) => run(async () => show((await transport.item(id)).item));
+  const moveTo = (id) => run(async () => show(away && seen.has(id) ? seen.get(id) : (await transport.item(id)).item));
 
   async function move(step) {
     if (deciding !== null || busy || !(await keepNote())) return;
     if (step < 0) {
-      if (place < 0 && step > 0) return;
       if (place + 1 >= trail.length) {
-        const last = trail.at(-1)?.seq;
-        const more = await run(() => transport.trail(last));
+        const more = away ? { answers: waiting().slice(trail.length) } : await run(() => transport.trail(trail.at(-1)?.seq));
         if (more === undefined) return;
         trail = [...trail, ...more.answers];
       }
-      if (place + 1 >= trail.length) { say("There is nothing earlier."); return; }
+      if (place + 1 >= trail.length) { say(away ? "Earlier items need the server." : "There is nothing earlier."); return; }
       place += 1;
       await moveTo(trail[place].item);
     } else if (place > 0) {
@@ -301,84 +473,100 @@ export function annotate(root, transport, { keys, tools = [] }) {
       await moveTo(trail[place].item);
     } else if (place === 0) {
       place = -1; trail = [];
-      await open();
+      if (away) show(local().item); else await open();
     }
   }
 
+  const waiting = () => [...new Set(box.all().reverse().map((entry) => entry.body.item))].filter((id) => seen.has(id)).map((item) => ({ item }));
+
   async function judge() {
-    if (deciding !== null) { deciding = null; await open(); return; }
+    if (deciding !== null) { deciding = null; await open(false); return; }
     if (!(await keepNote())) return;
-    await run(async () => {
-      deciding = (await transport.disagreements()).disagreements;
-      place = -1; trail = [];
-      showDecision();
-    });
+    await run(async () => startDeciding(await transport.disagreements()));
   }
 
-  function showDecision() {
-    const first = deciding[0] ?? null;
-    if (first === null) { deciding = null; show(live); say("No disagreement is left."); return; }
+  function startDeciding(got) {
+    place = -1; trail = [];
+    const queue = got.disagreements;
+    deciding = { queue, at: 0, total: Math.max(got.mine || state.progress.disagreements, queue.length) };
+    nextDecision();
+  }
+
+  function nextDecision() {
+    const first = deciding.queue[0] ?? null;
+    if (first === null) { deciding = null; show(live); say(state.progress.disagreements ? "Your decisions are done; the rest are others'." : "No disagreement is left."); return; }
     show(first, first.answers);
   }
 
-  function decide(value) {
-    const { id } = shown;
-    return act({ action: "adjudicate", item: id, value, note: note() }, (got) => {
-      take(got); decided = id;
-      deciding = deciding.filter((entry) => entry.id !== id);
-      if (deciding.length || got.progress.disagreements === 0) showDecision();
-      else { deciding = null; setTimeout(judge); }
-      say("Decided.");
-    }, send);
+  async function decide(got) {
+    take(got); decided = shown.id;
+    deciding.queue = deciding.queue.filter((entry) => entry.id !== decided);
+    deciding.at += 1;
+    if (deciding.queue.length === 0 && deciding.at < deciding.total && !away) {
+      const more = await run(() => transport.disagreements());
+      deciding.queue = more?.disagreements ?? [];
+    }
+    nextDecision();
+    if (deciding !== null) say(away ? "Kept in this browser." : "Decided.");
   }
 
   function takeBack() {
     if (decided === null) { say("There is no decision to take back."); return undefined; }
-    return act({ action: "adjudicate", item: decided, value: null }, (got) => {
-      take(got); decided = null; deciding = null; setTimeout(judge); say("The decision is taken back.");
-    }, takeBack);
+    return act({ action: "adjudicate", item: decided, value: null }, async (got) => {
+      take(got); decided = null; deciding = null; await judge(); say("The decision is taken back.");
+    });
   }
 
-  const open = () => run(async () => { take(await transport.state()); show(live); });
+  const open = (deciding_too = true) => run(async () => {
+    take(await transport.state());
+    if (deciding_too) await onward(); else show(live);
+  });
 
   function unfold() { for (const node of root.querySelectorAll(".more")) node.click(); }
   function help() { $(".help").showModal(); $(".help").focus(); $(".help").scrollTop = 0; }
+  function write() { $(".note").hidden = false; $(".note textarea").focus(); }
+  function showRubric() { $(".rubric").hidden = !$(".rubric").hidden; kept.set(own(`rubric-${state.form.rubric_version}`), $(".rubric").hidden ? "folded" : ""); fold(); }
 
   function step(by) {
-    const all = [...$(".choices").querySelectorAll("input")];
-    if (!all.length) return;
-    const now = all.findIndex((node) => node.checked);
+    const all = fields(active).filter((node) => node.type === "radio");
+    if (!all.length || sets()[active].disabled) return;
+    const now = all.findIndex((node) => node.checked), k = active;
     const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : (now + by + all.length) % all.length];
-    next.checked = true; next.focus();
-    keepDraft();
+    next.checked = true; next.focus({ preventScroll: true });
+    conditions(); keepDraft(); mark(k);
   }
 
-  function choose(key) {
-    const place = state.question.choices.findIndex((choice) => choice.key && choice.key === key);
-    if (place < 0 || shown === null) return false;
-    const node = $(".choices").querySelectorAll("input")[place];
-    node.checked = true; node.focus({ preventScroll: true });
-    $(".free input").value = "";
-    keepDraft();
+  function choose(k, value) {
+    const node = fields(k).find((one) => one.value === value && one.type !== "text");
+    if (!node || shown === null || sets()[k].disabled) return false;
+    node.checked = node.type === "radio" || !node.checked;
+    const free = fields(k).find((one) => one.type === "text");
+    if (free) free.value = "";
+    if (root.contains(document.activeElement)) node.focus({ preventScroll: true });
+    const several = node.type === "checkbox";
+    chosen();
+    if (several) mark(k);
     return true;
   }
 
+  const chooseKey = (key) => {
+    const choice = state.form.questions[active]?.choices.find((one) => one.key && one.key === key);
+    return Boolean(choice) && choose(active, choice.value);
+  };
+
   const COMMANDS = {
-    enter: submit, s: skip, backspace: skip, u: undo, f: flag, n: () => $(".note textarea").focus(),
-    "/": () => { if (state.question.free) $(".free input").focus(); }, arrowleft: () => move(-1),
-    arrowright: () => move(1), arrowup: () => step(-1), arrowdown: () => step(1), ".": unfold, "?": help,
-    escape: () => { if (deciding !== null) judge(); },
+    enter: submit, s: skip, backspace: skip, u: undo, f: flag, n: write,
+    "/": () => { const free = sets().filter((set) => !set.disabled).flatMap((set) => [...set.querySelectorAll("input[type=text]")]); (free.find((node) => !node.value) ?? free[0])?.focus(); },
+    arrowleft: () => move(-1), arrowright: () => move(1), arrowup: () => step(-1), arrowdown: () => step(1), ".": unfold,
+    "?": help, escape: () => { if (deciding !== null) judge(); },
   };
 
   function pressed(event) {
     if (state === null || event.isComposing || $(".help").open) return;
     const key = event.key.toLowerCase(), at = event.target;
-    const typing = at.matches?.("textarea, input[type=text]");
-    if (typing) {
+    if (at.matches?.("textarea, input[type=text]")) {
       if (key === "escape") { at.blur(); $(".item").focus({ preventScroll: true }); event.preventDefault(); }
-      else if (key === "enter" && (event.ctrlKey || event.metaKey || at.matches("input"))) {
-        event.preventDefault(); submit();
-      }
+      else if (key === "enter" && (event.ctrlKey || event.metaKey || at.matches("input"))) { event.preventDefault(); submit(); }
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -386,8 +574,8 @@ export function annotate(root, transport, { keys, tools = [] }) {
     if (at.matches?.("audio") && key.startsWith("arrow")) return;
     const single = event.key.length === 1 || key === "backspace";
     if (single && kept.get("stratal-keys") === "off") return;
-    if (event.repeat && !key.startsWith("arrow")) { event.preventDefault(); return; }
-    const done = choose(key) || COMMANDS[key];
+    if (busy || (event.repeat && !key.startsWith("arrow"))) { event.preventDefault(); return; }
+    const done = chooseKey(key) || COMMANDS[key];
     if (!done) return;
     event.preventDefault();
     if (typeof done === "function") done();
@@ -395,38 +583,32 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   $(".buttons").append(
     make("button", { type: "submit", className: "submit" }, "Submit ", make("kbd", {}, "Enter")),
-    button("Skip", "S", skip, "skip"), button("Undo", "U", undo, "undo"), button("Flag", "F", flag, "flag"),
-    button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
-  $(".tools").append(button("", "", judge, "judge"), button("Help", "?", help), ...tools);
-  $(".answer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-  $(".answer").addEventListener("input", keepDraft);
-  $(".judge").hidden = true;
+    button("Skip", "S", skip, "skip"), button("Undo", "U", () => undo(), "undo"), button("Flag", "F", flag, "flag"),
+    button("Note", "N", write, "writes"), button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
+  $(".tools").append(button("", "", judge, "judge"), button("Rubric", "", showRubric, "showrubric"), button("Help", "?", help), ...tools);
+  $(".which").append(button("‹", "", () => turn(-1), "before"), make("span"), button("›", "", () => turn(1), "after"));
+  $(".which .before").setAttribute("aria-label", "The question before"); $(".which .after").setAttribute("aria-label", "The next question");
+  $(".bar").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+  $(".bar").addEventListener("input", () => { conditions(); keepDraft(); });
+  $(".judge").hidden = true; $(".showrubric").hidden = true;
   keys.addEventListener("keydown", pressed);
+  const back = () => { if (away) send(); };
+  addEventListener("online", back);
+  addEventListener("beforeunload", (event) => { if (box && !box.lasting()) event.preventDefault(); });
 
-  // Shows what was entered before the page was closed and never saved; else the item to label now.
-  async function resume() {
-    const id = kept.get(own("unsaved"));
-    let item = id && id === live?.id ? live : null;
-    if (id && item === null) {
-      try {
-        item = (await transport.item(id)).item;
-      } catch (error) {
-        if (!final(error)) throw error;
-      }
-    }
-    if (item !== null && left(item)) { show(item); say("What you entered here was not saved yet."); return; }
-    kept.set(own("unsaved"), "");
-    show(live);
-  }
-
-  const start = () => run(async () => {
-    const got = await transport.state();
-    state ??= got;
+  // What waited in the browser since the page was closed is sent first.
+  async function start() {
+    const got = await run(() => transport.state());
+    if (got === undefined) { setTimeout(start, PAUSES[Math.min(failures++, PAUSES.length - 1)]); return; }
+    failures = 0;
+    state = got; box = outbox(`${own("waits")}:`);
     take(got);
-    if (!$(".question").textContent) ask();
-    await resume();
+    ask();
+    if (box.all().length && !transport.local) await send();
+    if (away) take(local());
+    await onward();
     $(".item").focus({ preventScroll: true });
-  });
+  }
   start();
-  return { say, close: () => keys.removeEventListener("keydown", pressed) };
+  return { say, close: () => { keys.removeEventListener("keydown", pressed); removeEventListener("online", back); clearTimeout(timer); } };
 }

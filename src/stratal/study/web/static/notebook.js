@@ -2,7 +2,7 @@
 import { annotate } from "./annotate.js";
 import { request } from "./parts.js";
 
-const PATIENCE = 15000;
+const PATIENCE = 8000;
 
 function render({ model, el }) {
   const waiting = new Map();
@@ -10,7 +10,7 @@ function render({ model, el }) {
     const id = request();
     const late = () => {
       waiting.delete(id);
-      fail(new Error("The kernel does not answer. What you entered is still here."));
+      fail(new Error("The kernel does not answer."));
     };
     waiting.set(id, { done, fail, timer: setTimeout(late, PATIENCE) });
     model.send({ id, what, body });

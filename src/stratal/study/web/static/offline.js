@@ -5,6 +5,7 @@ import { annotate } from "./annotate.js";
 
 const given = JSON.parse(document.getElementById("study").textContent);
 const name = `stratal-offline:${given.study}:${given.annotator}`;
+const pairs = new Set(given.form.questions.filter((question) => question.kind === "pair").map((question) => question.name));
 const items = new Map(given.items.map((item) => [item.id, item]));
 let lasting = true, memory = [];
 
@@ -66,13 +67,13 @@ function progress(now) {
   const skipped = mine.filter((answer) => answer.status === "skipped").length;
   const open = items.size - mine.length;
   return {
-    submitted: mine.length - skipped, skipped, open, done: mine.length, total: items.size, disagreements: 0,
+    submitted: mine.length - skipped, skipped, open, done: mine.length, total: items.size, share: items.size, disagreements: 0,
     seconds_left: times.length ? times[Math.floor(times.length / 2)] * open : null, enough: false,
     message: lasting ? "" : "This browser keeps nothing: download your labels before you close the page.",
   };
 }
 
-const here = (now) => ({ item: live(now), progress: progress(now) });
+const here = (now) => ({ item: live(now), ahead: [], progress: progress(now) });
 
 function refuse(text) {
   throw Object.assign(new Error(text), { kind: "refused" });
@@ -92,8 +93,11 @@ download.addEventListener("click", () => {
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 });
 
+const column = (item, side) => items.get(item).columns[side] ?? side;
+
 const transport = {
-  state: async () => ({ study: given.study, annotator: given.annotator, question: given.question,
+  local: true,
+  state: async () => ({ study: given.study, annotator: given.annotator, name: given.name, form: given.form,
     adjudicator: false, ...here(replay(load())) }),
   item: async (id) => ({ item: view(id, replay(load())) ?? refuse("This item is not in this file.") }),
   trail: async (before = Infinity) => ({ answers: [...replay(load()).answers]
@@ -107,7 +111,8 @@ const transport = {
       const entry = { ...body, at: new Date().toISOString() };
       if (body.value !== undefined) {
         entry.shown = body.value;
-        entry.value = items.get(body.item).columns[body.value] ?? body.value;
+        entry.value = Object.fromEntries(Object.entries(body.value).map(([name, value]) =>
+          [name, pairs.has(name) ? column(body.item, value) : value]));
       }
       save([...log, entry]);
     }

@@ -1,9 +1,9 @@
-// The page of the server: every request is tried again while the server is busy or does not answer, always
-// with the same request id, so that nothing is saved twice.
+// The page of the server. A request that fails is tried again with the same request id, so that nothing is saved
+// twice; an act that fails waits in the page's outbox.
 import { annotate } from "./annotate.js";
 
-const PAUSES = [300, 900, 2000];
-const PATIENCE = 15000; // longer than the server waits for its database
+const PAUSES = [300, 900];
+const PATIENCE = 8000; // longer than the server waits for its database
 const pause = (time) => new Promise((done) => setTimeout(done, time));
 
 async function once(path, body) {
@@ -12,28 +12,26 @@ async function once(path, body) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   };
-  const signal = AbortSignal.timeout(PATIENCE);
-  const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal });
-  const said = await answer.json().catch(() => ({}));
-  if (answer.ok) return said;
-  const error = new Error(said.error?.message ?? `The server says ${answer.status}.`);
-  error.kind = said.error?.kind ?? "failed";
-  error.again = answer.status === 503 || answer.status === 429;
-  throw error;
+  try {
+    const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
+    const said = await answer.json().catch(() => ({}));
+    if (answer.ok) return said;
+    throw Object.assign(new Error(said.error?.message ?? `The server says ${answer.status}.`), { kind: said.error?.kind ?? "failed" });
+  } catch (error) {
+    throw error.kind ? error : new Error("The server does not answer.");
+  }
 }
 
-async function ask(path, body) {
-  for (const time of [...PAUSES, null]) {
+async function ask(path) {
+  for (const time of PAUSES) {
     try {
-      return await once(path, body);
+      return await once(path);
     } catch (error) {
-      const unreachable = error instanceof TypeError, silent = error.name === "TimeoutError";
-      if (time === null || !(unreachable || error.again)) {
-        throw unreachable || silent ? new Error("The server does not answer. What you entered is still here.") : error;
-      }
+      if (["refused", "missing", "input"].includes(error.kind)) throw error;
       await pause(time);
     }
   }
+  return once(path);
 }
 
 annotate(document.getElementById("root"), {
@@ -41,5 +39,5 @@ annotate(document.getElementById("root"), {
   item: (id) => ask(`api/item?id=${encodeURIComponent(id)}`),
   trail: (before) => ask(before === undefined ? "api/trail" : `api/trail?before=${before}`),
   disagreements: () => ask("api/disagreements"),
-  act: (body) => ask("api/act", body),
+  act: (body) => once("api/act", body),
 }, { keys: document });

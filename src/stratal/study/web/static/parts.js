@@ -1,27 +1,27 @@
 // What the page is made of: its frame, its keys, and small things that know nothing of a study.
 
 export const SKELETON = `
-<header class="bar">
-  <p class="count"></p><progress max="1" value="0" aria-label="Progress of the study"></progress><p class="time"></p>
-  <div class="tools"></div>
-</header>
-<div class="banner" role="alert" hidden></div>
-<h1 class="question" dir="auto"></h1>
-<section class="item" aria-label="Item" tabindex="-1"></section>
-<form class="answer" novalidate>
-  <fieldset class="choices"><legend>Your answer</legend></fieldset>
-  <label class="free" hidden>Another class <kbd>/</kbd><input type="text" maxlength="200" dir="auto" autocomplete="off"></label>
-  <label class="note">Note <kbd>N</kbd><textarea rows="2" maxlength="10000" dir="auto"></textarea></label>
+<div class="top"><h1 class="unseen">Labelling</h1>
+  <p class="count"></p><progress max="1" value="0" aria-label="Your progress"></progress><p class="time"></p>
+  <p class="who" dir="auto"></p><div class="tools"></div>
+</div>
+<div class="middle">
+  <section class="item" aria-label="Item" tabindex="-1"></section>
+  <section class="rubric" aria-label="How to judge" tabindex="0" hidden></section>
+</div>
+<form class="bar" novalidate>
+  <div class="messages"><p class="banner" role="alert" hidden></p><p class="said" role="status"></p><p class="waiting" hidden></p></div>
+  <label class="note" hidden>Note <kbd>N</kbd><textarea rows="2" maxlength="10000" dir="auto"></textarea></label>
+  <div class="which"></div><div class="questions" tabindex="-1"></div>
   <div class="buttons"></div>
 </form>
-<p class="said" role="status"></p>
 <dialog class="help" aria-label="Help and keys" tabindex="-1" autofocus></dialog>`;
 
 export const KEYS = [
-  ["1, 2, …", "choose an answer (the key stands beside it)"], ["↑ ↓", "the choice above or below"],
-  ["Enter", "submit"], ["S or Backspace", "skip"], ["U", "undo: take your last answer back"],
+  ["1, 2, …", "choose an answer to the marked question (the key stands beside it)"], ["↑ ↓", "the choice before or after"],
+  ["Tab", "the next question"], ["Enter", "submit"], ["S or Backspace", "skip"], ["U", "undo: take your last answer back"],
   ["← →", "earlier and later items; submit again there to change an answer"], ["F", "flag, or take the flag away"],
-  ["N", "write a note (Esc leaves it, Ctrl+Enter submits)"], ["/", "type a class of your own, where that is asked"],
+  ["N", "write a note (Esc leaves it, Ctrl+Enter submits)"], ["/", "type an answer in your own words"],
   [".", "unfold long texts"], ["?", "this help"],
 ];
 
@@ -57,10 +57,32 @@ export function stopwatch() {
     seconds: () => (total + (since === null ? 0 : performance.now() - since)) / 1000 };
 }
 
-// Notes that are not saved yet, and settings; kept by the browser where it lets us.
+// Drafts and settings; kept by the browser where it lets us.
 export const kept = {
   get(name) { try { return localStorage.getItem(name); } catch { return null; } },
   set(name, value) {
     try { if (value) localStorage.setItem(name, value); else localStorage.removeItem(name); } catch { /* none */ }
   },
 };
+
+// Acts that wait for the server, each under a name of its own in the browser's storage, so that two windows never
+// write over each other's. What the storage does not take is kept by the page, as long as it is open.
+export function outbox(prefix) {
+  const memory = new Map();
+  const names = () => { try { return Object.keys(localStorage).filter((name) => name.startsWith(prefix)); } catch { return []; } };
+  const all = () => [...names().map((name) => JSON.parse(kept.get(name) ?? "null")).filter(Boolean), ...memory.values()]
+    .sort((one, other) => one.number - other.number || (one.body.request < other.body.request ? -1 : 1));
+  const put = (entry) => {
+    const name = prefix + entry.body.request, text = JSON.stringify(entry);
+    kept.set(name, text);
+    if (kept.get(name) === text) memory.delete(name); else memory.set(name, entry);
+    return entry;
+  };
+  return {
+    all,
+    add: (body) => put({ number: (all().at(-1)?.number ?? 0) + 1, tried: false, body }),
+    try: (entry) => put({ ...entry, tried: true }),
+    remove: (entry) => { kept.set(prefix + entry.body.request, ""); memory.delete(prefix + entry.body.request); },
+    lasting: () => memory.size === 0,
+  };
+}
