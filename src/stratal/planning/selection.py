@@ -258,7 +258,8 @@ class Selection(Printed, Plotted):
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        found, self._codes = self._units
+        found, codes = self._units
+        self._codes: IntArray = codes
         # The units of a round that waits for labels say nothing yet, and count against nothing.
         waiting = len(design.units) > 1 and not self._newest_labelled()
         every = design.replay(self._codes, found.uniform)
