@@ -121,7 +121,7 @@ def test_inspect_as_json(demo):
     found = json.loads(run("doctor", demo / "predictions.parquet", "--proxy", "confidence", "--json"))
 
     assert found["rows"] == 1497
-    assert [column["name"] for column in found["columns"]] == ["id", "confidence", "predicted"]
+    assert [column["name"] for column in found["columns"]] == ["id", "confidence", "predicted", "image"]
     assert found["proxies"][0]["scaled"] is True
 
 
