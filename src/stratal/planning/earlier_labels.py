@@ -67,6 +67,8 @@ class EarlierLabels(Record):
         Where the labels came from.
     proxy : str, optional
         The one that is recalibrated.
+    elsewhere : bool
+        Whether these are other units than the population's.
     calibrate_by : str, optional
         Column of categories, in each of which the proxy is recalibrated by itself.
     notes : tuple of str
@@ -90,6 +92,7 @@ class EarlierLabels(Record):
     fine: Strata | None = None
     source: str = "labels"
     proxy: str | None = None
+    elsewhere: bool = False
     calibrate_by: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -148,6 +151,7 @@ class EarlierLabels(Record):
             else None,
             source=given.source,
             proxy=population.proxy_info(proxy).name if names else None,
+            elsewhere=labelled_units is not None,
             calibrate_by=calibrate_by,
             notes=notes,
         )
@@ -222,6 +226,8 @@ class EarlierLabels(Record):
     def _recalibrated(self, strata: Moments, codes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (1 + K, H) of strata by the labels in them; `codes` (m,) are theirs."""
         counts = stratum_counts(codes, strata.n_strata)
+        if self.elsewhere:  # the stratum's own units are all unlabelled
+            strata = replace(strata, sizes=strata.sizes + counts)
         sums = np.bincount(codes, self.z, minlength=strata.n_strata)
         squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
         kurtoses = stratum_kurtoses(self.z, codes, strata.n_strata)

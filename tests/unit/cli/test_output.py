@@ -60,7 +60,7 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
             "category",
             "--by",
             "[/x]:x:",
-            *words,
+            *(words or ["--details"]),
         ),
         PYTHONIOENCODING=encoding,
     )
