@@ -28,13 +28,15 @@ from stratal.simulation.simulation_table import mean_and_error
 FILES = ("birds_resnet50", "cifar10_vgg", "galaxies", "forest")
 LABELS = 100
 
-_EVEN = SimulatedDesign(stratification="k-means", n_strata=10, minimum=1)
 ARMS = {
-    "SRS, DF": (SimulatedDesign(), "difference"),
-    "SSRS proportional, HT": (_EVEN, "horvitz-thompson"),
-    "SSRS proportional, DF": (_EVEN, "difference"),
-    "SSRS Neyman, HT": (replace(_EVEN, allocation="neyman"), "horvitz-thompson"),
+    "SRS, DF": ("", "df"),
+    "SSRS proportional, HT": ("proportional", "ht"),
+    "SSRS proportional, DF": ("proportional", "df"),
+    "SSRS Neyman, HT": ("neyman", "ht"),
 }
+"""Arm → allocation, none for a simple random sample, and estimator, as ssepy calls them."""
+
+OURS = {"ht": "horvitz-thompson", "df": "difference"}
 
 PEER = """
 import json, random, sys, warnings
@@ -46,19 +48,14 @@ data = np.load(sys.argv[1])
 proxy, z, n, replicates = data["proxy"], data["z"], int(sys.argv[2]), int(sys.argv[3])
 random.seed(0); np.random.seed(0)
 found = {}
-for name, how, rule, estimator in (
-    ("SRS, DF", "srs", None, "df"),
-    ("SSRS proportional, HT", "ssrs", "proportional", "ht"),
-    ("SSRS proportional, DF", "ssrs", "proportional", "df"),
-    ("SSRS Neyman, HT", "ssrs", "neyman", "ht"),
-):
+for name, (rule, estimator) in json.loads(sys.argv[4]).items():
     evaluator = ModelPerformanceEvaluator(Yh=proxy, budget=n)
     errors = []
     if rule:
         evaluator.stratify_data(KMeans(10, n_init=10, random_state=0), X=proxy[:, None])
         evaluator.allocate_budget(rule)
     for _ in range(replicates):
-        drawn = evaluator.sample(how)
+        drawn = evaluator.sample("ssrs" if rule else "srs")
         value = evaluator.compute_estimate(z[drawn], estimator=estimator)[0]
         errors.append(float(np.ravel(value)[0] - z.mean()))
     found[name] = errors
@@ -84,12 +81,14 @@ def side_by_side(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
         np.savez(path, proxy=found.proxy, z=found.z)
-        words = [str(peer), "-c", PEER, str(path), str(LABELS), str(replicates)]
+        words = [str(peer), "-c", PEER, str(path), str(LABELS), str(replicates), json.dumps(ARMS)]
         theirs = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     result = {}
-    for name, (design, estimator) in ARMS.items():
+    for name, (rule, estimator) in ARMS.items():
+        even = SimulatedDesign(stratification="k-means", n_strata=10, minimum=1)
+        design = replace(even, allocation=rule) if rule else SimulatedDesign()
         population = Population.from_arrays(proxy=found.proxy)
-        row = simulated(population, found.z, design, LABELS, 10 * replicates, seed, estimator=estimator)
+        row = simulated(population, found.z, design, LABELS, 10 * replicates, seed, estimator=OURS[estimator])
         ours = row["mse"] / random, row["mse_se"] / random
         result[name] = ours, mean_and_error(np.array(theirs[name]) ** 2 / random)
     return result

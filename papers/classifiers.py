@@ -32,7 +32,10 @@ class Trained:
     Parameters
     ----------
     held_out : float (M, C)
-    population : float (N, C)
+        Or (M,) where only accuracy can be asked for: the probability that the evaluated model is right.
+    population : float (N, C) or (N,)
+    right : (float (M,), float (N,)), optional
+        Then whether the evaluated model is right.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class Trained:
 
     held_out: FloatArray
     population: FloatArray
+    right: tuple[FloatArray, FloatArray] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +78,10 @@ class Task:
     features: FloatArray | None
     models: dict[str, Trained]
     judges: dict[str, str] = field(default_factory=FAMILIES.copy)
+
+    def has_probabilities(self, family: str) -> bool:
+        """Whether a family and its surrogate have a probability of each class, which losses need."""
+        return all(self.models[name].population.ndim == 2 for name in (family, self.judges[family]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

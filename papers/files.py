@@ -1,4 +1,9 @@
-"""Files of outcomes and judges' scores: Parquet with `z` and `proxy`, and sets as they are published."""
+"""Files of outcomes and judges' scores: Parquet with `z` and `proxy`, and sets as they are published.
+
+`python -m papers.roles DIR NAME scores SCORES.npy OUTCOMES.npy` writes the first kind by `write_scores`. For
+the third paper scores are a judge's, in [0, 1], and outcomes NaN where there is no label; for the second
+one, in files called rcv1, epsilon and news20, a classifier's, and whether it is right.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from papers.loaders import Predictions, arrays_of
-from stratal.arrays import FloatArray
+from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError
 
 JUDGE = "judge"
@@ -21,9 +26,7 @@ ARENA = ("gpt-4-1106-preview", "claude-2.1")
 """The two models whose win rate Fisch et al. (2024) estimate."""
 
 
-def prediction_files(
-    directory: Path | None, *, outcome: str = "z", proxy: str = "proxy"
-) -> list[Predictions]:
+def prediction_files(directory: Path | None) -> list[Predictions]:
     """Return every set of a directory: Parquet files of outcomes and proxies in [0, 1], and published sets.
 
     Rows without an outcome are kept, as unlabelled ones; rows without a proxy are not. Published sets are
@@ -34,8 +37,6 @@ def prediction_files(
     ----------
     directory : path, optional
         Nothing is found without one.
-    outcome, proxy : str
-        The columns' names in Parquet files.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def prediction_files(
         return []
     if not directory.is_dir():
         raise InputError(f"{directory} is no directory", action="Give --data a directory of data files.")
-    found = [_parquet(path, outcome, proxy) for path in sorted(directory.glob("*.parquet"))]
+    found = [read_scores(path) for path in sorted(directory.glob("*.parquet"))]
     for pattern, reader in _PUBLISHED.items():
         found += [reader(path) for path in sorted(directory.glob(pattern))]
     return [entry for entry in found if entry is not None and _usable(entry)]
@@ -69,20 +70,21 @@ def _made(name: str, z: FloatArray, proxy: FloatArray) -> Predictions:
     return Predictions(name=name, z=z[kept], proxy=proxy[kept])
 
 
-def _parquet(path: Path, outcome: str, proxy: str) -> Predictions | None:
+def read_scores(path: Path) -> Predictions | None:
+    """Return the set of a Parquet file; None where these are not columns of numbers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if not {outcome, proxy} <= set(pq.read_schema(path).names):
+        if not {"z", "proxy"} <= set(pq.read_schema(path).names):
             return None
-        table = pq.read_table(path, columns=[outcome, proxy])
+        table = pq.read_table(path, columns=["z", "proxy"])
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
     if not all(_numeric(column.type) for column in table.columns):
         return None
-    z, values = (table[name].to_numpy().astype(np.float64) for name in (outcome, proxy))
-    return _made(path.stem, z, values)
+    z, proxy = (column.to_numpy().astype(np.float64) for column in table.columns)
+    return _made(path.stem, z, proxy)
 
 
 def _numeric(kind: Any) -> bool:
@@ -101,6 +103,17 @@ def _rows(path: Path, *, tabs: bool = False) -> Iterator[dict[str, str]]:
                 yield from csv.DictReader(opened)
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read as a table ({error})") from None
+
+
+def _judged_rows(path: Path, needed: set[str], *, tabs: bool = False) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table with these columns, and a judge's; none of another table."""
+    for row in _rows(path, tabs=tabs):
+        if not needed <= set(row):
+            return
+        if JUDGE not in row:
+            what = f"{path}: has no column '{JUDGE}'"
+            raise InputError(what, action="Add the scores of a judge in [0, 1].")
+        yield row
 
 
 def _number(text: str | None, path: Path, column: str) -> float:
@@ -155,16 +168,11 @@ def seahorse(path: Path) -> Predictions | None:
     InputError
         For Seahorse's table without a column `judge`.
     """
-    pairs = []
-    for row in _rows(path, tabs=True):
-        if not {"model", "question4"} <= set(row):
-            return None
-        if JUDGE not in row:
-            raise InputError(
-                f"{path}: has no column '{JUDGE}'", action="Add the scores of a judge in [0, 1]."
-            )
-        if row["model"] in ("mt5_xxl", "mt5-xxl"):
-            pairs.append((_verdict(row["question4"]), _number(row[JUDGE], path, JUDGE)))
+    pairs = [
+        (_verdict(row["question4"]), _number(row[JUDGE], path, JUDGE))
+        for row in _judged_rows(path, {"model", "question4"}, tabs=True)
+        if row["model"] in ("mt5_xxl", "mt5-xxl")
+    ]
     return _made(f"seahorse ({path.stem})", *np.array(pairs).T) if pairs else None
 
 
@@ -181,13 +189,8 @@ def chatbot_arena(path: Path, models: tuple[str, str] = ARENA) -> Predictions | 
         For Chatbot Arena's table without a column `judge`.
     """
     pairs = []
-    for row in _rows(path):
-        if not {"model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"} <= set(row):
-            return None
-        if JUDGE not in row:
-            raise InputError(
-                f"{path}: has no column '{JUDGE}'", action="Add the scores of a judge in [0, 1]."
-            )
+    needed = {"model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"}
+    for row in _judged_rows(path, needed):
         if {row["model_a"], row["model_b"]} != set(models):
             continue
         score = _number(row[JUDGE], path, JUDGE)
@@ -221,3 +224,23 @@ _PUBLISHED: dict[str, Callable[[Path], Predictions | None]] = {
     "*.tsv": seahorse,
     "*.npz": ppi_example,
 }
+
+
+def write_scores(directory: Path, name: str, z: AnyArray, proxy: AnyArray) -> Path:
+    """Write outcomes (N,), NaN where there is no label, and scores (N,), and return the file.
+
+    Raises
+    ------
+    InputError
+        For arrays that do not fit, and scores that are not finite.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"z": np.asarray(z, np.float64), "proxy": np.asarray(proxy, np.float64)}
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) > 1 or columns["z"].ndim != 1 or not np.all(np.isfinite(columns["proxy"])):
+        raise InputError(f"{name}: outcomes and scores do not fit", given=str(shapes), allowed="(N,), finite")
+    directory.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), directory / f"{name}.parquet")
+    return directory / f"{name}.parquet"

@@ -60,11 +60,13 @@ def reproduce_fogliato(
     figure_1(page, shown, replicates, seed)
     violins(page, "2", "stratification source × design × estimator, accuracy", {"accuracy": measured})
     figure_3(page, cases, measured, shown)
+    whole = [task for task in tasks if task.has_probabilities(first)]
     other = {
-        outcome: {t.name: measure(case_of_task(t, first, outcome), replicates, seed) for t in tasks}
-        for outcome in ("squared error", "cross-entropy")
+        outcome: {t.name: measure(case_of_task(t, first, outcome), replicates, seed) for t in whole}
+        for outcome in (("squared error", "cross-entropy") if whole else ())
     }
-    violins(page, "4", "squared error and cross-entropy", other)
+    if whole:
+        violins(page, "4", "squared error and cross-entropy", other)
     families = {first: {task.name: measured[task.name] for task in tasks}}
     for family in dict.fromkeys(family for task in tasks for family in task.judges if family != first):
         own = [case_of_task(task, family, "accuracy") for task in tasks if family in task.judges]

@@ -64,7 +64,7 @@ def figure_1(page: Page, cases: list[Case], replicates: int, seed: int) -> None:
             last = table.where(budget=min(100, budgets[-1])).rows()[-1]
             savings[case.name, label] = last["relative_efficiency"], last["relative_efficiency_se"]
         title = f"{case.name} ({case.best})"
-        panels.append(panel(title, "MSE", lines, level=None, level_label="", logarithmic="xy"))
+        panels.append(panel(title, "MSE", lines, level=None, logarithmic="xy"))
     page.draw("Figure 1: mean squared error against n", panels, "figure_1.png", words=BANDS)
     best = max(savings, key=lambda key: savings[key][0])
     value, error = savings[best]
@@ -144,7 +144,7 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured], shown
     for share, label in ((1.0, "relative MSE 1 (top), ¾ and ½ (bottom)"), (0.75, ""), (0.5, "")):
         curve = share * accuracy * (1 - accuracy)
         lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, kind="plain"))
-    drawn = panel("closed form, no noise", "MSE · n / (1 − f)", lines, "accuracy", level=None, level_label="")
+    drawn = panel("closed form, no noise", "MSE · n / (1 − f)", lines, "accuracy", level=None)
     title = "Figure 3, left: the difference estimator's error against accuracy"
     page.draw(title, [drawn], "figure_3_left.png", columns=1)
     bars = {c.name: {name: n_h.tolist() for name, n_h in true_allocation(c).items()} for c in shown}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 import numpy as np
 
 from papers.claims import Pair, at_least, at_most, less, near, within
-from papers.kumar_raj_claims import TEXT, named, ratios, values
+from papers.kumar_raj_claims import TEXT, named, ratios
 from papers.kumar_raj_runs import BUDGETS, Run, saving
 from papers.opt_variants import VARIANTS, Found, Rounds, run_variant
 from papers.page import Page
 from papers.palette import line, panel
-from stratal.arrays import IntArray
 from stratal.simulation.simulation_table import labels_for_error
 
 SETS = {"epsilon": "equal-size", "news20": "cum-sqrt-f"}
@@ -39,20 +40,14 @@ class Variants:
     """
 
     def __init__(self, run: Run, method: str, replicates: int, seed: int) -> None:
-        self.run, self._method, self._replicates, self._seed = run, method, replicates, seed
-        self._found: dict[tuple[str, Rounds, int], Found] = {}
-        self._strata: dict[int, tuple[IntArray, IntArray]] = {}
+        self.run, self._replicates, self._seed = run, replicates, seed
+        self._strata = cache(partial(run.strata, method))
+        self.at = cache(self._at)
 
-    def at(self, name: str, rounds: Rounds, k: int = 6) -> Found:
+    def _at(self, name: str, rounds: Rounds, k: int = 6) -> Found:
         """Return what a reading gives."""
-        if (name, rounds, k) not in self._found:
-            if k not in self._strata:
-                self._strata[k] = self.run.strata(self._method, k)
-            good, sizes = self._strata[k]
-            self._found[name, rounds, k] = run_variant(
-                VARIANTS[name], good, sizes, rounds, replicates=self._replicates, seed=self._seed
-            )
-        return self._found[name, rounds, k]
+        good, sizes = self._strata(k)
+        return run_variant(VARIANTS[name], good, sizes, rounds, replicates=self._replicates, seed=self._seed)
 
     def labels(self, name: str, pilot: int = 10) -> Pair:
         """Return the labels for a mean absolute error of 1 %, and their Monte Carlo error."""
@@ -130,12 +125,12 @@ def _figure_6(page: Page, found: Variants, printed: float, name: str) -> None:
         )
     if name == "epsilon":
         every = ratios(run, "6:opt-a1:10")
-        others = [v for m, v in values(every).items() if m != "EQWD"]
+        others = [v for m, (v, _) in every.items() if m != "EQWD"]
         page.claim(
             where="Fig. 6b",
             data=run.data,
             says="EQWD is the worst stratification",
-            found=f"to the letter: {named(values(every))}",
+            found=f"to the letter: {named(every)}",
             numbers=[at_least((every["EQWD"][0] - max(others), every["EQWD"][1]), 0.0)],
         )
 

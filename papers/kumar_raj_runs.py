@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from papers.claims import Number, near
+from papers.files import read_scores
 from papers.libsvm import libsvm_predictions
 from papers.loaders import Predictions
 from papers.scored import ACCURACIES, SHAPES, ScoreShape, of_accuracy
@@ -111,7 +112,10 @@ def _population(found: Predictions) -> Population:
 
 def run_set(name: str, data: Path | None, replicates: int, seed: int, *, quick: bool) -> Run:
     """Simulate the paper's designs on one set: its file, or else a population of its shape."""
-    given = libsvm_predictions(data, name, seed=seed)
+    scored = None if data is None or not (data / f"{name}.parquet").is_file() else data / f"{name}.parquet"
+    given = libsvm_predictions(data, name, seed=seed) if scored is None else read_scores(scored)
+    if given is not None:
+        given = replace(given, scaled=name != "epsilon")  # whose score is a distance
     found = given or _shape(SHAPES[name], quick).draw(name, seed)
     table = _grid(found, name, replicates, seed, quick=quick)
     return Run(found=found, table=table, simulated=given is None)

@@ -52,11 +52,6 @@ class Predictions:
         return np.isfinite(self.z)
 
     @property
-    def complete(self) -> bool:
-        """Whether every row has a label, so that any sample can be simulated."""
-        return bool(self.labelled.all())
-
-    @property
     def binary(self) -> bool:
         """Whether every outcome is 0 or 1."""
         return bool(np.all(np.isin(self.z[self.labelled], (0.0, 1.0))))

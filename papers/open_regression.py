@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from papers.claims import Pair
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.regression import heuristic_spreads, influence_spreads, linear_regression
@@ -88,13 +89,10 @@ def regularised(page: Page, replicates: int, seed: int) -> None:
     }
     shared = [_allocations(world, n, max(replicates // 2, 20), rng) for n in budgets]
     allocated = {name: [row[name] for row in shared] for name in shared[0]}
+    errors, covered = ({arm: [row[k] for row in rows] for arm, rows in found.items()} for k in (0, 1))
     panels = [
-        _panel(
-            "RMSE of a slope, proportional allocation",
-            budgets,
-            {a: [r[0] for r in f] for a, f in found.items()},
-        ),
-        _panel("coverage", budgets, {a: [r[1] for r in f] for a, f in found.items()}),
+        _panel("RMSE of a slope, proportional allocation", budgets, errors),
+        _panel("coverage", budgets, covered),
         _panel("RMSE, λ_h shrunk, by allocation", budgets, allocated),
     ]
     page.draw(
@@ -114,9 +112,6 @@ def regularised(page: Page, replicates: int, seed: int) -> None:
         ]
     ]
     page.add_table("Regularised λ and allocation: numbers", ["n", "arm", "RMSE", "coverage"], rows)
-
-
-Pair = tuple[float, float]
 
 
 def _arm(
@@ -176,12 +171,8 @@ def _panel(title: str, budgets: tuple[int, ...], series: dict[str, list[Pair]]) 
     lines = [
         line(name, budgets, [v for v, _ in pairs], [e for _, e in pairs]) for name, pairs in series.items()
     ]
-    return Panel(
-        title=f"{title}, simulated",
-        x_label="n",
-        y_label="coverage" if coverage else "RMSE",
-        lines=lines,
-        level=0.95 if coverage else None,
-        level_label="asked for" if coverage else "",
-        logarithmic="x" if coverage else "xy",
-    )
+    if coverage:
+        return panel(
+            f"{title}, simulated", title, lines, level=0.95, level_label="asked for", logarithmic="x"
+        )
+    return panel(f"{title}, simulated", "RMSE", lines, level=None, logarithmic="xy")

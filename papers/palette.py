@@ -74,6 +74,8 @@ def line(
 
 
 def panel(title: str, y_label: str, lines: Sequence[Line], x_label: str = "n", **more: Any) -> Panel:
-    """Return a panel with a level at 1, the random sample's, unless another is given."""
+    """Return a panel with a level at 1, the random sample's, unless another is given; None is none."""
     given: dict[str, Any] = {"level": 1.0, "level_label": "random"} | more
+    if given["level"] is None:
+        given["level_label"] = ""
     return Panel(title=title, x_label=x_label, y_label=y_label, lines=lines, **given)

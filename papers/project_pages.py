@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -86,12 +85,6 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     found = [f"{one} → {other}" for one, other in claims if one != other]
     names = dict.fromkeys([*old["tables"], *new["tables"]])
     return found + [f"table {n}" for n in names if old["tables"].get(n) != new["tables"].get(n)]
-
-
-def stored_numbers(path: Path) -> dict[str, Any]:
-    """Return stored numbers."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 LEGEND = (

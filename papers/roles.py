@@ -1,26 +1,32 @@
 """The first paper's own predictions, by role: `DIR/TASK/evaluated.npz`, `DIR/TASK/surrogate.npz`.
 
     python -m papers.roles DIR TASK ROLE LOGITS.npy LABELS.npy [--embeddings EMBEDDINGS.npy]
+    python -m papers.roles DIR TASK ROLE CONFIDENCE.npy LABELS.npy --predicted PREDICTED.npy
+    python -m papers.roles DIR NAME scores SCORES.npy OUTCOMES.npy
 
 writes one such file from what a model's evaluation leaves behind. ROLE is `evaluated` (the paper's f) or
 `surrogate` (f*), and with `@NAME` the same of another family of models: `evaluated@resnet`, whose surrogate
 is `surrogate@resnet`, or `surrogate` where there is no file of that name. Rows of one task are in one order
-in all its files.
+in all its files. Without probabilities of all classes a confidence will do, that the evaluated model's answer
+is right; then there is no Figure 4, of losses. The third line writes the other papers' sets: `papers.files`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from papers.classifiers import Task, Trained
+from papers.files import write_scores
 from papers.loaders import arrays_of
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, StratalError
 
-EVALUATED, SURROGATE = "evaluated", "surrogate"
+EVALUATED, SURROGATE, SCORES = "evaluated", "surrogate", "scores"
 
 _LEAST = 1e-12
 """Least probability of a class, so that a cross-entropy is finite."""
@@ -33,6 +39,7 @@ def write_role(
     *,
     logits: AnyArray,
     labels: AnyArray,
+    predicted: AnyArray | None = None,
     embeddings: AnyArray | None = None,
 ) -> Path:
     """Write one model's predictions on one task, and return the file.
@@ -45,8 +52,11 @@ def write_role(
     role : str
         `evaluated` or `surrogate`, with `@NAME` for another family.
     logits : float (N, C)
+        Or (N,): the probability that the evaluated model's answer is right.
     labels : int (N,)
         The true classes, 0 … C − 1.
+    predicted : int (N,), optional
+        The evaluated model's answers, where it has no logits.
     embeddings : float (N, d), optional
         Of the evaluated model, for strata from them.
 
@@ -55,14 +65,17 @@ def write_role(
     InputError
         For a role of another name, shapes that do not fit, values that are not finite, and unknown classes.
     """
+    if role == SCORES:
+        return write_scores(directory, task, labels, logits)
     if role.partition("@")[0] not in (EVALUATED, SURROGATE):
         raise InputError(
-            "unknown role", given=role, allowed="evaluated, surrogate, each with @FAMILY or without"
+            "unknown role", given=role, allowed="evaluated, surrogate, also with @FAMILY; scores"
         )
-    arrays = {"logits": np.asarray(logits), "labels": np.asarray(labels)}
-    arrays |= {} if embeddings is None else {"embeddings": np.asarray(embeddings)}
+    name = "confidence" if np.ndim(logits) == 1 else "logits"
+    given = {name: logits, "labels": labels, "predicted": predicted, "embeddings": embeddings}
+    arrays = {key: np.asarray(array) for key, array in given.items() if array is not None}
     path = directory / task / f"{role}.npz"
-    _checked(arrays, str(path))
+    _Predictions.of(arrays, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, allow_pickle=False, **arrays)
     return path
@@ -92,7 +105,7 @@ def role_tasks(directory: Path, *, seed: int) -> list[Task]:
 
 
 def _task(folder: Path, seed: int) -> Task:
-    found = {path.stem: _checked(arrays_of(path), str(path)) for path in sorted(folder.glob("*.npz"))}
+    found = {path.stem: _Predictions.of(arrays_of(path), str(path)) for path in sorted(folder.glob("*.npz"))}
     unknown = [role for role in found if role.partition("@")[0] not in (EVALUATED, SURROGATE)]
     missing = [role for role in (EVALUATED, SURROGATE) if role not in found]
     if missing or unknown:
@@ -102,51 +115,80 @@ def _task(folder: Path, seed: int) -> Task:
             allowed="evaluated.npz, surrogate.npz, and these with @FAMILY",
             action="Name each file by its model's role; see docs/papers/data.md.",
         )
-    probabilities, labels, features = found[EVALUATED]
-    for role, (others, other_labels, _) in found.items():
-        if others.shape != probabilities.shape or not np.array_equal(labels, other_labels):
+    first = found[EVALUATED]
+    for role, other in found.items():
+        if other.scores.shape != first.scores.shape or not np.array_equal(first.labels, other.labels):
             raise InputError(
                 f"{folder}: {role}.npz is of other rows or classes than evaluated.npz",
-                given=f"{others.shape} and {probabilities.shape}",
-                allowed="the same labels in the same order",
+                given=f"{other.scores.shape} and {first.scores.shape}",
+                allowed="the same labels in the same order, all with probabilities or all with a confidence",
             )
-    held_out, kept = np.array_split(np.random.default_rng(seed).permutation(len(labels)), 2)
+        if role.startswith(EVALUATED) and other.predicted is None:
+            what = f"{folder}: {role}.npz has a confidence and no answers"
+            raise InputError(what, allowed="logits, probabilities, or confidence with predicted")
     judges = {role: role.replace(EVALUATED, SURROGATE) for role in found if role.startswith(EVALUATED)}
+    judges = {role: judge if judge in found else SURROGATE for role, judge in judges.items()}
+    if first.scores.ndim == 1 and len(set(judges.values())) < len(judges):
+        what = f"{folder}: a surrogate's confidence is of one model's answers"
+        raise InputError(what, allowed="a surrogate of its own for each family")
+    halves = np.array_split(np.random.default_rng(seed).permutation(len(first.labels)), 2)
     return Task(
         name=folder.name,
-        held_out_labels=labels[held_out],
-        labels=labels[kept],
-        features=None if features is None else features[kept],
-        models={role: Trained(held_out=p[held_out], population=p[kept]) for role, (p, _, _) in found.items()},
-        judges={role: judge if judge in found else SURROGATE for role, judge in judges.items()},
+        held_out_labels=first.labels[halves[0]],
+        labels=first.labels[halves[1]],
+        features=None if first.embeddings is None else first.embeddings[halves[1]],
+        models={role: own.trained(*halves) for role, own in found.items()},
+        judges=judges,
     )
 
 
-def _checked(arrays: dict[str, AnyArray], name: str) -> tuple[FloatArray, AnyArray, FloatArray | None]:
-    """Return probabilities (N, C), labels (N,) and embeddings (N, d) of a file's arrays."""
-    if "labels" not in arrays or not {"logits", "probabilities"} & set(arrays):
-        raise InputError(
-            f"{name} lacks predictions",
-            given=", ".join(arrays),
-            allowed="arrays 'labels' and 'logits' or 'probabilities'",
-        )
-    labels = np.asarray(arrays["labels"])
-    given = arrays["logits"] if "logits" in arrays else np.log(np.maximum(arrays["probabilities"], _LEAST))
-    scores = np.asarray(given, np.float64)
-    features = np.asarray(arrays["embeddings"], np.float64) if "embeddings" in arrays else None
-    if (
-        scores.ndim != 2
-        or scores.shape[:1] != labels.shape
-        or (features is not None and len(features) != len(labels))
-    ):
-        raise InputError(f"{name}: one row of logits (N, C) per label is needed", given=scores.shape)
-    if not np.all(np.isfinite(scores)):
-        raise InputError(f"{name}: a value is not finite", allowed="finite logits or probabilities")
-    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= scores.shape[1]:
-        raise InputError(f"{name}: labels are no classes", allowed=f"whole numbers 0 … {scores.shape[1] - 1}")
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances = np.maximum(chances / chances.sum(axis=1, keepdims=True), _LEAST)
-    return chances, labels.astype(np.int64), features
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Predictions:
+    """One file: probabilities (N, C) or a confidence (N,), and the model's answers (N,) if they are known."""
+
+    scores: FloatArray
+    labels: AnyArray
+    predicted: AnyArray | None
+    embeddings: FloatArray | None
+
+    def trained(self, held_out: IntArray, kept: IntArray) -> Trained:
+        """Return the model on two halves of the rows."""
+        correct = None if self.predicted is None else np.asarray(self.predicted == self.labels, np.float64)
+        right = None if correct is None else (correct[held_out], correct[kept])
+        return Trained(held_out=self.scores[held_out], population=self.scores[kept], right=right)
+
+    @classmethod
+    def of(cls, arrays: dict[str, AnyArray], name: str) -> _Predictions:
+        """Return checked predictions of a file's arrays."""
+        if "labels" not in arrays or not {"logits", "probabilities", "confidence"} & set(arrays):
+            raise InputError(
+                f"{name} lacks predictions",
+                given=", ".join(arrays),
+                allowed="arrays 'labels' and 'logits', 'probabilities' or 'confidence' (with 'predicted')",
+            )
+        labels, alone = np.asarray(arrays["labels"]), "confidence" in arrays
+        given = arrays.get("confidence", arrays.get("logits"))
+        if given is None:
+            given = np.log(np.maximum(arrays["probabilities"], _LEAST))
+        scores = np.asarray(given, np.float64)
+        rows = [np.asarray(arrays[key]) for key in ("embeddings", "predicted") if key in arrays]
+        fits = all(len(part) == len(labels) for part in rows)
+        if scores.ndim != (1 if alone else 2) or scores.shape[:1] != labels.shape or not fits:
+            raise InputError(f"{name}: one row of logits (N, C) per label is needed", given=scores.shape)
+        if not np.all(np.isfinite(scores)) or (alone and (scores.min() < 0 or scores.max() > 1)):
+            raise InputError(
+                f"{name}: a value is not finite", allowed="finite logits, or a confidence between 0 and 1"
+            )
+        most = np.inf if alone else scores.shape[1]
+        if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= most:
+            raise InputError(f"{name}: labels are no classes", allowed=f"whole numbers 0 … {most - 1:g}")
+        predicted = arrays.get("predicted")
+        if not alone:
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+            scores = np.maximum(scores / scores.sum(axis=1, keepdims=True), _LEAST)
+            predicted = scores.argmax(axis=1)
+        embeddings = np.asarray(arrays["embeddings"], np.float64) if "embeddings" in arrays else None
+        return cls(scores=scores, labels=labels.astype(np.int64), predicted=predicted, embeddings=embeddings)
 
 
 @click.command()
@@ -155,14 +197,13 @@ def _checked(arrays: dict[str, AnyArray], name: str) -> tuple[FloatArray, AnyArr
 @click.argument("role")
 @click.argument("logits", type=Path)
 @click.argument("labels", type=Path)
+@click.option("--predicted", type=Path, help="NumPy file (N,) of the model's answers, with a confidence.")
 @click.option("--embeddings", type=Path, help="NumPy file (N, d) of the evaluated model's embeddings.")
-def main(directory: Path, task: str, role: str, logits: Path, labels: Path, embeddings: Path | None) -> None:
+def main(directory: Path, task: str, role: str, **files: Path | None) -> None:
     """Write the predictions of one model on one task from NumPy files."""
     try:
-        columns = [None if path is None else np.load(path) for path in (logits, labels, embeddings)]
-        assert columns[0] is not None
-        assert columns[1] is not None
-        print(write_role(directory, task, role, logits=columns[0], labels=columns[1], embeddings=columns[2]))
+        arrays: dict[str, Any] = {name: np.load(path) for name, path in files.items() if path is not None}
+        print(write_role(directory, task, role, **arrays))
     except (StratalError, OSError, ValueError) as error:
         raise SystemExit(f"Error: {error}") from None
 

@@ -247,6 +247,8 @@ OUTCOMES: dict[str, tuple[Callable[[FloatArray, AnyArray], FloatArray], tuple[fl
 
 
 def _proxy(outcome: str, f: FloatArray, judge: FloatArray) -> Proxy:
+    if judge.ndim == 1:
+        return Proxy(values=judge)
     if outcome == "accuracy":
         return accuracy(judge, predicted=f.argmax(axis=1))
     if outcome == "squared error":
@@ -258,16 +260,20 @@ def case_of_task(task: Task, family: str, outcome: str) -> Case:
     """Return the case of one trained family and outcome, its surrogate calibrated on the held-out half."""
     f, judge = task.models[family], task.models[task.judges[family]]
     of_labels, bounds = OUTCOMES[outcome]
+    if f.right is None:
+        z = of_labels(f.held_out, task.held_out_labels), of_labels(f.population, task.labels)
+    else:
+        z = f.right
     surrogate = _proxy(outcome, f.population, judge.population)
     curve = calibrate(
         _proxy(outcome, f.held_out, judge.held_out).values,
-        of_labels(f.held_out, task.held_out_labels),
+        z[0],
         method="isotonic",
         bounds=bounds if bounds is not None else (0.0, float(-np.log(f.population.min())) + 1.0),
     )
     return Case(
         name=task.name,
-        z=of_labels(f.population, task.labels),
+        z=z[1],
         proxies={
             "f": _proxy(outcome, f.population, f.population),
             "f*": surrogate,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from papers.claims import Number, joint, near
 from papers.files import prediction_files
 from papers.gaussian import ARMS, SCENARIOS, run_scenario
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from papers.stratppi_arms import run_arms
 from papers.stratppi_files import add_files
 from stratal.arrays import FloatArray
@@ -98,18 +99,11 @@ def _panel_1(title: str, key: str, sizes: tuple[int, ...], found: dict[str, Seri
             ends = (found[arm][column].tolist() for column in ("width_16", "width_84"))
             drawn = replace(drawn, **dict(zip(("low", "high"), ends, strict=True)))
         lines.append(drawn)
-    label = {"coverage": "coverage", "width": "mean width", "rmse": "RMSE"}[key]
-    coverage = key == "coverage"
-    return Panel(
-        title=f"{title}, simulated",
-        x_label="n",
-        y_label=label,
-        lines=lines,
-        level=0.9 if coverage else None,
-        level_label="asked for" if coverage else "",
-        logarithmic="x" if coverage else "xy",
-        limits=(0.82, 0.94) if coverage else None,
-    )
+    name, title = {"coverage": key, "width": "mean width", "rmse": "RMSE"}[key], f"{title}, simulated"
+    if key == "coverage":
+        level: dict[str, Any] = {"level": 0.9, "level_label": "asked for", "limits": (0.82, 0.94)}
+        return panel(title, name, lines, logarithmic="x", **level)
+    return panel(title, name, lines, level=None, logarithmic="xy")
 
 
 def _not_run(page: Page, given: set[str]) -> None:
@@ -139,55 +133,48 @@ def _saved(
 def _claims_1(page: Page, at: dict[str, At]) -> None:
     same, bias, noise = (at[title] for title in SCENARIOS)
     classical, pooled, even, best = ARMS
-    data = "simulated, as in the paper"
-    number = _saved(same, even, pooled, 0.0, 0.0, tolerance=1.0)
-    page.claim(
-        where="Fig. 1, left",
-        data=data,
-        says="homogeneous strata: StratPPI behaves like PPI++",
-        found=f"StratPPI is {number.value:.1f} % narrower",
-        numbers=[number],
-    )
+    like = _saved(same, even, pooled, 0.0, 0.0, tolerance=1.0)
     ahead, hardly = (
         _saved(bias, even, pooled, 10.0),
         _saved(bias, pooled, classical, 0.0, 10.0, tolerance=2.0),
     )
-    page.claim(
-        where="Fig. 1, middle",
-        data=data,
-        says="different biases: StratPPI helps substantially, PPI++ hardly",
-        found=f"StratPPI {ahead.value:.0f} % narrower than PPI++, which is {hardly.value:.0f} % narrower "
-        "than classical",
-        numbers=[ahead, hardly],
-    )
     even_more, best_more = _saved(noise, even, pooled, 5.0), _saved(noise, best, even, 5.0)
-    page.claim(
-        where="Fig. 1, right",
-        data=data,
-        says="different noise: StratPPI helps, optimal allocation further",
-        found=f"proportional {even_more.value:.0f} % narrower than PPI++, optimal {best_more.value:.0f} "
-        "% narrower than proportional",
-        numbers=[even_more, best_more],
-    )
-    _claims_of_all(page, [at[title][arm] for title in SCENARIOS for arm in ARMS], data)
-
-
-def _claims_of_all(page: Page, cases: list[dict[str, float]], data: str) -> None:
-    page.claim(
-        where="Fig. 1, top",
-        data=data,
-        says="all cover at 90 %",
-        found=f"from {min(c['coverage'] for c in cases):.3f} to {max(c['coverage'] for c in cases):.3f} "
-        "at n = 400",
-        numbers=[near((c["coverage"], c["coverage_se"]), 0.9, 0.01) for c in cases],
-    )
-    page.claim(
-        where="Fig. 1, bottom",
-        data=data,
-        says="RMSE has the trend of the width: the estimates are unbiased",
-        found="width over RMSE lies within "
-        f"{max(abs(c['width'] / (2 * 1.645 * c['rmse']) - 1) for c in cases):.1%} of the normal one",
-        numbers=[
-            near((c["width"] / (2 * 1.6449 * c["rmse"]), c["rmse_se"] / c["rmse"]), 1.0, 0.03) for c in cases
-        ],
-    )
+    cases = [at[title][arm] for title in SCENARIOS for arm in ARMS]
+    covered = [case["coverage"] for case in cases]
+    normal = [(c["width"] / (2 * 1.6449 * c["rmse"]), c["rmse_se"] / c["rmse"]) for c in cases]
+    for where, says, found, numbers in (
+        (
+            "left",
+            "homogeneous strata: StratPPI behaves like PPI++",
+            f"StratPPI is {like.value:.1f} % narrower",
+            [like],
+        ),
+        (
+            "middle",
+            "different biases: StratPPI helps substantially, PPI++ hardly",
+            f"StratPPI {ahead.value:.0f} % narrower than PPI++, which is {hardly.value:.0f} % narrower than "
+            "classical",
+            [ahead, hardly],
+        ),
+        (
+            "right",
+            "different noise: StratPPI helps, optimal allocation further",
+            f"proportional {even_more.value:.0f} % narrower than PPI++, optimal {best_more.value:.0f} % "
+            "narrower than proportional",
+            [even_more, best_more],
+        ),
+        (
+            "top",
+            "all cover at 90 %",
+            f"from {min(covered):.3f} to {max(covered):.3f} at n = 400",
+            [near((c["coverage"], c["coverage_se"]), 0.9, 0.01) for c in cases],
+        ),
+        (
+            "bottom",
+            "RMSE has the trend of the width: the estimates are unbiased",
+            f"width over RMSE lies within {max(abs(v - 1) for v, _ in normal):.1%} of the normal one",
+            [near(pair, 1.0, 0.03) for pair in normal],
+        ),
+    ):
+        data = "simulated, as in the paper"
+        page.claim(where=f"Fig. 1, {where}", data=data, says=says, found=found, numbers=numbers)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from papers.claims import Pair, at_least, at_most, joint, near
 from papers.page import Page
-from papers.palette import line
+from papers.palette import line, panel
 from papers.stratppi_arms import Simulated
 from stratal.arrays import FloatArray
 from stratal.report.figures import Line, Panel
@@ -92,17 +93,12 @@ def _panel(run: Simulated, label: str, arms: dict[str, list[FloatArray]]) -> Pan
     if label.startswith("%") and run.found.name in PRINTED:
         x = [float(run.budgets[len(run.budgets) // 2])]
         lines.append(Line(x=x, y=[PRINTED[run.found.name]], label="printed, best", kind="printed"))
-    coverage = label == "coverage"
-    return Panel(
-        title=run.found.name,
-        x_label="n",
-        y_label=label,
-        lines=lines,
-        level=0.95 if coverage else None,
-        level_label="asked for" if coverage else "",
-        logarithmic="xy" if label == "mean width" else "x",
-        limits=None if label == "mean width" else _limits(values, 0.8 if coverage else 0.0),
-    )
+    more: dict[str, Any] = {"level": None, "limits": _limits(values, 0.0), "logarithmic": "x"}
+    if label == "coverage":
+        more |= {"level": 0.95, "level_label": "asked for", "limits": _limits(values, 0.8)}
+    if label == "mean width":
+        more |= {"limits": None, "logarithmic": "xy"}
+    return panel(run.found.name, label, lines, **more)
 
 
 def _limits(values: dict[str, FloatArray], least: float) -> tuple[float, float]:

@@ -34,7 +34,6 @@ def test_attributed_qa_keeps_the_rows_without_a_rating(tmp_path):
     assert found.z[:2].tolist() == [1.0, 0.0]
     assert found.labelled.tolist() == [True, True, False]
     assert found.proxy.tolist() == [0.9, 0.2, 0.8]
-    assert not found.complete
     assert (found.binary, found.truth) == (True, 0.5)
 
 

@@ -1,5 +1,6 @@
 """Pages that the reproductions write into the docs, the numbers that are stored, and the print."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,14 @@ from papers.claims import Claim, Number
 from papers.classifiers import DIGITS, trained_tasks
 from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
-from papers.project_pages import MARK, STORED, TABLES, differences, stored_numbers, write_project_page
+from papers.project_pages import MARK, STORED, TABLES, differences, write_project_page
 
 from papers import PAPERS, reproduce
+
+
+def stored_numbers(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "papers"
 

@@ -5,8 +5,11 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from papers.files import prediction_files, write_scores
+from papers.kumar_raj_runs import run_set
 from papers.reproduction import app
 from papers.roles import main, role_tasks, write_role
+from papers.sources import case_of_task
 from tests.tiers import sized
 
 from papers import reproduce
@@ -102,6 +105,52 @@ def test_what_is_missing_or_does_not_fit_is_named(tmp_path):
         role_tasks(tmp_path, seed=0)
     with pytest.raises(InputError, match="not an option of this paper"):
         reproduce("stratppi", tmp_path / "out", predictions=tmp_path)
+
+
+def test_confidences_and_answers_are_enough_for_accuracy(tmp_path):
+    """The same tasks with logits and with what is left of them: equal Table 1, and no Figure 4."""
+    whole, left = layout(tmp_path / "logits", ["a"]), tmp_path / "confidence"
+    arrays = {role: dict(np.load(whole / "a" / f"{role}.npz")) for role in ("evaluated", "surrogate")}
+    chances = {role: np.exp(found["logits"]) for role, found in arrays.items()}
+    chances = {role: p / p.sum(axis=1, keepdims=True) for role, p in chances.items()}
+    answers, labels = chances["evaluated"].argmax(axis=1), arrays["evaluated"]["labels"]
+    for role, p in chances.items():
+        own = {"predicted": answers} if role == "evaluated" else {}
+        write_role(left, "a", role, logits=p[np.arange(600), answers], labels=labels, **own)
+    one, other = (
+        case_of_task(role_tasks(place, seed=0)[0], "evaluated", "accuracy") for place in (whole, left)
+    )
+
+    assert np.array_equal(one.z, other.z)
+    for source in ("f", "f*", "f*c"):
+        assert other.proxies[source].values == pytest.approx(one.proxies[source].values)
+    assert role_tasks(whole, seed=0)[0].has_probabilities("evaluated")
+    assert not role_tasks(left, seed=0)[0].has_probabilities("evaluated")
+    write_role(left, "a", "evaluated", logits=np.full(600, 0.5), labels=labels)
+    with pytest.raises(InputError, match="a confidence and no answers"):
+        role_tasks(left, seed=0)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        write_role(left, "a", "surrogate", logits=np.full(600, 1.5), labels=labels)
+
+
+def test_the_script_writes_the_other_papers_sets(tmp_path):
+    rng = np.random.default_rng(1)
+    scores = rng.random(900)
+    outcomes = (rng.random(900) < scores).astype(float)
+    outcomes[:20] = np.nan
+    for name, array in (("scores", scores), ("outcomes", outcomes), ("right", outcomes[20:])):
+        np.save(tmp_path / f"{name}.npy", array)
+    words = [str(tmp_path / "data"), "judged", "scores", str(tmp_path / "scores.npy")]
+    assert CliRunner().invoke(main, [*words, str(tmp_path / "outcomes.npy")]).exit_code == 0
+    (found,) = prediction_files(tmp_path / "data")
+
+    assert (found.name, int(found.labelled.sum())) == ("judged", 880)
+    assert found.proxy == pytest.approx(scores)
+    words[1] = "news20"
+    assert CliRunner().invoke(main, [*words, str(tmp_path / "right.npy")]).exit_code == 1
+    write_scores(tmp_path / "data", "epsilon", outcomes[20:], 5 * scores[20:])
+    run = run_set("epsilon", tmp_path / "data", 2, 0, quick=True)
+    assert (run.simulated, run.data, len(run.found.z), run.found.scaled) == (False, "epsilon", 880, False)
 
 
 @pytest.mark.parametrize(

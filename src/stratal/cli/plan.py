@@ -155,12 +155,9 @@ def _learned(asked: PlanOptions) -> dict[str, Any]:
 
     if not asked.labels:
         return {}
-    reading = asked.for_planning
-    columns = (*listed(reading.proxy), *reading.group_names)
-    others = [
-        path for path in asked.labels if columns and set(columns) <= set(SmallTable.of(path, str(path)).lists)
-    ]
-    units = None
+    reading, units = asked.for_planning, None
+    columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
+    others = [path for path in asked.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if others:
         if len(asked.labels) > 1:
             raise InputError(

@@ -67,11 +67,12 @@ class EarlierLabels(Record):
         Where the labels came from.
     proxy : str, optional
         The one that is recalibrated.
+    elsewhere : bool
+        Whether these are other units than the population's.
     calibrate_by : str, optional
         Column of categories, in each of which the proxy is recalibrated by itself.
     notes : tuple of str
-        What speaks against these labels: a proxy that is distributed otherwise among their units, groups
-        without enough of them.
+        What speaks against these labels: a proxy that is distributed otherwise among their units.
 
     Examples
     --------
@@ -91,6 +92,7 @@ class EarlierLabels(Record):
     fine: Strata | None = None
     source: str = "labels"
     proxy: str | None = None
+    elsewhere: bool = False
     calibrate_by: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -106,7 +108,8 @@ class EarlierLabels(Record):
     ) -> EarlierLabels:
         """Return what labels of some units say; ids that are not there are refused.
 
-        The units are the population's own, unless they are given as a population of theirs.
+        The units are the population's own, unless they are given as a population of theirs. Labels of
+        categories of `calibrate_by` that the population does not have are left out.
         """
         given = _answered(_with_ids(labels))
         wanted = sorted(set(given.ids))
@@ -119,7 +122,7 @@ class EarlierLabels(Record):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
             found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
-        rows = np.flatnonzero(join(sample, given).labelled)
+        rows, z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
         names = population.proxy_names
         if calibrate_by is not None and not names:
             raise InputError(
@@ -128,11 +131,19 @@ class EarlierLabels(Record):
                 action="Name its column (proxy=, --proxy), or leave calibrate_by (--calibrate-by) out.",
             )
         notes = () if labelled_units is None or not names else shift_notes(population, labelled_units, proxy)
+        if calibrate_by is not None:
+            here = list(population.levels(population.require_group(calibrate_by)))
+            kept = np.isin(units.groups[holder.require_group(calibrate_by)][rows], here)
+            if not kept.any():
+                raise LabelError(
+                    f"no label is of a category of '{calibrate_by}' here", allowed=", ".join(here)
+                )
+            rows, z = rows[kept], z[kept]
         columns = {name: units.proxies[rows, k] for k, name in enumerate(names)}
         others = {**units.groups, **units.features}
         return cls(
             columns={**columns, **{name: values[rows] for name, values in others.items()}},
-            z=found.evidence.z,
+            z=z,
             binary=found.outcome == "binary",
             bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
             fine=stratify(population, n_strata=_FINE, proxy=proxy, by=calibrate_by or population.own_stratum)
@@ -140,6 +151,7 @@ class EarlierLabels(Record):
             else None,
             source=given.source,
             proxy=population.proxy_info(proxy).name if names else None,
+            elsewhere=labelled_units is not None,
             calibrate_by=calibrate_by,
             notes=notes,
         )
@@ -214,6 +226,8 @@ class EarlierLabels(Record):
     def _recalibrated(self, strata: Moments, codes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (1 + K, H) of strata by the labels in them; `codes` (m,) are theirs."""
         counts = stratum_counts(codes, strata.n_strata)
+        if self.elsewhere:  # the stratum's own units are all unlabelled
+            strata = replace(strata, sizes=strata.sizes + counts)
         sums = np.bincount(codes, self.z, minlength=strata.n_strata)
         squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
         kurtoses = stratum_kurtoses(self.z, codes, strata.n_strata)

@@ -185,3 +185,59 @@ def test_the_words_of_a_plan_are_those_of_a_shell(truth):
     drawing = next_line(run(shlex.join(["plan", "my file.csv", "--proxy", "score", "--half-width", "0.06"])))
     assert shlex.split(drawing)[1] == "my file.csv"
     run(drawing)
+
+
+def test_the_loss_of_probabilities_goes_from_plan_to_estimate(tmp_path, monkeypatch):
+    """The estimate finds the probabilities of the labelled units by the plan in the draw's folder."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    f = rng.dirichlet([0.5, 0.8, 1.0], 300).round(6)
+    f[:, 2] = (1 - f[:, 0] - f[:, 1]).round(6)
+    classes = np.array(["a", "b", "c"])[[rng.choice(3, p=row / row.sum()) for row in np.clip(f, 0, 1)]]
+    write("p.csv", ["id", "p_a", "p_b", "p_c"], [(f"u{k}", *row) for k, row in enumerate(f)])
+    run("plan p.csv --estimand 'squared_error:p_*' --budget 80 --output plan.json")
+    run("draw plan.json --seed 7 --output audit/")
+    answers = {f"u{k}": name for k, name in enumerate(classes)}
+    fill("audit", answers)
+    found = json.loads(run("estimate audit/sample.parquet audit/to_label.csv --json"))
+    losses = (1 - f[np.arange(300), [int(ord(name) - 97) for name in classes]]) ** 2
+
+    assert abs(found["estimate"] - losses.mean()) < 4 * found["standard_error"]
+    assert found["n"] == 80
+
+
+def test_a_plan_learns_by_category_from_other_units_and_counts_money(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    kinds = rng.choice(["law", "news"], 600)
+    odds = rng.normal(1, 1, 600)
+    score = 1 / (1 + np.exp(-odds))
+    right = rng.random(600) < 1 / (1 + np.exp(-np.where(kinds == "law", 0.0, 2.0) * odds))
+    rows = [
+        (f"u{k}", round(score[k], 6), kinds[k], 9 if kinds[k] == "law" else 1, int(right[k]))
+        for k in range(600)
+    ]
+    header = ["id", "score", "kind", "minutes", "label"]
+    write("new.csv", header[:4], [row[:4] for row in rows[:400]])
+    write("old.csv", header, rows[400:])
+    write("high.csv", header, [row for row in rows[400:] if row[1] > 0.7])
+    command = "plan new.csv --proxy score --budget 100 --labels old.csv"
+    one, each = (json.loads(run(f"{command} {more} --json")) for more in ("--by kind", "--calibrate-by kind"))
+
+    assert one["labels"]["used"] == each["labels"]["used"] == 200
+    law = [
+        [s["expected_standard_deviation"] for s in plan["strata"] if "law" in s["name"]]
+        for plan in (one, each)
+    ]
+    assert min(law[1]) > min(law[0])
+    text = run(command.replace("old", "high") + " --calibrate-by kind --output plan.json")
+    assert "'score' is distributed otherwise here" in text
+    run("draw plan.json --seed 7 --output audit/")
+    paid = "--budget 300 --allocation cost-optimal:minutes"
+    run(f"plan new.csv --proxy score --by kind {paid} --output cost.json")
+    run("draw cost.json --seed 7 --output paid/")
+    drawn = stratal.Sample.read("paid/sample.parquet")
+    spent = sum(9 if kind == "law" else 1 for kind in drawn.groups["kind"])
+    assert 280 <= spent <= 300
+    alone = invoke("plan new.csv --proxy score --budget 100 --calibrate-by kind")
+    assert "--calibrate-by with --labels" in str(alone.exception)

@@ -196,6 +196,12 @@ def test_a_proxy_that_is_distributed_otherwise_than_where_labels_are_from_is_war
         stratal.plan(population, 200, labels=labels)
     with pytest.raises(InputError, match="calibrate_by needs labels"):
         stratal.plan(population, 200, calibrate_by="domain")
+    strange = stratal.Population.from_arrays(proxy=[0.5] * 500, groups={"domain": ["sports"] * 500}, ids=ids)
+    with pytest.raises(LabelError, match=r"category of 'domain' here.*law, med, news"):
+        stratal.plan(population, 200, labels=labels, labelled_units=strange, calibrate_by="domain")
+    bare = stratal.Population.from_arrays(proxy=[0.5] * 500, ids=ids)
+    with pytest.raises(InputError, match="no such group column: 'domain'"):
+        stratal.plan(population, 200, labels=labels, labelled_units=bare, calibrate_by="domain")
     with pytest.raises(InputError, match="crossed with the column"):
         stratal.plan(population, 200, by="proxy", labels=labels, calibrate_by="domain")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.population.expressions import Agree, ByLevel, Cells, Constant, Logistic, Number, Share
+from stratal.population.expressions import Agree, ByLevel, Cells, Constant, Logistic, LogLoss, Number, Share
 from stratal.population.queries.translate import query_averages
 from stratal.population.rules import CutPoints, Derived
 
@@ -38,6 +38,7 @@ FORMULAS = [
     ByLevel(name="a", levels=("x", "y"), values=(1.0, -0.5), otherwise=0.1) * P,
     Agree(names=("a", "b")) * Q,
     Logistic(parts=(4.0 * (P - Q),)),
+    LogLoss(parts=(P,), least=0.01),
     Share(parts=(P, P + Q), least=1.0),
     Constant(value=0.5) + P,
 ]
