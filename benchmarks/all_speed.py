@@ -1,9 +1,9 @@
-"""Measure every speed that is required against its limit, in less than five minutes on a quiet machine.
+"""Measure every speed that is required against its limit, in some five minutes on a quiet machine.
 
     python -m benchmarks.all_speed [--ssepy PYTHON] [--ppi PYTHON]
 
-Runs start, after_draw, main_job (five pairs), regression and tables (10⁷ rows, three rounds), and writes their pages and
-the index. Tables of 10⁸ and 10⁹ rows take longer: `benchmarks/tables.py`.
+Runs start, after_draw, main_job (five pairs), regression and tables (10⁷ rows, three rounds), and writes
+their pages and the index. Tables of 10⁸ and 10⁹ rows take longer: `benchmarks/tables.py`.
 """
 
 from __future__ import annotations
