@@ -36,17 +36,21 @@ def interpreter(name: str, given: str | None, *requirements: str) -> str:
     return str(python)
 
 
+def peers(options: argparse.Namespace) -> tuple[Callable[[], str], Callable[[], str]]:
+    """Return what gives a Python that has ssepy, and one that has ppi-python."""
+    return (
+        lambda: interpreter("ssepy", options.ssepy, "ssepy==0.1.1", "numpy<2", "scikit-learn"),
+        lambda: interpreter("ppi", options.ppi, "ppi-python==0.2.3"),
+    )
+
+
 def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
     """Return what each benchmark is run with."""
-
-    def ssepy() -> str:
-        return interpreter("ssepy", options.ssepy, "ssepy==0.1.1", "numpy<2", "scikit-learn")
-
-    def ppi() -> str:
-        return interpreter("ppi", options.ppi, "ppi-python==0.2.3")
-
+    ssepy, ppi = peers(options)
     scratch = tempfile.gettempdir()
     return {
+        "start": list,
+        "after_draw": list,
         "main_job": lambda: ["--peer", ssepy()],
         "tables": lambda: ["--directory", scratch],
         "strata": lambda: ["--ssepy", ssepy()],

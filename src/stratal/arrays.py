@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -188,6 +189,13 @@ def same_length(**arrays: AnyArray) -> int:
     return len(first)
 
 
+@cache
+def _to_freeze(record: Any) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a record that hold arrays or tuples, and what each is declared as."""
+    declared = ((entry.name, str(entry.type).removesuffix(" | None")) for entry in fields(record))
+    return tuple((name, kind) for name, kind in declared if kind in _DTYPES or kind.startswith("tuple["))
+
+
 class Record:
     """Base of frozen dataclasses: equality by value, arrays checked into their declared type and read-only.
 
@@ -209,13 +217,12 @@ class Record:
 
     def _freeze(self) -> None:
         """Make every array field a read-only array of its declared type, and a tuple's list a tuple."""
-        for entry in fields(self):  # type: ignore[arg-type]
-            declared = str(entry.type).removesuffix(" | None")
-            value = getattr(self, entry.name)
+        for name, declared in _to_freeze(type(self)):  # type: ignore[arg-type]  # a class has a hash
+            value = getattr(self, name)
             if declared in _DTYPES and value is not None:
-                object.__setattr__(self, entry.name, frozen(value, _DTYPES[declared]))
-            elif type(value) is list and declared.startswith("tuple["):
-                object.__setattr__(self, entry.name, tuple(value))
+                object.__setattr__(self, name, frozen(value, _DTYPES[declared]))
+            elif type(value) is list and declared not in _DTYPES:
+                object.__setattr__(self, name, tuple(value))
 
     __post_init__ = _freeze
 

@@ -203,6 +203,7 @@ class ArrayPopulation(Population):
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
+    _levels: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.units.ids is not None:
@@ -232,8 +233,10 @@ class ArrayPopulation(Population):
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        levels, counts = np.unique(self.units.groups[self.require_group(group)], return_counts=True)
-        return dict(zip(levels.tolist(), counts.tolist(), strict=True))
+        if group not in self._levels:
+            found = np.unique(self.units.groups[self.require_group(group)], return_counts=True)
+            self._levels[group] = dict(zip(*(each.tolist() for each in found), strict=True))
+        return dict(self._levels[group])
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
