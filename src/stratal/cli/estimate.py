@@ -495,6 +495,7 @@ def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels)
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
     found = _agreement(sample, labels, classes=asked.predicted is not None)
+    found += [evidence.disagreements] if evidence.disagreements else []
     asked_for_mean = asked.estimand is None and sample.estimand is None
     if asked_for_mean and asked.predicted is None and sample.predicted is not None and not asked.compare:
         found.append(
@@ -541,6 +542,8 @@ class GatheredEvidence:
     """Whether labels are compared with the model's answers though no option says so."""
     questions: tuple[str, ...] = ()
     """Of a study that asks several questions: its outcomes."""
+    disagreements: str = ""
+    """What is said of a study whose annotators differ."""
 
     @property
     def labels(self) -> Labels:
@@ -602,6 +605,7 @@ def _studied(
     from stratal.designs.handover import SAMPLE_NAME
     from stratal.study.database import DATABASE
     from stratal.study.opening import open_study
+    from stratal.study.status import disagreements_of
     from stratal.study.study import estimate_options
 
     given = files or [folder / "to_label.csv"]
@@ -620,6 +624,7 @@ def _studied(
         name = first if value in (None, LABEL) else value
         labels = {each: study.labels(each) for each in form.columns}
         known = estimate_options(study, drawn, name) if name in labels else {}
+        apart = disagreements_of(study)
     if not labels[first].answered:
         raise LabelError(
             f"{folder}: nothing is labelled yet",
@@ -627,6 +632,11 @@ def _studied(
         )
     if known.pop("predicted", False):
         known["predicted"] = drawn.predicted
+    if apart["apart"]:
+        several = f"the {apart['shared']:,} items that several people answered"
+        known["disagreements"] = (
+            f"annotators differ on {apart['share']:.0%} of {several}: {apart['open']:,} without a decision"
+        )
     if value in (None, LABEL) and len(form.questions) > 1:
         known["questions"] = tuple(each for each in labels if not each.endswith("_asked"))
 
@@ -671,7 +681,8 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     by_default = by_default and predicted is not None
     found = GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
     alone = only_labels and asked.metric is None
-    return asked, bounds, replace(found, questions=known.get("questions", ()) if alone else ())
+    questions = known.get("questions", ()) if alone else ()
+    return asked, bounds, replace(found, questions=questions, disagreements=known.get("disagreements", ""))
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
