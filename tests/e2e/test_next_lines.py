@@ -100,7 +100,7 @@ def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, mo
 
     def serve(opened, place, ready, **_):
         served.append(opened.folder.name)
-        ready("here", {"ann": "link"})
+        ready("here", {"ann": "link"}, "owner")
 
     monkeypatch.setattr("stratal.study.web.server.serve", serve)
     run("draw p.csv --proxy score --show picture --budget 40 --output drawn")

@@ -536,6 +536,7 @@ def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels)
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
     found = _agreement(sample, labels, classes=asked.predicted is not None)
+    found += [evidence.disagreements] if evidence.disagreements else []
     asked_for_mean = asked.estimand is None and sample.estimand is None
     if asked_for_mean and asked.predicted is None and sample.predicted is not None and not asked.compare:
         found.append(
@@ -584,6 +585,8 @@ class GatheredEvidence:
     """Of a study that asks several questions: its outcomes."""
     words: Labels | None = None
     """Of a study: the answers in the annotators' words, whatever they count as."""
+    disagreements: str = ""
+    """What is said of a study whose annotators differ."""
 
     @property
     def labels(self) -> Labels:
@@ -645,6 +648,7 @@ def _studied(
     from stratal.designs.handover import SAMPLE_NAME
     from stratal.study.database import DATABASE
     from stratal.study.opening import open_study
+    from stratal.study.status import disagreements_of
     from stratal.study.study import estimate_options
 
     given = files or [folder / "to_label.csv"]
@@ -664,6 +668,7 @@ def _studied(
         labels = {each: study.labels(each) for each in form.columns}
         known = estimate_options(study, drawn, name) if name in labels else {}
         known["words"] = study.labels(name, words=True) if name in labels else None
+        apart = disagreements_of(study)
     if not labels[first].answered:
         raise LabelError(
             f"{folder}: nothing is labelled yet",
@@ -671,6 +676,11 @@ def _studied(
         )
     if known.pop("predicted", False):
         known["predicted"] = drawn.predicted
+    if apart["apart"]:
+        several = f"the {apart['shared']:,} items that several people answered"
+        known["disagreements"] = (
+            f"annotators differ on {apart['share']:.0%} of {several}: {apart['open']:,} without a decision"
+        )
     if value in (None, LABEL) and len(form.questions) > 1:
         known["questions"] = tuple(each for each in labels if not each.endswith("_asked"))
 
@@ -717,7 +727,8 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     found = GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
     alone = only_labels and asked.metric is None
     questions = known.get("questions", ()) if alone else ()
-    return asked, bounds, replace(found, questions=questions, words=known.get("words"))
+    more = {"words": known.get("words"), "disagreements": known.get("disagreements", "")}
+    return asked, bounds, replace(found, questions=questions, **more)
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:

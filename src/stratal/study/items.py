@@ -397,6 +397,10 @@ def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple
     return tuple(_disagreement(connection, row) for row in rows)
 
 
+NEXT = 1000
+"""Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided."""
+
+
 def assigned(
     connection: Connection, who: str, adjudicators: Sequence[str], limit: int
 ) -> tuple[int, tuple[Disagreement, ...]]:
@@ -409,7 +413,8 @@ def assigned(
     for row in connection.all(
         "SELECT item, id, (SELECT group_concat(annotator, char(10)) FROM answer "
         "WHERE answer.item = item.item AND status = 'submitted') AS people "
-        "FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item"
+        "FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item LIMIT ?",
+        NEXT,
     ):
         people = row["people"].split("\n")
         able = [name for name in adjudicators if name not in people] or adjudicators
