@@ -39,6 +39,11 @@ MAIN = {
         Figure("ours / share", called="over the plain share's"),
         Figure("coverage"),
     ),
+    "selection": (
+        Figure("labels"),
+        Figure("error"),
+        Figure("ratio", called="over random labels'"),
+    ),
     "unequal_weights": (
         Figure("coverage", "proportional-to-size", "coverage, proportional to size"),
         Figure("coverage", "poisson", "Poisson"),

@@ -54,6 +54,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "several": list,
         "learners": list,
         "peer_agreement": list,
+        "selection": lambda: ["write"],
         "estimates": list,
         "adaptive": list,
         "promises": lambda: ["--runs", "300"],

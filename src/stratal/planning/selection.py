@@ -50,7 +50,7 @@ TIE = "tie"
 _LIKELY_FROM = 1_024
 """Units from which the models' accuracies are guessed before there is a label."""
 
-_OPTIMISTIC = 2.0
+_OPTIMISTIC = 4.0
 """Indifferences by which an optimist expects the winner to be ahead."""
 
 _PROBE = 0.03
@@ -199,25 +199,24 @@ def labels_to_decide(
     indifference: float,
     *,
     everywhere: bool,
+    alone: bool = False,
 ) -> float:
     """Return about how many labels decide, if the leader is ahead of each model by gaps (k,).
 
     The log capital grows by half the squared distance over a turn's variance, and turns become more precise
-    as units are labelled out.
+    as units are labelled out. `alone` takes the hardest rival as if the others were out at once.
     """
     every = np.arange(codes.shape[1])
     others = every[every != leader]
+    counts = (codes[:, others] != codes[:, [leader]]) | everywhere
     sizes = sizes_of(codes, leader, every, others, everywhere=everywhere)
-    inside = sizes > 0
-    units = int(inside.sum())
-    if units == 0:
-        return 0.0
-    inverse = np.where(inside, 1.0 / np.where(inside, sizes, 1.0), 0.0)
-    variance = sizes.sum() * (inverse @ (codes[:, others] != codes[:, [leader]])) / len(codes) ** 2
+    inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    units: Any = np.maximum(counts.sum(axis=0) if alone else np.sum(sizes > 0), 1)
+    variance = (units**2 if alone else sizes.sum() * (inverse @ counts)) / len(codes) ** 2
     needed = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
     distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
-    turns = float(np.max(2.0 * needed * variance / distance**2))
-    return units * -math.expm1(-turns / units)
+    found = units * -np.expm1(-2.0 * needed * variance / distance**2 / units)
+    return float(np.max(found[counts.any(axis=0)], initial=0.0))
 
 
 class Selection(Printed, Plotted):
@@ -696,8 +695,9 @@ def expected_labels(
     Returns
     -------
     dict
-        `optimistic`: the models are as far apart as their agreement suggests, and by twice the indifference
-        at least. `conservative`: all are as good as the leader. `most`: the units on which they disagree.
+        `optimistic`: the models are as far apart as their agreement suggests, by four indifferences at
+        least, and all but the hardest are out at once. `conservative`: all are as good as the leader. `most`:
+        the units on which they disagree.
 
     Examples
     --------
@@ -711,8 +711,11 @@ def expected_labels(
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
     counts = [
-        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere)
-        for gaps in (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), 0.0 * agreed)
+        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere, alone=alone)
+        for gaps, alone in (
+            (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), True),
+            (0.0 * agreed, False),
+        )
     ]
     most = len(codes) if everywhere else int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {
