@@ -231,7 +231,8 @@ def add(row: dict[str, Any], runs: list[dict[str, Any]]) -> None:
 
 def balanced(codes: IntArray, truth: IntArray) -> FloatArray:
     """Return the balanced accuracy (k,) of each model."""
-    return np.mean([(codes[truth == one] == one).mean(axis=0) for one in np.unique(truth)], axis=0)
+    hits = [(codes[truth == one] == one).mean(axis=0) for one in np.unique(truth)]
+    return np.asarray(np.mean(hits, axis=0))
 
 
 def main(part: str, *given: str) -> None:

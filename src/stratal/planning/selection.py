@@ -16,7 +16,7 @@ from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import class_column
-from stratal.estimation.confusion import METRICS, SIGNED, Shares, is_f_measure, metric_function
+from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -32,9 +32,10 @@ from stratal.intervals.elimination import (
     log_capital,
 )
 from stratal.population.population import Population, require_population
+from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
-from stratal.strata.integers import whole_number
+from stratal.strata.integers import check_budget, whole_number
 
 MOST_MODELS = 100
 """Pairs and their bounds grow with the square; beyond this nothing was measured."""
@@ -46,6 +47,9 @@ whole, and labels after the decision are wasted, an eighth on average."""
 PREFERENCE = "preference"
 TIE = "tie"
 """The label of a column of preferences that names no model."""
+
+_NOT_BETTER = ("prevalence", "predicted_prevalence", "false_discovery_rate")
+"""Metrics of which more is not better."""
 
 _LIKELY_FROM = 1_024
 """Units from which the models' accuracies are guessed before there is a label."""
@@ -257,7 +261,8 @@ class Selection(Printed, Plotted):
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        found, self._codes = self._units
+        found: Candidates = self._units[0]
+        self._codes: IntArray = self._units[1]
         # The units of a round that waits for labels say nothing yet, and count against nothing.
         waiting = len(design.units) > 1 and not self._newest_labelled()
         every = design.replay(self._codes, found.uniform)
@@ -658,12 +663,19 @@ def select(
     ):
         if not fine:
             raise InputError(f"{what} is out of range", given=value, allowed=allowed)
-    if criterion not in (PREFERENCE, *METRICS) and not is_f_measure(criterion):
-        known = (PREFERENCE, *METRICS)
+    known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
+    if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
+    found, codes = units_and_answers(population, names, seed)
     if budget is not None:
-        budget = whole_number("budget", budget)
-    _, codes = units_and_answers(population, names, seed)
+        check_budget(budget, population.size)
+    if positive is not None:
+        classes = {*np.concatenate([found.drawn.groups[name] for name in names]).tolist()}
+        if criterion not in CLASS_METRICS and not is_f_measure(criterion):
+            raise InputError(f"criterion {criterion!r} is not of one class", action="Leave positive= out.")
+        if positive not in classes:
+            allowed = near_names(positive, sorted(classes))
+            raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     leader = int(np.argmax(agreed))
     every = tuple(range(len(names)))
