@@ -436,9 +436,10 @@ class Selection(Printed, Plotted):
         ahead, behind = (np.where(known, way * gain, missing)[turn, None] for way in (1.0, -1.0))
         unseen = counts[:, 0].copy()
         unseen[clocks.rows[turn]] = False
+        largest = 2.0 if design.criterion in SIGNED else 1.0
         limits = DifferenceLimits(
             value=value,
-            bounds=(-found.reach, found.reach),
+            bounds=(-largest, largest),
             ahead=ahead,
             behind=behind,
             spread=clocks.spread(counts)[turn],
@@ -495,12 +496,12 @@ class Selection(Printed, Plotted):
         return (
             *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
             *([f"{missing} units without a label count against every claim"] if missing else []),
-            *(["bounds of this metric are of first order, those of accuracy exact"] if self._design.everywhere
-              else []),
-            f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
+            "bounds of this metric are of first order, those of accuracy exact"
+            if self._design.everywhere
+            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
             f"estimated, no model's own value; about {own / (1 + own / size):,.0f} random labels more would "
             f"give one to ± {_PROBE:g}",
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
@@ -541,8 +542,7 @@ class Selection(Printed, Plotted):
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = Table(
-            title=f"{found['labels']:,} labels of {found['population_size']:,} units, "
-            f"{found['rounds']} round{'s' if found['rounds'] > 1 else ''}",
+            title=f"{found['labels']:,} labels of {found['population_size']:,} units",
             header=("model", "", f"less {self.leader}", f"{100 * found['confidence']:g} % interval"),
             rows=[list(row.values()) for row in rows],
         )
