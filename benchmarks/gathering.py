@@ -43,6 +43,11 @@ MAIN = {
         Figure("ours / FAQ", called="error over FAQ's policy's"),
         Figure("ours / plain", called="over plain active inference's"),
     ),
+    "selection": (
+        Figure("labels"),
+        Figure("error"),
+        Figure("ratio", called="over random labels'"),
+    ),
     "unequal_weights": (
         Figure("coverage", "proportional-to-size", "coverage, proportional to size"),
         Figure("coverage", "poisson", "Poisson"),

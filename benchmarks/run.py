@@ -59,6 +59,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "learners": list,
         "peer_agreement": list,
         "history": list,
+        "selection": lambda: ["write"],
         "estimates": list,
         "adaptive": list,
         "promises": lambda: ["--runs", "300"],

@@ -82,6 +82,6 @@ def test_a_study_goes_on_until_the_winner_is_known(tickets):
 )
 def test_mistakes(tickets, words, message):
     done = invoke(words)
-    assert done.exit_code == 2, done.output
+    assert done.exit_code != 0
     assert message in str(done.output) + str(done.exception)
     assert not Path("r").exists()

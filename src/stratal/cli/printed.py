@@ -410,6 +410,49 @@ class Drawn(Struct, kw_only=True):
     needed: Needed | UnsetType | None = UNSET
 
 
+class Standing(Struct, kw_only=True):
+    """A model in a selection, and its difference from the leader."""
+
+    model: str
+    state: str
+    difference: Number
+    confidence_interval: Interval | None
+
+
+class Selection(Struct, kw_only=True):
+    """How models stand, and what is to be labelled next."""
+
+    statement: str
+    winner: str | None
+    leader: str
+    done: bool
+    survivors: list[str]
+    labels: int
+    drawn: int
+    population_size: int
+    rounds: int
+    random_labels: float
+    criterion: str
+    confidence: float
+    indifference: float
+    models: list[Standing]
+    notes: list[str]
+    sample: Text = UNSET
+    to_label: Text = UNSET
+    new: Whole = UNSET
+
+
+class ExpectedLabels(Struct, kw_only=True):
+    """How many labels it takes to find the best of several models."""
+
+    models: int
+    optimistic: int
+    conservative: int
+    most: int
+    population_size: int
+    likely_leader: str
+
+
 class Side(Struct, kw_only=True):
     """One of several estimators, side by side."""
 
@@ -612,6 +655,7 @@ class Extended(Struct, kw_only=True):
     new: int
     round: int
     enough: bool
+    selection: Selection | UnsetType = UNSET
 
 
 class Team(Struct, kw_only=True):
@@ -826,7 +870,8 @@ PRINTED: dict[str, tuple[type, ...]] = {
     "study import": (Imported, ImportedPage),
     "study new": (NewStudy,),
     "study label": (Served,),
-    "plan": (Plan, Detection),
+    "plan": (Plan, Detection, ExpectedLabels),
+    "select": (Selection,),
     "report": (Report,),
     "schema": (Schema,),
     "simulate": (Simulated,),

@@ -16,7 +16,7 @@ from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import class_column
-from stratal.estimation.confusion import METRICS, SIGNED, Shares, is_f_measure, metric_function
+from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -24,17 +24,12 @@ from stratal.estimation.estimate import (
     of_variable,
     undefined_estimate,
 )
-from stratal.intervals.elimination import (
-    DOUBLINGS,
-    SMALLEST_STEP,
-    DifferenceLimits,
-    Turns,
-    log_capital,
-)
+from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, log_capital
 from stratal.population.population import Population, require_population
+from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
-from stratal.strata.integers import whole_number
+from stratal.strata.integers import check_budget, whole_number
 
 MOST_MODELS = 100
 """Pairs and their bounds grow with the square; beyond this nothing was measured."""
@@ -47,10 +42,13 @@ PREFERENCE = "preference"
 TIE = "tie"
 """The label of a column of preferences that names no model."""
 
+_NOT_BETTER = ("prevalence", "predicted_prevalence", "false_discovery_rate")
+"""Metrics of which more is not better."""
+
 _LIKELY_FROM = 1_024
 """Units from which the models' accuracies are guessed before there is a label."""
 
-_OPTIMISTIC = 2.0
+_OPTIMISTIC = 4.0
 """Indifferences by which an optimist expects the winner to be ahead."""
 
 _PROBE = 0.03
@@ -199,25 +197,24 @@ def labels_to_decide(
     indifference: float,
     *,
     everywhere: bool,
+    alone: bool = False,
 ) -> float:
     """Return about how many labels decide, if the leader is ahead of each model by gaps (k,).
 
     The log capital grows by half the squared distance over a turn's variance, and turns become more precise
-    as units are labelled out.
+    as units are labelled out. `alone` takes the hardest rival as if the others were out at once.
     """
     every = np.arange(codes.shape[1])
     others = every[every != leader]
+    counts = (codes[:, others] != codes[:, [leader]]) | everywhere
     sizes = sizes_of(codes, leader, every, others, everywhere=everywhere)
-    inside = sizes > 0
-    units = int(inside.sum())
-    if units == 0:
-        return 0.0
-    inverse = np.where(inside, 1.0 / np.where(inside, sizes, 1.0), 0.0)
-    variance = sizes.sum() * (inverse @ (codes[:, others] != codes[:, [leader]])) / len(codes) ** 2
+    inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+    units: Any = np.maximum(counts.sum(axis=0) if alone else np.sum(sizes > 0), 1)
+    variance = (units**2 if alone else sizes.sum() * (inverse @ counts)) / len(codes) ** 2
     needed = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
     distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
-    turns = float(np.max(2.0 * needed * variance / distance**2))
-    return units * -math.expm1(-turns / units)
+    found = units * -np.expm1(-2.0 * needed * variance / distance**2 / units)
+    return float(np.max(found[counts.any(axis=0)], initial=0.0))
 
 
 class Selection(Printed, Plotted):
@@ -258,8 +255,8 @@ class Selection(Printed, Plotted):
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        found, codes = self._units
-        self._codes: IntArray = codes
+        found: Candidates = self._units[0]
+        self._codes: IntArray = self._units[1]
         # The units of a round that waits for labels say nothing yet, and count against nothing.
         waiting = len(design.units) > 1 and not self._newest_labelled()
         every = design.replay(self._codes, found.uniform)
@@ -433,9 +430,10 @@ class Selection(Printed, Plotted):
         ahead, behind = (np.where(known, way * gain, missing)[turn, None] for way in (1.0, -1.0))
         unseen = counts[:, 0].copy()
         unseen[clocks.rows[turn]] = False
+        largest = 2.0 if design.criterion in SIGNED else 1.0
         limits = DifferenceLimits(
             value=value,
-            bounds=(-found.reach, found.reach),
+            bounds=(-largest, largest),
             ahead=ahead,
             behind=behind,
             spread=clocks.spread(counts)[turn],
@@ -492,12 +490,12 @@ class Selection(Printed, Plotted):
         return (
             *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
             *([f"{missing} units without a label count against every claim"] if missing else []),
-            *(["bounds of this metric are of first order, those of accuracy exact"] if self._design.everywhere
-              else []),
-            f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
+            "bounds of this metric are of first order, those of accuracy exact"
+            if self._design.everywhere
+            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
             f"estimated, no model's own value; about {own / (1 + own / size):,.0f} random labels more would "
             f"give one to ± {_PROBE:g}",
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
@@ -538,8 +536,7 @@ class Selection(Printed, Plotted):
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = Table(
-            title=f"{found['labels']:,} labels of {found['population_size']:,} units, "
-            f"{found['rounds']} round{'s' if found['rounds'] > 1 else ''}",
+            title=f"{found['labels']:,} labels of {found['population_size']:,} units",
             header=("model", "", f"less {self.leader}", f"{100 * found['confidence']:g} % interval"),
             rows=[list(row.values()) for row in rows],
         )
@@ -660,12 +657,19 @@ def select(
     ):
         if not fine:
             raise InputError(f"{what} is out of range", given=value, allowed=allowed)
-    if criterion not in (PREFERENCE, *METRICS) and not is_f_measure(criterion):
-        known = (PREFERENCE, *METRICS)
+    known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
+    if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
+    found, codes = units_and_answers(population, names, seed)
     if budget is not None:
-        budget = whole_number("budget", budget)
-    _, codes = units_and_answers(population, names, seed)
+        check_budget(budget, population.size)
+    if positive is not None:
+        classes = {*np.concatenate([found.drawn.groups[name] for name in names]).tolist()}
+        if criterion not in CLASS_METRICS and not is_f_measure(criterion):
+            raise InputError(f"criterion {criterion!r} is not of one class", action="Leave positive= out.")
+        if positive not in classes:
+            allowed = near_names(positive, sorted(classes))
+            raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     leader = int(np.argmax(agreed))
     every = tuple(range(len(names)))
@@ -697,8 +701,9 @@ def expected_labels(
     Returns
     -------
     dict
-        `optimistic`: the models are as far apart as their agreement suggests, and by twice the indifference
-        at least. `conservative`: all are as good as the leader. `most`: the units on which they disagree.
+        `optimistic`: the models are as far apart as their agreement suggests, by four indifferences at
+        least, and all but the hardest are out at once. `conservative`: all are as good as the leader. `most`:
+        the units on which they disagree.
 
     Examples
     --------
@@ -712,8 +717,11 @@ def expected_labels(
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
     counts = [
-        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere)
-        for gaps in (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), 0.0 * agreed)
+        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere, alone=alone)
+        for gaps, alone in (
+            (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), True),
+            (0.0 * agreed, False),
+        )
     ]
     most = len(codes) if everywhere else int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {

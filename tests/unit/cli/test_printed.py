@@ -33,6 +33,8 @@ LINES = [
     f"draw {FILE} --half-width .2 --output pilot",
     "draw p.parquet --extend a/sample.parquet --labels right.csv --half-width .05 --output more",
     "draw p.parquet --extend a/sample.parquet --labels right.csv --half-width .3 --output enough",
+    "plan p.parquet --answers answer,language --select",
+    "select p.parquet --answers answer,language --output selected",
     "estimate a/sample.parquet right.csv --require value>=.5",
     "estimate a/sample.parquet classes.csv --predicted answer --metric accuracy,f1,mcc --by language",
     "estimate a/sample.parquet right.csv --compare a,b,c",

@@ -232,6 +232,10 @@ def test_clocks_draw_by_size_and_keep_what_was_drawn() -> None:
         ({"indifference": -0.1}, "indifference is out of range"),
         ({"criterion": "f1_score"}, "no such criterion"),
         ({"budget": 0.5}, "budget"),
+        ({"budget": 0}, "budget"),
+        ({"criterion": "prevalence"}, "no such criterion"),
+        ({"criterion": "f1", "positive": "Katze"}, "no model answers with this class"),
+        ({"positive": "cat"}, "not of one class"),
     ],
 )
 def test_what_it_refuses(options: dict[str, Any], message: str) -> None:
