@@ -27,6 +27,7 @@ BY_HAND = {
     "estimands": "oasis, in an environment of its own",
     "first_answer": "five peers, each in an environment of its own",
     "first_label": "a browser",
+    "peer_agreement_files": "peer_agreement with an option",
 }
 """Pages that `make bench` does not write, and why."""
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray
-from stratal.designs.poisson import fixed_size, inclusion_scale
+from stratal.designs.poisson import fixed_size, inclusion_scale, poisson
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
@@ -65,12 +65,13 @@ class SuccessiveWeighting(Weighting):
         return np.asarray(known / self.answered[self.round] / self.size)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """Add up the rounds', each as of a fixed-size design (`stratal.designs.poisson.fixed_size`)."""
+        """Add up the rounds', each as of a fixed-size design; with one label, as of a Poisson sample."""
         found = np.zeros((variables.shape[1],) * 2)
         for t, share in enumerate(self.shares):
             own = self.round == t
             chance = self.inclusion_probability[own] * min(float(self.answered[t]), 1.0)
-            found += share**2 * fixed_size(variables[own], chance, self.size)
+            formula = fixed_size if np.sum(chance < 1) > 1 else poisson  # one label has no spread
+            found += share**2 * formula(variables[own], chance, self.size)
         return found
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:

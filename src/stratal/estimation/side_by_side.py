@@ -57,7 +57,9 @@ def proxy_check(
     z, weighting = found.evidence.z, found.evidence.weighting
     if not sample.proxy_info or not sample.proxy_info[0].scaled or int(labelled.sum()) != len(z):
         return None
-    proxy, spread = sample.proxies[labelled, 0], _spread(z, weighting.weights)
+    # Weights that are fitted to margins may be negative.
+    proxy, weights = sample.proxies[labelled, 0], np.maximum(weighting.weights, 0.0)
+    left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
     bins = []
     for low, high, member in _bins(proxy):
         row = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target).row(
@@ -80,25 +82,18 @@ def proxy_check(
         "bias": _bias(proxy, found, confidence_level),
         "bins": bins,
         "correlations": [
-            {"proxy": info.name, "correlation": _correlation(column, z, weighting.weights)}
+            {"proxy": info.name, "correlation": _correlation(column, z, weights)}
             for info, column in zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
         ],
-        "left_open": None if spread == 0 else _spread(found.evidence.residuals, weighting.weights) / spread,
+        "left_open": left / spread if spread > 0 else None,
     }
-
-
-def _spread(values: FloatArray, weights: FloatArray) -> float:
-    """Return the weighted variance of values (n,)."""
-    return float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
 
 
 def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
     """Return the weighted correlation of a proxy (n,) with labels (n,); None where one is constant."""
-    both = _spread(proxy, weights) * _spread(z, weights)
-    if not both > 0:
-        return None
-    product = (proxy - np.average(proxy, weights=weights)) * (z - np.average(z, weights=weights))
-    return float(np.average(product, weights=weights) / np.sqrt(both))
+    covariance = np.cov(proxy, z, aweights=weights, ddof=0)
+    both = covariance[0, 0] * covariance[1, 1]
+    return float(covariance[0, 1] / np.sqrt(both)) if both > 0 else None
 
 
 def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:

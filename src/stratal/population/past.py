@@ -91,7 +91,7 @@ def _of_table(table: Table) -> History:
 
 
 def _of_wide(rows: Rows, own: str, models: list[str]) -> History:
-    expressions = [_id(rows, own), *(_result(rows, name) for name in models)]
+    expressions = [_text(rows, own), *(_result(rows, name) for name in models)]
     ids: list[AnyArray] = []
     right: list[IntArray] = []
     for batch in _batches(rows, expressions):
@@ -108,13 +108,13 @@ def _of_wide(rows: Rows, own: str, models: list[str]) -> History:
 def _of_long(rows: Rows, own: str, model: str, result: str) -> History:
     seen: tuple[dict[Any, int], dict[Any, int]] = ({}, {})
     cells: list[IntArray] = []
-    expressions = [_id(rows, own), rows.columns[model], _result(rows, result)]
+    expressions = [_text(rows, own), _text(rows, model), _result(rows, result)]
     for batch in _batches(rows, expressions):
         codes = []
         for known, column in zip(seen, batch.columns[:2], strict=True):
-            encoded = column.dictionary_encode()
+            encoded = column.dictionary_encode(null_encoding="encode")
             names = [known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()]
-            codes.append(np.array(names, np.int64)[encoded.indices.fill_null(0).to_numpy()])
+            codes.append(np.array(names, np.int64)[encoded.indices.to_numpy()])
         cells.append(np.column_stack([*codes, batch.column(2).to_numpy()]))
     whole = np.vstack(cells) if cells else np.empty((0, 3), np.int64)
     if np.any(whole[:, 2] == 2):
@@ -124,12 +124,14 @@ def _of_long(rows: Rows, own: str, model: str, result: str) -> History:
         raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
     right = np.full((len(seen[0]), len(seen[1])), -1, np.int8)
     right[whole[:, 0], whole[:, 1]] = whole[:, 2]
+    if None in seen[1]:
+        raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
     items = _checked(rows, np.array(list(seen[0]), dtype=object))
-    return fit_history(right, ids=items, names=list(map(str, seen[1])))
+    return fit_history(right, ids=items, names=list(seen[1]))
 
 
-def _id(rows: Rows, name: str) -> str:
-    return f"CAST({rows.columns[name]} AS VARCHAR)"
+def _text(rows: Rows, name: str) -> str:
+    return f"NULLIF(CAST({rows.columns[name]} AS VARCHAR), '')"
 
 
 def _result(rows: Rows, name: str) -> str:

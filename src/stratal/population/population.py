@@ -311,7 +311,7 @@ class Population(ABC):
         model : classifier
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
-        ids, groups, features, show, bounds, scaled, id_name, missing, label, threads
+        ids, groups, features, show, bounds, scaled, id_name, missing, label, history, threads
             As in `Population.from_arrays`.
 
         Raises

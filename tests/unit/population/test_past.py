@@ -99,6 +99,9 @@ def test_another_history_is_another_population(files):
         ("id,m1,m2\nq1,1,0\nq1,0,1\n", "stands twice"),
         ("id,model,a,b\nq1,m,1,0\n", "which column is the result"),
         ("id,model,a\nq1,m,1\nq1,m,0\n", "two results for one item"),
+        ("id,model,a\n,m,1\nq1,m,0\n", "has no id"),
+        ("id,model,a\nq1,,1\nq2,m,0\n", "has no model"),
+        ("id,m1,m2\nq1,1,0\n,1,0\n", "has no id"),
         ("id,m1,m2\nq1,1,0\n", "too few past results"),
     ],
 )
