@@ -56,6 +56,8 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,
+        "slices": list,
+        "looks": list,
         "learners": list,
         "peer_agreement": list,
         "history": list,

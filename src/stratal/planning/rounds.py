@@ -456,8 +456,9 @@ class LabelsSoFar(Record):
         assert self.first is not None
         own, sizes = self.deviations[0], self.strata.sizes
         first = np.where(self.most > 0, self.first / np.maximum(sizes, 1), 0.0)
-        first *= float(own @ sizes) / max(float(first @ sizes), 1e-300)
-        mixed = replace(self, deviations=(part * first + (1.0 - part) * own)[None])
+        if part < 1.0:  # alone it is kept free of what rounds in another order of the rows
+            first = first * float(own @ sizes) / max(float(first @ sizes), 1e-300)
+        mixed = replace(self, deviations=(part * first + (1.0 - part) * own if part < 1.0 else first)[None])
         return mixed._allocated(total, None, "total")
 
     def _width(self, n_h: IntArray, *, looked: bool) -> float:
