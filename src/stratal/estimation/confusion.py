@@ -237,7 +237,7 @@ def _kappa(shares: Shares) -> tuple[float, Shares, str]:
     agreed, chance = float(shares.hits.sum()) / total, _chance(shares)
     if 1.0 - chance <= _DUST:
         return np.nan, shares, "only one class was seen"
-    value = (agreed - chance) / (1.0 - chance)
+    value = (agreed - chance) / (1.0 - chance) if abs(agreed - chance) > _DUST else 0.0
     below = (1.0 - chance) * total
     slopes = Shares(
         hits=np.full(len(shares.hits), 1.0 / below),
