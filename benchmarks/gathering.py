@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+import re
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ MAIN = {
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
     "judge_coverage": (Figure("coverage"),),
+    "judge_peers": (Figure("coverage"),),
+    "judge_role": (Figure("seconds", called="seconds of the processor"),),
     "known_answers": (Figure("covered", called="coverage of precision"),),
     "wrong_scores": (Figure("lowest coverage"), Figure("width over knowing, median")),
     "estimands": (

@@ -161,12 +161,37 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, required=True, help="site-packages with cje-eval and judgegate")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument(
+        "--part", choices=["compare", "labels"], help="this part alone; rows of the other stay"
+    )
+    parser.add_argument("--only", default="", help="files whose name begins so; rows of others stay")
     asked = parser.parse_args()
     sys.path.append(str(asked.peers))
-    calibrated_mean_ci = import_module("cje.array_api").calibrated_mean_ci
     kappa_interval = import_module("judgegate.stats.bootstrap").kappa_interval
+    calibrated_mean_ci = import_module("cje.array_api").calibrated_mean_ci
 
     warnings.simplefilter("ignore")
+    before = OUT.read_text(encoding="utf-8").splitlines() if OUT.exists() else []
+    rows = [row for row in before if row.startswith("| ") and not row.startswith("| file")]
+    for entry in files():
+        if not entry[0].startswith(tuple(asked.only.split(","))):
+            continue
+        if asked.part != "labels":
+            rows = [row for row in rows if not _is(row, entry[0], 8)]
+            rows += compare(entry, asked.replicates, kappa_interval, calibrated_mean_ci)
+        if asked.part != "compare":
+            rows = [row for row in rows if not _is(row, entry[0], 4)]
+            rows.append(labels_for(entry, 0.1, asked.draws))
+        write(rows)
+
+
+def _is(row: str, name: str, columns: int) -> bool:
+    """Return whether a row is a file's, in the table of so many columns."""
+    return row.startswith(f"| {name} |") and row.count("|") == columns + 1
+
+
+def write(rows: list[str]) -> None:
+    """Write the page with these rows."""
     lines = [
         "# Labels that were chosen by the judge's verdict, beside cje-eval and judgegate",
         "",
@@ -176,21 +201,17 @@ def main() -> None:
         "",
         "| file | quantity | package | truth | mean value | coverage | mean width | samples |",
         "|---|---|---|---|---|---|---|---|",
-    ]
-    for entry in files():
-        rows = compare(entry, asked.replicates, kappa_interval, calibrated_mean_ci)
-        lines += rows
-        print("\n".join(rows), flush=True)
-    lines += [
+        *(row for row in rows if row.count("|") == 9),
         "",
-        f"## Labels for kappa ± .1 (mean of {asked.draws} draws at 100 to 800 labels, interpolated)",
+        "## Labels for kappa ± .1",
+        "",
+        "Mean half-widths at 100 to 800 labels, interpolated.",
         "",
         "| file | random | planned for kappa | saved |",
         "|---|---|---|---|",
+        *(row for row in rows if row.count("|") == 5),
     ]
-    for entry in files():
-        lines.append(labels_for(entry, 0.1, asked.draws))
-        print(lines[-1], flush=True)
+    print("\n".join(rows[-4:]), flush=True)
     OUT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -712,6 +712,39 @@ def comparisons(path: Path) -> None:
 
 
 @figure
+def judges(path: Path) -> None:
+    """The share of failures by labels, by the judge, and by Rogan & Gladen's correction, labels by verdict."""
+    rng, words, draws = np.random.default_rng(5), np.array(["pass", "fail"]), 60
+    fails = rng.random(4_000) < 0.15
+    verdict = np.where(rng.random(4_000) < 0.88, fails, ~fails)
+    population = stratal.Population.from_arrays(groups={"judge": words[verdict.astype(int)]})
+    names = {
+        "prevalence": "by the labels",
+        "rogan_gladen": "Rogan & Gladen",
+        "predicted_prevalence": "the judge alone",
+    }
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for seed in range(draws):
+        sample = stratal.plan(population, 300, by="judge", allocation="equal").draw(seed=seed)
+        rows = stratal.estimate(sample, words[fails.astype(int)][sample.ids], judge="judge")
+        for name, values in found.items():
+            values.append(rows.of(metric=name, **{"class": "fail"}).value)
+    lines = [
+        Line(x=list(range(draws)), y=sorted(values), label=names[name], kind="points")
+        for name, values in found.items()
+    ]
+    one_panel(
+        path,
+        title="300 labels, as many of each verdict",
+        x_label="60 samples, in the order of their values",
+        y_label="share of failures",
+        lines=lines,
+        level=float(fails.mean()),
+        level_label="the truth",
+    )
+
+
+@figure
 def metrics(path: Path) -> None:
     """Mean half-width of the intervals of four metrics of a class of 5 %."""
     rng, size, budgets = np.random.default_rng(1), 20_000, [100, 200, 400, 800]

@@ -137,7 +137,14 @@ class JudgeReport(Estimand):
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
             for name, (of, row) in found
         ]
-        return Estimates.from_rows(sample, rows, "judge", about=f", judge {', '.join(self.judges)}")
+        remarks = [
+            f"{missing:,} of {sample.size:,} drawn units have no verdict of {name!r}: they count as ones on "
+            "which it differs from people"
+            for name in self.judges
+            if (missing := int(np.sum(sample.groups.get(name, np.array([])) == "")))
+        ]
+        about = f", judge {', '.join(self.judges)}"
+        return Estimates.from_rows(sample, rows, "judge", remarks, about)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return agreement, kappa and what is found of each class in each group, for verdicts.

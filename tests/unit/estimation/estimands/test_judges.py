@@ -251,3 +251,15 @@ def test_a_judge_and_an_estimand_are_one_too_many(crowd):
     sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=5)
     with pytest.raises(stratal.InputError, match="a judge is an estimand of its own"):
         stratal.estimate(sample, truth[sample.ids], judge="judge_0", estimand="kappa:judge_0")
+
+
+def test_units_without_a_verdict_are_named(crowd):
+    population, truth = crowd
+    sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=5)
+    some = {
+        unit: said for k, (unit, said) in enumerate(zip(sample.ids, truth[sample.ids], strict=True)) if k % 6
+    }
+    found = stratal.estimate(with_group(sample, "late", some), truth[sample.ids], judge="late")
+
+    assert any("10 of 60 drawn units have no verdict of 'late'" in note for note in found.notes)
+    assert found.of(metric="agreement").value == pytest.approx(5 / 6)
