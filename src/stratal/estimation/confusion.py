@@ -10,18 +10,36 @@ Matthews' correlation of two classes always are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import refuse_unknown
-from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, of_variable, undefined_estimate
-from stratal.estimation.shares import OfShares, domain_mean, four_cells, hits_and_misses, most_unseen, of_two_sums, share_of, shares_above, smoothed, unseen_misses_note
+from stratal.estimation.estimate import (
+    Estimate,
+    Linearised,
+    linearised_estimate,
+    of_variable,
+    undefined_estimate,
+)
+from stratal.estimation.shares import (
+    OfShares,
+    domain_mean,
+    four_cells,
+    hits_and_misses,
+    most_unseen,
+    of_two_sums,
+    share_of,
+    shares_above,
+    smoothed,
+    unseen_misses_note,
+)
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
-from typing import Any
-import numpy as np
-import re
-
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
