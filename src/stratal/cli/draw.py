@@ -221,7 +221,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
                 option_name = "--" + name.replace("_", "-")
                 raise InputError(
                     f"{option_name} belongs to the plan",
-                    given=f"{option_name} beside {self.file}",
+                    given=f"{option_name} with {self.file}",
                     action="Leave it out, or plan again with it.",
                 )
         if extending and self.additional is not None:

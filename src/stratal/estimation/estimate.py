@@ -295,7 +295,7 @@ def random_labels_of_equal_width(
     lowest, highest = evidence.bounds
     scale = highest - lowest
     value, width = (evidence.value - lowest) / scale, (interval[1] - interval[0]) / scale
-    trials = _trials_of(value, width, confidence_level)
+    trials = _trials_worth(value, width, confidence_level)
     binary = value * (1.0 - value)
     labels = trials * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
     if not evidence.superpopulation:
@@ -303,7 +303,7 @@ def random_labels_of_equal_width(
     return float(labels) if size is None or range_ is None or labels < range_[0] else None
 
 
-def _trials_of(value: float, width: float, confidence_level: float) -> float:
+def _trials_worth(value: float, width: float, confidence_level: float) -> float:
     """Return the binary trials whose interval about a value has this width."""
     few, many = math.log(0.1), math.log(1e15)
     for _ in range(_BISECTIONS):

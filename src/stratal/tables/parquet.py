@@ -244,7 +244,7 @@ def _refuse_rounded(name: str, kinds: Mapping[Path, Any]) -> None:
         if part not in floats and not _fits(part, name, kind, digits):
             raise InputError(
                 f"{part}: column {name!r} holds {kind}, which would be rounded",
-                allowed=f"whole numbers up to 2**{digits} beside {next(iter(floats.values()))}, "
+                allowed=f"whole numbers up to 2**{digits} next to {next(iter(floats.values()))}, "
                 f"as in {next(iter(floats)).name}",
                 action=_ONE_TYPE,
             )
