@@ -178,3 +178,19 @@ def test_constrained_rates_solve_their_equation_at_prices_of_either_sign():
 
     assert ones / p - (labels - ones) / (1 - p) == pytest.approx(weights * price, abs=1e-9)
     assert tail._constrained_rates(ones, labels, weights, price[1:2])[:, 0] == pytest.approx(p[:, 1])
+
+
+def test_an_estimate_above_what_can_be_has_the_limit_of_the_most_that_can():
+    """Half of the units are known to be 0, and λ ẑ moves the value above the half that is left."""
+    rates = StratumRates(
+        value=np.array(0.95),
+        rates=np.array([0.0, 1.0]),
+        counts=np.array([50.0, 20.0]),
+        trials=np.array([np.inf, 20.0]),
+        shares=np.array([0.5, 0.5]),
+    )
+    low = float(stratified_clopper_pearson(rates, 0.025, 0.025)[0])
+    at_most = float(stratified_clopper_pearson(replace(rates, value=np.array(0.5)), 0.025, 0.025)[0])
+
+    assert at_most <= low < 0.95
+    assert at_most == pytest.approx(0.5 * 0.025 ** (1 / 20), rel=0.02)
