@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import msgspec
 from msgspec import Struct, structs
-
+from pathlib import Path
 from stratal import __version__
 from stratal.cli.command import Needs, argument, command, option, part
 from stratal.cli.options import Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, pair, place
 from stratal.errors import InputError, near_names, same_name
+from typing import Annotated, Any, TYPE_CHECKING
+import msgspec
+import os
 
 if TYPE_CHECKING:
     from stratal.designs.handover import Handover
@@ -234,7 +232,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
                 option_name = "--" + name.replace("_", "-")
                 raise InputError(
                     f"{option_name} belongs to the plan",
-                    given=f"{option_name} beside {self.file}",
+                    given=f"{option_name} with {self.file}",
                     action="Leave it out, or plan again with it.",
                 )
         if extending and self.additional is not None:

@@ -594,6 +594,7 @@ class Several(Estimand):
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
         found = [part.labelled_influence(sample, labels) for part in parts]
+        # A part that does not vary has no scale, and adds nothing.
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in found])
         return LabelledInfluence(u=signed_length(u), labelled=found[0].labelled)
 

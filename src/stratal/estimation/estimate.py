@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, overload
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
@@ -20,19 +15,12 @@ from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.proportion import clopper_pearson, skewnesses_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report import (
-    Intervals,
-    Page,
-    Plotted,
-    Printed,
-    estimate_page,
-    estimates_table,
-    noted,
-    plain,
-    plain_dict,
-)
+from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, estimates_table, noted, plain, plain_dict
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
+from typing import Any, Self, TYPE_CHECKING, overload
+import math
+import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -296,7 +284,7 @@ def random_labels_of_equal_width(
     lowest, highest = evidence.bounds
     scale = highest - lowest
     value, width = (evidence.value - lowest) / scale, (interval[1] - interval[0]) / scale
-    trials = _trials_of(value, width, confidence_level)
+    trials = _trials_worth(value, width, confidence_level)
     binary = value * (1.0 - value)
     labels = trials * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
     if not evidence.superpopulation:
@@ -304,7 +292,7 @@ def random_labels_of_equal_width(
     return float(labels) if size is None or range_ is None or labels < range_[0] else None
 
 
-def _trials_of(value: float, width: float, confidence_level: float) -> float:
+def _trials_worth(value: float, width: float, confidence_level: float) -> float:
     """Return the binary trials whose interval about a value has this width."""
     few, many = math.log(0.1), math.log(1e15)
     for _ in range(_BISECTIONS):

@@ -563,7 +563,7 @@ def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float
 
 
 def _limit_of_sum(estimate: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
-    overall = np.clip(estimate / sums.weights.sum(axis=0), 0.0, 1.0)
+    overall = np.minimum(estimate / sums.weights.sum(axis=0), 1.0)
     trials = sums.trials if np.all(sums.factor == 1.0) else sums.trials * sums.factor
     labels = trials + sums.borrowed
     ones = trials * rates + sums.borrowed * overall

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from stratal.errors import InputError
 from typing import Any
 from urllib.parse import unquote
-
-from stratal.errors import InputError
+import math
 
 
 def with_nested(table: Any, columns: dict[str, str]) -> tuple[Any, dict[str, str]]:
@@ -244,7 +243,7 @@ def _refuse_rounded(name: str, kinds: Mapping[Path, Any]) -> None:
         if part not in floats and not _fits(part, name, kind, digits):
             raise InputError(
                 f"{part}: column {name!r} holds {kind}, which would be rounded",
-                allowed=f"whole numbers up to 2**{digits} beside {next(iter(floats.values()))}, "
+                allowed=f"whole numbers up to 2**{digits} next to {next(iter(floats.values()))}, "
                 f"as in {next(iter(floats)).name}",
                 action=_ONE_TYPE,
             )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.designs import Poisson, PoissonWeighting, StratifiedWeighting
+import stratal
+from stratal.designs import Poisson, PoissonWeighting, SimpleRandom, StratifiedWeighting
 from stratal.designs.clusters import between_clusters
-from stratal.designs.poisson import fixed_size
+from stratal.designs.poisson import fixed_size, measure
 from stratal.designs.systematic import SystematicWeighting
-from stratal.errors import InputError
+from stratal.errors import BudgetError, InputError
 
 
 def test_two_draws_of_unequal_probability():
@@ -57,3 +58,19 @@ def test_the_command_s_options_make_the_design():
     made = Poisson.of_options(budget=30, size="sqrt-variance", cluster=None, proxy="judge")
 
     assert made == Poisson(budget=30, size="sqrt-variance", proxy="judge")
+
+
+def test_a_budget_above_the_population_is_refused_and_a_census_is_not():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 5))
+
+    assert SimpleRandom(budget=5).draw(population, seed=1).size == 5
+    with pytest.raises(BudgetError, match="given: 6; allowed: 1 to 5"):
+        SimpleRandom(budget=6).draw(population, seed=1)
+
+
+def test_the_measure_of_size_is_of_the_proxy_that_is_named():
+    proxies = {"one": [0.1, 0.5, 0.9], "other": [0.4, 0.6, 0.5]}
+    population = stratal.Population.from_arrays(proxy=proxies)
+    alone = stratal.Population.from_arrays(proxy={"other": proxies["other"]})
+
+    assert measure(population, "sqrt-variance", "other") == measure(alone, "sqrt-variance", "other")

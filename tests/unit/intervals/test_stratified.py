@@ -168,3 +168,29 @@ def test_the_factor_multiplies_all_trials():
     found = stratified_clopper_pearson(replace(rates, factor=np.array(0.5)), 0.025, 0.025)
 
     assert np.array(found) == pytest.approx(np.array(halved), abs=1e-3)
+
+
+def test_constrained_rates_solve_their_equation_at_prices_of_either_sign():
+    """ones/p − (labels − ones)/(1 − p) = μ W_h."""
+    ones, labels = np.array([[3.0], [8.0]]), np.array([[10.0], [20.0]])
+    weights, price = np.array([[0.3], [0.7]]), np.array([40.0, -25.0, 0.0])
+    p = tail._constrained_rates(np.broadcast_to(ones, (2, 3)), labels, weights, price)
+
+    assert ones / p - (labels - ones) / (1 - p) == pytest.approx(weights * price, abs=1e-9)
+    assert tail._constrained_rates(ones, labels, weights, price[1:2])[:, 0] == pytest.approx(p[:, 1])
+
+
+def test_an_estimate_above_what_can_be_has_the_limit_of_the_most_that_can():
+    """Half of the units are known to be 0, and λ ẑ moves the value above the half that is left."""
+    rates = StratumRates(
+        value=np.array(0.95),
+        rates=np.array([0.0, 1.0]),
+        counts=np.array([50.0, 20.0]),
+        trials=np.array([np.inf, 20.0]),
+        shares=np.array([0.5, 0.5]),
+    )
+    low = float(stratified_clopper_pearson(rates, 0.025, 0.025)[0])
+    at_most = float(stratified_clopper_pearson(replace(rates, value=np.array(0.5)), 0.025, 0.025)[0])
+
+    assert at_most <= low < 0.95
+    assert at_most == pytest.approx(0.5 * 0.025 ** (1 / 20), rel=0.02)

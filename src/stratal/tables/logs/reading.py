@@ -39,7 +39,7 @@ def log_of_document(found: Any, source: str) -> Log | None:
         raise InputError(
             f"{source}: holds results of all documents together",
             allowed=f"samples_….jsonl of {lm_eval.TOOL}",
-            action="Run it with --log_samples; the samples stand beside this file.",
+            action="Run it with --log_samples; the samples are then written next to this file.",
         )
     for tool, recognises, read in _DOCUMENTS:
         if recognises(found):
