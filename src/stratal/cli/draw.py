@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from msgspec import Struct, structs
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Struct, structs
+
 from stratal import __version__
 from stratal.cli.command import Needs, argument, command, option, part
 from stratal.cli.options import Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, pair, place
 from stratal.errors import InputError, near_names, same_name
-from typing import Annotated, Any, TYPE_CHECKING
-import msgspec
-import os
 
 if TYPE_CHECKING:
     from stratal.designs.handover import Handover

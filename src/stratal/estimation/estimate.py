@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
@@ -15,12 +20,19 @@ from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.proportion import clopper_pearson, skewnesses_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, estimates_table, noted, plain, plain_dict
+from stratal.report import (
+    Intervals,
+    Page,
+    Plotted,
+    Printed,
+    estimate_page,
+    estimates_table,
+    noted,
+    plain,
+    plain_dict,
+)
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
-from typing import Any, Self, TYPE_CHECKING, overload
-import math
-import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample

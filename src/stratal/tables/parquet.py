@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from stratal.errors import InputError
 from typing import Any
 from urllib.parse import unquote
-import math
+
+from stratal.errors import InputError
 
 
 def with_nested(table: Any, columns: dict[str, str]) -> tuple[Any, dict[str, str]]:
