@@ -59,16 +59,16 @@ def stopped(
     rounds, open_ = np.ones(studies, dtype=np.int64), np.arange(studies)
     low, high = np.zeros(studies), np.ones(studies)
     for number in range(1, MOST_ROUNDS + 1):
-        looked = number > 1
+        label_driven = number > 1
         low[open_], high[open_] = interval_of_counts(
-            strata.sizes, n_h[open_], ones[open_], level, looked=looked
+            strata.sizes, n_h[open_], ones[open_], level, label_driven=label_driven
         )
         wide = (high - low)[open_] / 2.0 > half_width
         open_ = open_[wide & (n_h[open_].sum(axis=1) < strata.size)]
         if len(open_) == 0 or number == MOST_ROUNDS:
             break
         seen = CountsSoFar.of(strata, n_h[open_], ones[open_])
-        larger = _larger(seen, (high - low)[open_] / 2.0, half_width, level, looked)
+        larger = _larger(seen, (high - low)[open_] / 2.0, half_width, level, label_driven)
         more = larger - n_h[open_]
         ones[open_] += random.hypergeometric(good - ones[open_], bad - (n_h - ones)[open_], more)
         n_h[open_] = larger
@@ -76,7 +76,7 @@ def stopped(
     return n_h.sum(axis=1), rounds, low, high
 
 
-def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, looked: bool) -> IntArray:
+def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, label_driven: bool) -> IntArray:
     """Return n_h (R, H) after the next round."""
 
     def width(total: IntArray, rows: IntArray) -> FloatArray:
@@ -84,7 +84,7 @@ def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, loo
         return some.half_width(some.allocation(total), level)
 
     drawn = seen.counts.sum(axis=1)
-    extra, _ = further(width, now, wanted, drawn, int(seen.sizes.sum()), looked=looked)
+    extra, _ = further(width, now, wanted, drawn, int(seen.sizes.sum()), label_driven=label_driven)
     return seen.allocation(drawn + extra)
 
 
@@ -102,7 +102,7 @@ class Cell:
     """What came of one half-width on one population."""
 
     name: str
-    asked: float
+    requested: float
     pilot: int
     labels: float
     enough: int
@@ -127,7 +127,7 @@ class Cell:
 
     def __str__(self) -> str:
         return (
-            f"| {self.name} | {self.asked} | {self.pilot} | {self.labels:.0f} | {self.enough} | "
+            f"| {self.name} | {self.requested} | {self.pilot} | {self.labels:.0f} | {self.enough} | "
             f"{self.ratio:.2f} | {self.kept:.3f} | {self.coverage:.3f} | {self.rounds:.1f} |"
         )
 
@@ -179,7 +179,7 @@ def measured(case: Case, runs: int) -> Iterator[Cell]:
         truth = float(case.z.mean())
         yield Cell(
             name=case.name,
-            asked=asked,
+            requested=asked,
             pilot=plan.budget,
             labels=float(labels.mean()),
             enough=known(plan, case.z, asked),
@@ -196,7 +196,7 @@ def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
     )
     error = (0.95 * 0.05 / runs) ** 0.5
     missing = "" if len(cells) == every else f" ({every - len(cells)} more cells were not run)"
-    missed = [f"{cell.name} ± {cell.asked} ({cell.missed(runs)})" for cell in cells if cell.missed(runs)]
+    missed = [f"{cell.name} ± {cell.requested} ({cell.missed(runs)})" for cell in cells if cell.missed(runs)]
     verdict = (
         f"{len(missed)} of {len(cells)} cells miss: {'; '.join(missed)}." if missed else "No cell misses."
     )

@@ -33,9 +33,9 @@ def stratified(plan: Plan) -> PlannedDesign:
 
 
 def errors(plan: Plan) -> tuple[float, float, float]:
-    """Return the standard errors of its row: hopeful, expected and cautious."""
+    """Return the standard errors of its row: optimistic, expected and conservative."""
     row = stratified(plan)
-    found = (row.hopeful_standard_error, row.expected_standard_error, row.cautious_standard_error)
+    found = (row.optimistic_standard_error, row.expected_standard_error, row.conservative_standard_error)
     return tuple(float("nan") if one is None else one for one in found)  # type: ignore[return-value]
 
 
@@ -61,12 +61,12 @@ def rows(name: str, draws: int) -> Iterator[str]:
             labels = {unit: z[unit] for unit in ids}
             found.append(errors(stratal.plan(population, BUDGET, n_strata=10, labels=labels)))
         each = np.array(found)
-        hopeful, expected, cautious = each.mean(axis=0)
+        optimistic, expected, conservative = each.mean(axis=0)
         inside = np.mean((each[:, 0] <= true) & (true <= each[:, 2]))
         off = np.sqrt(np.mean((each[:, 1] / true - 1) ** 2))
         yield (
             f"| {name} | {m} | {true:.4f} | {middle:.4f} ({low:.4f}–{high:.4f}) | "
-            f"{expected:.4f} ({hopeful:.4f}–{cautious:.4f}) | {off:.2f} | {inside:.2f} |"
+            f"{expected:.4f} ({optimistic:.4f}–{conservative:.4f}) | {off:.2f} | {inside:.2f} |"
         )
 
 
@@ -79,9 +79,9 @@ def main() -> None:
     RESULTS.write_text(
         "# Plans with labels of an earlier sample\n\n"
         f"`python benchmarks/recalibrated_plans.py --draws {draws}`: standard error of {BUDGET} labels by "
-        "the default design in ten strata, true and as planned (hopeful to cautious); on the proxy's word "
-        f"alone, and with so many labels, mean of {draws} draws. `off`: root mean squared relative error of "
-        "the expected one. `inside`: how often the range, nine tenths of what labels leave open, holds "
+        "the default design in ten strata, true and as planned (optimistic to conservative); on the proxy's "
+        f"word alone, and with so many labels, mean of {draws} draws. `off`: root mean squared relative "
+        "error of the expected one. `inside`: how often the range, nine tenths of what labels leave open, holds "
         "the true one.\n\n"
         "| file | labels | true | proxy's word | with labels | off | inside |\n"
         "|---|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n"

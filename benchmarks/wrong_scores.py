@@ -243,7 +243,7 @@ class Stage:
         )
 
 
-def limits(seen: IntArray, counts: IntArray, sizes: IntArray, looked: bool) -> FloatArray:
+def limits(seen: IntArray, counts: IntArray, sizes: IntArray, label_driven: bool) -> FloatArray:
     """Return value and limits (3, R) of a share over some strata, from the positives seen (R, H)."""
     shares = sizes / sizes.sum()
     means = seen / counts
@@ -255,7 +255,7 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, looked: bool) -> F
         shares=shares,
         factors=stratified_factors(counts, sizes),
         draws=kish,
-        looked=looked,
+        label_driven=label_driven,
         units=float(sizes.sum()),
         binary=True,
     )

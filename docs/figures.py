@@ -439,7 +439,7 @@ def plans(path: Path) -> None:
     low, high = zip(*(plan.half_width_range for plan in made), strict=True)
     expected = [plan.expected_half_width for plan in made]
     lines = [
-        Line(x=budgets, y=expected, low=low, high=high, label="expected; shaded: hopeful to cautious"),
+        Line(x=budgets, y=expected, low=low, high=high, label="expected; shaded: optimistic to conservative"),
         Line(x=budgets, y=got, label="mean of 60 studies"),
     ]
     draw_lines([by_labels("the digits of the demonstration", lines, "half-width of the 95 % interval")], path)

@@ -13,7 +13,7 @@ from tests.attack.damage import Findings
 import stratal
 from stratal.study import open_study
 
-Said = Callable[[list[str], Findings], Any]
+ToolAnswer = Callable[[list[str], Findings], Any]
 """Runs a command line with --json, and gives what it printed, None where it refused."""
 
 OPTIONS = {
@@ -26,7 +26,7 @@ ENDINGS = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json", "html": "html
 
 
 def study_round(
-    units: list[str], folder: Path, rng: np.random.Generator, found: Findings, said: Said
+    units: list[str], folder: Path, rng: np.random.Generator, found: Findings, said: ToolAnswer
 ) -> None:
     """Make a study, label it through a file, and ask for its state, its estimate, a report and more items."""
     study, picked = str(folder / "study"), _picked(rng)
@@ -56,7 +56,7 @@ def study_round(
 
 
 def _answers(
-    study: str, values: dict[str, float], folder: Path, option: list[str], found: Findings, said: Said
+    study: str, values: dict[str, float], folder: Path, option: list[str], found: Findings, said: ToolAnswer
 ) -> None:
     """Compare the estimate of a study and of its report with the library's, and its state with the labels."""
     with open_study(study) as opened:
@@ -74,7 +74,9 @@ def _answers(
     same(found, "backup", _labels(str(folder / "copy")), values)
 
 
-def table_round(units: list[str], made: Path, rng: np.random.Generator, found: Findings, said: Said) -> None:
+def table_round(
+    units: list[str], made: Path, rng: np.random.Generator, found: Findings, said: ToolAnswer
+) -> None:
     """Ask what files are, and simulate one."""
     told = said(["doctor", units[0]], found)
     same(found, "doctor FILE", told["rows"], len(_rows(units)))

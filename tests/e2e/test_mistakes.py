@@ -96,10 +96,10 @@ ROWS = [
     (f"{PLAN} --stratify category", "--by COL", f"{PLAN} --stratify category --by kind"),
     (f"{PLAN} --allocation neymann", "neyman", f"{PLAN} --allocation neyman"),
     (
-        "plan p.csv --proxy confidence --half-width 0.05 --assume best", "hopeful",
-        "plan p.csv --proxy confidence --half-width 0.05 --assume hopeful",
+        "plan p.csv --proxy confidence --half-width 0.05 --assume best", "optimistic",
+        "plan p.csv --proxy confidence --half-width 0.05 --assume optimistic",
     ),
-    (f"{PLAN} --assume hopeful", "--assume with --half-width", PLAN),
+    (f"{PLAN} --assume optimistic", "--assume with --half-width", PLAN),
     (f"{DRAW} --design random", "simple-random", f"{DRAW} --design simple-random"),
     (f"{DRAW} --design clusters", "--cluster COL", None),
     (f"{DRAW} --design poisson:area", "no such column", f"{DRAW} --design poisson"),

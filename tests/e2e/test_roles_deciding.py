@@ -37,7 +37,7 @@ def test_pairwise_preferences():
 
 
 def test_a_planner_without_a_file():
-    """How many labels for ± 3 points at some 90 %, and can two models 5 points apart be told apart?"""
+    """How many labels for ± 3 points at some 90 %, and can two models 5 points apart be distinguished?"""
     plan = json.loads(run("plan --population-size 5000 --rate .9 --half-width .03 --json"))
     text = run(f"plan --population-size 5000 --rate .9 --budget {plan['budget']} --details")
 

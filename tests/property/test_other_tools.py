@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.tiers import sized
 
 from stratal.errors import InputError
-from stratal.labels.exchange.exchange import Asked, Task
+from stratal.labels.exchange.exchange import Task, ToolQuestion
 from stratal.labels.exchange.tools import read_answers, tool_called, write_tasks
 from stratal.population import Population
 
@@ -114,7 +114,7 @@ WAYS = ["label-studio", "argilla", "potato", "prodigy", "jsonl"]
 @settings(max_examples=sized(10, 200))
 def test_ids_survive_every_tool(way, ids, tmp_path_factory):
     tasks = [Task(id=name, payload={"q": f"{name}?"}) for name in ids]
-    asked = Asked(text="Right?", choices=("Pass", "Fail"))
+    asked = ToolQuestion(text="Right?", choices=("Pass", "Fail"))
     folder = tmp_path_factory.mktemp("out")
     path = folder / ("out.jsonl" if way in ("prodigy", "jsonl") else "out")
     write_tasks(tool_called(way), tasks, asked, path)

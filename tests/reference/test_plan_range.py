@@ -27,7 +27,7 @@ def test_the_range_holds_the_true_standard_error(shared, name, budget):
     variances = np.array([z[codes == h].var() for h in range(len(n_h))])
     true = expected_variance(plan.strata.sizes, n_h, variances) ** 0.5
 
-    assert plan.recommended.hopeful_standard_error <= true <= plan.recommended.cautious_standard_error
+    assert plan.recommended.optimistic_standard_error <= true <= plan.recommended.conservative_standard_error
 
 
 def test_labels_of_a_pilot_mend_the_promise_of_a_proxy_that_is_too_sure(shared):
@@ -43,10 +43,12 @@ def test_labels_of_a_pilot_mend_the_promise_of_a_proxy_that_is_too_sure(shared):
 
     assert before.recommended.expected_standard_error < 0.6 * true
     assert 0.85 * true < np.mean([p.recommended.expected_standard_error for p in after]) < 1.15 * true
-    ends = [(p.recommended.hopeful_standard_error, p.recommended.cautious_standard_error) for p in after]
+    ends = [
+        (p.recommended.optimistic_standard_error, p.recommended.conservative_standard_error) for p in after
+    ]
     assert sum(low <= true <= high for low, high in ends) >= 14  # nine in ten; fourteen of twenty by chance
     # The range of the proxy's own word is wider in every one.
     first = before.recommended
     assert all(
-        high - low < first.cautious_standard_error - first.hopeful_standard_error for low, high in ends
+        high - low < first.conservative_standard_error - first.optimistic_standard_error for low, high in ends
     )

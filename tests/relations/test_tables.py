@@ -100,7 +100,7 @@ def test_classes_by_other_names_have_the_same_metrics(seed, design, answered):
 @settings(max_examples=sized(5, 50))
 @given(seed=SEEDS, answered=st.sampled_from([1.0, 0.8]))
 def test_metrics_know_who_answers_from_who_is_answered(seed, answered):
-    """Precision is recall with the roles changed; F1 and Matthews' correlation do not tell them apart."""
+    """Precision is recall with the roles changed; F1 and Matthews' correlation do not distinguish them."""
     world = World.of(seed)
     sample = DESIGNS["simple random"](world.population(), seed)
     true = world.labels(sample, world.truth, answered)

@@ -33,9 +33,9 @@ def tasks() -> list[Any]:
 
 
 def asked() -> Any:
-    from stratal.labels.exchange.exchange import Asked
+    from stratal.labels.exchange.exchange import ToolQuestion
 
-    return Asked(
+    return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."
     )
 

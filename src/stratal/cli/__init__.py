@@ -16,7 +16,7 @@ def main() -> None:
     try:
         from stratal.cli.application import main as run
     except BaseException:
-        if not stopping.asked():
+        if not stopping.requested():
             raise
         stopping.leave()
     run()

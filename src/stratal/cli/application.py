@@ -146,12 +146,12 @@ def main() -> None:
         if stopping.out_of_memory(error):
             _say(f"Error: {stopping.MESSAGE}")
             status = 2
-        elif not stopping.asked() and not isinstance(error, KeyboardInterrupt):
+        elif not stopping.requested() and not isinstance(error, KeyboardInterrupt):
             raise
     if stuck:
         # What standard output still holds cannot be written; Python would try again while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if stopping.asked():
+    if stopping.requested():
         status = stopping.INTERRUPTED
     stopping.finish()
     if status == READER_LEFT:

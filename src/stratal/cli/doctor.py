@@ -34,34 +34,34 @@ _LARGEST, _MOST_CELLS = 20_000_000, 1_000_000
 whole takes its time."""
 
 
-def _inspected(asked: Reading) -> Result:
+def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
     from stratal.population.inspection import answer_options, describe_columns, describe_proxies, suggestion
     from stratal.report import inspection_page
 
     with progress("reading"):
-        columns = describe_columns(asked.file, **asked.of_file)
-        named = asked.proxy is not None or asked.groups is not None or asked.softmax is not None
-        named = named or asked.answers is not None
-        proxies = describe_proxies(asked.population()) if named else {}
-    found = {"file": str(asked.file), **columns, **proxies}
+        columns = describe_columns(requested.file, **requested.of_file)
+        named = requested.proxy is not None or requested.groups is not None or requested.softmax is not None
+        named = named or requested.answers is not None
+        proxies = describe_proxies(requested.population()) if named else {}
+    found = {"file": str(requested.file), **columns, **proxies}
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
-    doubt = _doubt(asked, columns)
+    doubt = _doubt(requested, columns)
     if doubt is not None:
         return Result(found, inspection_page, "", doubt)
-    suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
+    suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
-        return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {asked.file}")
-    others = words(structs.replace(asked, id=None, proxy=None, softmax=None))
-    models = None if asked.id is not None else columns["models"]
-    file, rows, about = asked.file, columns["rows"], list[str]()
+        return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
+    others = words(structs.replace(requested, id=None, proxy=None, softmax=None))
+    models = None if requested.id is not None else columns["models"]
+    file, rows, about = requested.file, columns["rows"], list[str]()
     if models is not None:
-        file, about = _of_one_model(asked.file, models)
+        file, about = _of_one_model(requested.file, models)
         rows //= models["count"]
-    if models is None and asked.answers is None:
-        suggested += answer_options(columns, asked.predicted)
+    if models is None and requested.answers is None:
+        suggested += answer_options(columns, requested.predicted)
     known = [file, *suggested, *others, "--budget", min(300, rows)]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:
@@ -70,19 +70,19 @@ def _inspected(asked: Reading) -> Result:
     return Result(found, inspection_page, about, ("draw", *known, *together))
 
 
-def _doubt(asked: Reading, columns: dict[str, Any]) -> str | None:
+def _doubt(requested: Reading, columns: dict[str, Any]) -> str | None:
     """Return what is wrong with a column that is called like an id, and is nearly one; None if nothing is."""
     from stratal.tables.logs.log import ID_NAMES
 
     names = [row["name"] for row in columns["columns"] if row["distinct"] and row["name"]]
     name = next((found for one in ID_NAMES if (found := same_name(one, names)) is not None), None)
-    if asked.id is not None or name is None or columns["models"] is not None or "log" in columns:
+    if requested.id is not None or name is None or columns["models"] is not None or "log" in columns:
         return None
     distinct = next(row["distinct"] for row in columns["columns"] if row["name"] == name)
     if not columns["rows"] / 2 < distinct < columns["rows"]:
         return None
     try:
-        structs.replace(asked, id=name, proxy=None, softmax=None).population()
+        structs.replace(requested, id=name, proxy=None, softmax=None).population()
     except InputError as error:
         return f"{error}"
     return None
@@ -97,7 +97,7 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
         "",
         "Units to label are drawn by the rows of one model: keep those in a file of its own. To compare the",
         "models, have the answers of all of them to the drawn units labelled, one row for each answer;",
-        f"`stratal estimate` tells them apart by --model {shlex.quote(models['column'])}.",
+        f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}.",
     ]
     if COPIED & set(file.suffixes) and file.is_file():
         copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
@@ -106,7 +106,7 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
 
 
 @command(Reading, without="by show features second_moment")
-def doctor(asked: Reading) -> Result:
+def doctor(requested: Reading) -> Result:
     """Say what a file seems to be, and which command to type next.
 
     Of predictions and logs of evaluation tools the columns are shown; with --proxy they are checked as a
@@ -115,9 +115,9 @@ def doctor(asked: Reading) -> Result:
     """
     from stratal.study.opening import homes_of
 
-    file = asked.file
-    if asked != Reading(file=file):
-        return _inspected(asked)
+    file = requested.file
+    if requested != Reading(file=file):
+        return _inspected(requested)
     folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
     if folder is not None:
         return folder
@@ -126,7 +126,7 @@ def doctor(asked: Reading) -> Result:
     homes = [*_nearest(file, homes_of(ids, (Path(), file.parent)))] if ids else []
     if found is not None and (homes or found.tool not in _TABLES):
         return _of_answers(file, found, homes)
-    return _of_table(file) or _inspected(asked)
+    return _of_table(file) or _inspected(requested)
 
 
 def _answers(file: Path) -> Answers | None:
@@ -238,14 +238,14 @@ def _estimated(sample: Path, labels: Path, *, id: str | None = None, model: str 
     from stratal.cli.estimate import EvidenceOptions, made
     from stratal.errors import StratalError
 
-    asked = EvidenceOptions(sample=sample, labels=[labels], id=id, model=model)
+    requested = EvidenceOptions(sample=sample, labels=[labels], id=id, model=model)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made(asked)
+            made(requested)
     except StratalError as error:
         return [f"As it is, it gives no estimate: {error.args[0]}"]
-    return [("estimate", sample, labels, *words(asked))]
+    return [("estimate", sample, labels, *words(requested))]
 
 
 def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:

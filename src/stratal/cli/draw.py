@@ -254,7 +254,7 @@ _NOT_PLANNED = "seed show groups threads memory engine"
     without="assume",
     needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
 )
-def draw(asked: DrawOptions) -> Result:
+def draw(requested: DrawOptions) -> Result:
     """Draw the units to label, as a plan has it or by the options of `plan`.
 
     Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
@@ -269,33 +269,33 @@ def draw(asked: DrawOptions) -> Result:
     """
     from stratal.designs.handover import PLAN_NAME, empty_folder, write_handover
 
-    empty_folder(asked.output)
-    given, needed = asked.file, None
-    if asked.extend is None:
+    empty_folder(requested.output)
+    given, needed = requested.file, None
+    if requested.extend is None:
         plan = None if given is None else PlanFile.read(given)
-        asked = asked.with_plan(plan, extending=False)
-        if given is None or asked.file is None:
+        requested = requested.with_plan(plan, extending=False)
+        if given is None or requested.file is None:
             raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
-        sample = asked.sample(pilot=asked.half_width is not None)
+        sample = requested.sample(pilot=requested.half_width is not None)
         if plan is not None and sample.population is not None:
             plan.require_unchanged(given, sample.population)
     else:
-        extend, given_classes = asked.extend, asked.predicted is not None
-        asked = asked.with_plan(PlanFile.read(extend.parent / PLAN_NAME), extending=True)
-        if asked.file is None:
+        extend, given_classes = requested.extend, requested.predicted is not None
+        requested = requested.with_plan(PlanFile.read(extend.parent / PLAN_NAME), extending=True)
+        if requested.file is None:
             raise InputError(
                 f"{extend}: its folder has no {PLAN_NAME}, which names the file of its predictions",
                 action="Give their file: stratal draw FILE --extend SAMPLE ….",
             )
-        sample, needed = _extended(asked, extend, as_classes=given_classes)
+        sample, needed = _extended(requested, extend, as_classes=given_classes)
         if needed is not None and needed.additional == 0:
-            return _enough(asked, sample, needed)
-    sample = asked.declared(sample)
-    text = PlanFile.of(part(SharedDrawOptions, asked), None).text(asked.output)
-    return _drawn(asked, sample, write_handover(sample, asked.output, text), needed)
+            return _enough(requested, sample, needed)
+    sample = requested.declared(sample)
+    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
+    return _drawn(requested, sample, write_handover(sample, requested.output, text), needed)
 
 
-def _drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
+def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
     """Say what was drawn and written, and what to do next."""
     from stratal.report import handover_page
 
@@ -309,41 +309,41 @@ def _drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Narrow
         "round": int(sample.round.max()),
         "new": written.new,
     }
-    if asked.half_width is not None:
-        width = asked.half_width
+    if requested.half_width is not None:
+        width = requested.half_width
         found |= {"half_widths": list(width)} if isinstance(width, tuple) else {"half_width": width}
         found |= {"needed": None if needed is None else needed.to_dict()}
-    first_of_ids = asked.extend is None and not sample.shown
+    first_of_ids = requested.extend is None and not sample.shown
     page = handover_page(found, _strata(sample), shown=not first_of_ids)
-    labels = [*(asked.labels or []), written.to_label]
-    if asked.half_width is None:
+    labels = [*(requested.labels or []), written.to_label]
+    if requested.half_width is None:
         return Result(found, page, ("estimate", written.sample, *labels))
     given = [word for path in labels for word in ("--labels", path)]
-    then = ("draw", "--extend", written.sample, *given, "--output", f"{asked.output}-next")
+    then = ("draw", "--extend", written.sample, *given, "--output", f"{requested.output}-next")
     return Result(found, page, then)
 
 
-def _extended(asked: DrawOptions, extend: Path, *, as_classes: bool) -> tuple[Sample, Narrowing | None]:
+def _extended(requested: DrawOptions, extend: Path, *, as_classes: bool) -> tuple[Sample, Narrowing | None]:
     """Return the sample with another round, and how far its interval is from the half-width asked for."""
     from stratal.designs.sample import Sample
     from stratal.labels.label_file import read_labels
     from stratal.planning import labels_needed, next_round
 
-    additional, half_width = asked.additional, asked.half_width
-    if not asked.labels or (additional is None) == (half_width is None):
+    additional, half_width = requested.additional, requested.half_width
+    if not requested.labels or (additional is None) == (half_width is None):
         raise InputError(
             "--extend needs the labels so far and the number of units to add, or a half-width",
             allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
         )
     earlier = Sample.read(extend)
-    given = read_labels(*asked.labels, id_name=earlier.id_name, value=asked.value)
-    given = replace(given, **asked.counted)
+    given = read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
+    given = replace(given, **requested.counted)
     classes = (earlier.predicted if as_classes else compared(earlier, given)) or False
     with progress("reading and drawing"):
-        population = population_again(part(Reading, asked), earlier)
+        population = population_again(part(Reading, requested), earlier)
         needed = None
         if half_width is not None:
-            level = asked.confidence_level
+            level = requested.confidence_level
             needed = labels_needed(
                 earlier, given, half_width, confidence_level=level, predicted=classes, population=population
             )
@@ -354,45 +354,45 @@ def _extended(asked: DrawOptions, extend: Path, *, as_classes: bool) -> tuple[Sa
             given,
             additional=additional,
             half_width=half_width,
-            confidence_level=asked.confidence_level,
+            confidence_level=requested.confidence_level,
             population=population,
             predicted=classes,
-            learner=asked.calibration,
-            features=listed(asked.features) or None,
+            learner=requested.calibration,
+            features=listed(requested.features) or None,
         )
     return larger, needed
 
 
-def _enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> Result:
+def _enough(requested: DrawOptions, sample: Sample, needed: Narrowing) -> Result:
     """Say that no more labels are needed, or that none are left."""
     every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
     reason = "the interval is narrow enough" if needed.reached else every
     return Result(
-        {"sample": str(asked.extend), "new": 0, "half_width": needed.wanted, "needed": needed.to_dict()},
+        {"sample": str(requested.extend), "new": 0, "half_width": needed.wanted, "needed": needed.to_dict()},
         f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.wanted:g}).",
-        ("estimate", asked.extend, *(asked.labels or [])),
+        ("estimate", requested.extend, *(requested.labels or [])),
     )
 
 
-def _unequal(asked: SharedDrawOptions) -> Sample:
+def _unequal(requested: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     from stratal.designs import Design
 
-    name, colon, size = asked.design.partition(":")
+    name, colon, size = requested.design.partition(":")
     size = size or "sqrt-variance"
     kind = Design.of_kind(name)
     if kind is None or (colon and name not in SIZED):
-        raise InputError("no such design", given=repr(asked.design), allowed=", ".join(DESIGNS))
-    reading, budget = part(Reading, asked), asked.budget
+        raise InputError("no such design", given=repr(requested.design), allowed=", ".join(DESIGNS))
+    reading, budget = part(Reading, requested), requested.budget
     if budget is None:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
-    if asked.cluster is not None:
-        reading = structs.replace(reading, groups=joined(*reading.group_names, asked.cluster))
+    if requested.cluster is not None:
+        reading = structs.replace(reading, groups=joined(*reading.group_names, requested.cluster))
     if size not in ("equal", "sqrt-variance"):
         reading = structs.replace(reading, features=joined(*listed(reading.features), size))
-    made: Design = kind.of_options(budget, size, asked.cluster)
+    made: Design = kind.of_options(budget, size, requested.cluster)
     with progress("drawing"):
-        return made.draw(reading.population(), asked.seed)
+        return made.draw(reading.population(), requested.seed)
 
 
 def _strata(sample: Sample) -> list[list[Any]]:
@@ -464,20 +464,22 @@ def population_again(reading: Reading, earlier: Sample) -> Population:
     """
     from stratal.population.inspection import column_names
 
-    asked = as_drawn(reading, earlier)
+    requested = as_drawn(reading, earlier)
     try:
-        return asked.population()
+        return requested.population()
     except InputError as error:
-        columns = (name for text in (asked.proxy, asked.groups, asked.show) for name in listed(text))
-        named = {asked.id, asked.predicted, *columns}
-        existing = column_names(asked.file, **asked.of_file)
+        columns = (
+            name for text in (requested.proxy, requested.groups, requested.show) for name in listed(text)
+        )
+        named = {requested.id, requested.predicted, *columns}
+        existing = column_names(requested.file, **requested.of_file)
         own = (earlier.id_name, *earlier.proxy_names, *earlier.groups, *earlier.shown)
         lacking = [name for name in own if name in named and same_name(name, existing) is None]
         if not lacking:
             raise
         what = ", ".join(map(repr, lacking))
         raise InputError(
-            f"{asked.file}: the sample was not drawn from this file, which lacks {what}",
+            f"{requested.file}: the sample was not drawn from this file, which lacks {what}",
             given=f"columns {near_names('', existing)}",
             action="Give the file that it was drawn from, unchanged: its other units are drawn next.",
         ) from error

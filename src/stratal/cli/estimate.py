@@ -232,7 +232,7 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 
 @command(EstimateOptions)
-def estimate(asked: EstimateOptions) -> Result:
+def estimate(requested: EstimateOptions) -> Result:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
@@ -248,11 +248,11 @@ def estimate(asked: EstimateOptions) -> Result:
     from stratal.report import answer_page, estimate_page
 
     with progress("estimating"):
-        result = made(asked)
-    estimates, level = result.estimate, asked.confidence_level
+        result = made(requested)
+    estimates, level = result.estimate, requested.confidence_level
     held = result.held()
     status = 0 if held is None else STATUSES[status_of(held)]
-    again = (*places(asked), *words(part(EvidenceOptions, asked)))
+    again = (*places(requested), *words(part(EvidenceOptions, requested)))
     if result.several:
         found = estimates.to_dict(level)
         then: tuple[Any, ...] = ()
@@ -263,28 +263,28 @@ def estimate(asked: EstimateOptions) -> Result:
             result.sample,
             result.labels,
             estimates,
-            estimand=asked.estimand,
-            predicted=result.asked.predicted or False,
-            combine=asked.combine,
+            estimand=requested.estimand,
+            predicted=result.requested.predicted or False,
+            combine=requested.combine,
             confidence_level=level,
-            interval=asked.interval,
+            interval=requested.interval,
         )
     if held is not None:
         found["requirements"] = held
-    if asked.disagreements is not None:
+    if requested.disagreements is not None:
         count = write_disagreements(
             result.sample,
             result.words or as_said(result.labels),
-            listed(asked.judge),
-            asked.disagreements,
-            value=asked.answered,
+            listed(requested.judge),
+            requested.disagreements,
+            value=requested.answered,
         )
-        found["disagreements"] = {"file": str(asked.disagreements), "items": count}
-    page: Any = estimate_page if asked.details else answer_page
+        found["disagreements"] = {"file": str(requested.disagreements), "items": count}
+    page: Any = estimate_page if requested.details else answer_page
     if result.several:
         page = (
             (lambda _: estimates.page(level))
-            if asked.details
+            if requested.details
             else partial(answer_page, about=estimates.title)
         )
     return Result(found, page, *([then] if then else []), status=status)
@@ -299,7 +299,7 @@ def as_said(labels: Labels) -> Labels:
 class Made:
     """An estimate, and what it was made from."""
 
-    asked: EvidenceOptions
+    requested: EvidenceOptions
     sample: Sample
     labels: Any
     """Labels, or several by their column."""
@@ -323,26 +323,26 @@ class Made:
         """Return the verdicts on what is required; None where nothing is."""
         from stratal.estimation.requirement import held_against
 
-        if self.asked.require is None:
+        if self.requested.require is None:
             return None
         return held_against(
             self.estimate,
-            self.asked.require.split(";"),
+            self.requested.require.split(";"),
             tables=self.tables,
-            confidence_level=self.asked.confidence_level,
-            method=self.asked.interval,
+            confidence_level=self.requested.confidence_level,
+            method=self.requested.interval,
         )
 
     def described(self) -> dict[str, Any]:
         """Return the estimate's dict with the tables that were asked for."""
         from stratal.estimation.estimate import with_tables
 
-        level = self.asked.confidence_level
-        found = self.estimate.to_dict(level, self.asked.interval)
+        level = self.requested.confidence_level
+        found = self.estimate.to_dict(level, self.requested.interval)
         return with_tables(found, self.tables, level, self.remarks)
 
 
-def made(asked: EvidenceOptions) -> Made:
+def made(requested: EvidenceOptions) -> Made:
     """Read what is asked for and estimate.
 
     Examples
@@ -353,10 +353,10 @@ def made(asked: EvidenceOptions) -> Made:
     """
     from stratal.report import judge_notes
 
-    asked, bounds, evidence = gathered(asked)
-    evidence = _with_population(asked, of_models(asked, evidence))
-    columns = _label_columns(asked, evidence.sample)
-    if columns and asked.judge is not None:
+    requested, bounds, evidence = gathered(requested)
+    evidence = _with_population(requested, of_models(requested, evidence))
+    columns = _label_columns(requested, evidence.sample)
+    if columns and requested.judge is not None:
         raise InputError(
             "--judge compares one column of labels with verdicts",
             given=f"a sample planned for {', '.join(columns)}",
@@ -365,79 +365,81 @@ def made(asked: EvidenceOptions) -> Made:
     evidence = replace(evidence, answered=columns[0]) if columns else evidence
     labels = evidence.labels
     given = {name: evidence.column(name) for name in columns} if columns else labels
-    limits = pair("--winsorise", asked.winsorise)
-    result = _estimated(asked, evidence.sample, given, bounds, limits)
-    _refuse_combination(asked, result)
-    tables = _tables(asked, evidence, labels, bounds)
-    remarks = _remarks(asked, evidence, labels)
+    limits = pair("--winsorise", requested.winsorise)
+    result = _estimated(requested, evidence.sample, given, bounds, limits)
+    _refuse_combination(requested, result)
+    tables = _tables(requested, evidence, labels, bounds)
+    remarks = _remarks(requested, evidence, labels)
     for table in tables:
         if table.kind == "judge":
-            remarks = [*judge_notes(table.rows(asked.confidence_level)), *remarks]
-    model = None if columns or evidence.answered == (asked.value or LABEL) else evidence.answered
-    return Made(asked, evidence.sample, given, result, tables, remarks, model, evidence.words)
+            remarks = [*judge_notes(table.rows(requested.confidence_level)), *remarks]
+    model = None if columns or evidence.answered == (requested.value or LABEL) else evidence.answered
+    return Made(requested, evidence.sample, given, result, tables, remarks, model, evidence.words)
 
 
-def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
+def _label_columns(requested: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
     """Return the columns of labels that the estimand takes together, such as two models' outcomes."""
     from stratal.estimation.estimand import as_estimand
 
-    return as_estimand(asked.estimand or sample.estimand).label_columns(sample)
+    return as_estimand(requested.estimand or sample.estimand).label_columns(sample)
 
 
-def _refuse_combination(asked: EvidenceOptions, result: Any) -> None:
+def _refuse_combination(requested: EvidenceOptions, result: Any) -> None:
     """Refuse options for one estimate where there are several."""
     from stratal.estimation.estimate import Estimates
 
     if not isinstance(result, Estimates):
         return
     for name in ("interval", "metric", "compare", "judge", "by"):
-        if getattr(asked, name) not in (None, "auto"):
+        if getattr(requested, name) not in (None, "auto"):
             raise InputError(
                 f"--{name} would have no effect",
-                given=f"--estimand {asked.estimand}" if asked.estimand else "a sample planned for several",
+                given=f"--estimand {requested.estimand}"
+                if requested.estimand
+                else "a sample planned for several",
                 allowed=f"--{name} with one estimand",
                 action="Leave it out, or ask for it in a command of its own.",
             )
 
 
-def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
+def _with_population(requested: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
     from stratal.designs.extending import require_same_population
     from stratal.designs.handover import PLAN_NAME
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.estimand import as_estimand
 
-    if asked.labelled is not None:
+    if requested.labelled is not None:
         return evidence
     sample = evidence.sample
-    question = as_estimand(asked.estimand or sample.estimand)
+    question = as_estimand(requested.estimand or sample.estimand)
     read = question.numbers if question.reads_population else ()
-    plan = None if asked.sample is None else PlanFile.read(asked.sample.parent / PLAN_NAME)
-    reading = _reading(asked, plan)
-    if reading is not None and reading.history is not None and asked.population is None:
+    plan = None if requested.sample is None else PlanFile.read(requested.sample.parent / PLAN_NAME)
+    reading = _reading(requested, plan)
+    if reading is not None and reading.history is not None and requested.population is None:
         units = require_same_population(sample, population_again(reading, sample))
         return replace(evidence, sample=replace(sample, population=units))
-    if asked.population is None and read:
-        asked = structs.replace(asked, population=None if plan is None else plan.options.file)
-    if asked.population is None:
+    if requested.population is None and read:
+        requested = structs.replace(requested, population=None if plan is None else plan.options.file)
+    if requested.population is None:
         return evidence
-    if not read and asked.calibration is None:
+    if not read and requested.calibration is None:
         raise InputError(
             "--population would have no effect",
             allowed="--population with --calibration or --labelled, or for a coefficient",
             action="Leave it out, or change the other option.",
         )
-    units = population_of(sample, asked.population, (*listed(asked.features), *read))
+    units = population_of(sample, requested.population, (*listed(requested.features), *read))
     return replace(evidence, sample=replace(sample, population=units))
 
 
-def _reading(asked: EvidenceOptions, plan: PlanFile | None) -> Reading | None:
+def _reading(requested: EvidenceOptions, plan: PlanFile | None) -> Reading | None:
     """Return how the units were read that a sample or a study was drawn from, where that is known."""
-    if asked.sample is None or not asked.sample.is_dir():
+    if requested.sample is None or not requested.sample.is_dir():
         return None if plan is None else part(Reading, plan.options)
     from stratal.study.opening import open_study
 
-    with open_study(asked.sample, reading=True) as study:
+    with open_study(requested.sample, reading=True) as study:
         known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
     return Reading(**known | {"file": place(known["file"])}) if known else None
 
@@ -456,7 +458,7 @@ def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:
 
 
 def _estimated(
-    asked: EvidenceOptions,
+    requested: EvidenceOptions,
     sample: Sample,
     labels: Any,
     bounds: tuple[float, float] | None,
@@ -468,25 +470,25 @@ def _estimated(
     found: Estimate | Estimates = estimated(
         sample,
         labels,
-        estimator=asked.estimator,
-        target=asked.target,
-        outcome=asked.outcome,
+        estimator=requested.estimator,
+        target=requested.target,
+        outcome=requested.outcome,
         bounds=bounds,
         limits=limits,
-        lam=asked.lam,
-        predicted=asked.predicted or False,
-        combine=asked.combine,
-        cross_fit=asked.cross_fit,
-        calibration=asked.calibration,
-        features=listed(asked.features) or None,
-        estimand=asked.estimand,
-        look=asked.look,
+        lam=requested.lam,
+        predicted=requested.predicted or False,
+        combine=requested.combine,
+        cross_fit=requested.cross_fit,
+        calibration=requested.calibration,
+        features=listed(requested.features) or None,
+        estimand=requested.estimand,
+        look=requested.look,
     )
     return found
 
 
 def _tables(
-    asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels, bounds: tuple[float, float] | None
+    requested: EvidenceOptions, evidence: GatheredEvidence, labels: Labels, bounds: tuple[float, float] | None
 ) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.comparison import compare
@@ -496,49 +498,54 @@ def _tables(
     from stratal.estimation.evaluation import estimate as estimated
 
     found: list[Estimates] = []
-    sample, predicted = evidence.sample, asked.predicted
-    shared: dict[str, Any] = {"target": asked.target}
-    if asked.metric is not None:
-        classes = listed(asked.class_)
+    sample, predicted = evidence.sample, requested.predicted
+    shared: dict[str, Any] = {"target": requested.target}
+    if requested.metric is not None:
+        classes = listed(requested.class_)
         _refuse_strangers(sample, labels, predicted, classes)
-        report = ClassReport(listed(asked.metric), classes, predicted=predicted)
+        report = ClassReport(listed(requested.metric), classes, predicted=predicted)
         found.append(estimated(sample, labels, estimand=report, **shared))
     if evidence.models:
         outcomes = {name: evidence.column(name) for name in evidence.models}
         found.append(compare(sample, outcomes, bounds=bounds, **shared))
-    if asked.judge is not None:
-        question = JudgeReport(listed(asked.judge))
+    if requested.judge is not None:
+        question = JudgeReport(listed(requested.judge))
         said = evidence.words or as_said(labels)
         # Groups first: that a judge is worse in one of them is what a reader must not miss.
-        if asked.by is not None and not {*question.judges} <= {*sample.proxy_names}:
-            found.append(estimated(sample, said, estimand=question, by=asked.by, **shared))
+        if requested.by is not None and not {*question.judges} <= {*sample.proxy_names}:
+            found.append(estimated(sample, said, estimand=question, by=requested.by, **shared))
         found.append(estimated(sample, said, estimand=question, **shared))
     if evidence.questions:
-        rows = [_of_question(asked, evidence, name) for name in evidence.questions]
+        rows = [_of_question(requested, evidence, name) for name in evidence.questions]
         found.append(Estimates.from_rows(sample, rows, "questions", []))
-    if asked.by is not None:
-        shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
-        found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
-    return found if asked.look is None else [at_look(table, sample, asked.look) for table in found]
+    if requested.by is not None:
+        shared |= {"predicted": predicted or False, "combine": requested.combine, "bounds": bounds}
+        found.append(estimated(sample, labels, estimand="mean", by=requested.by, **shared))
+    return found if requested.look is None else [at_look(table, sample, requested.look) for table in found]
 
 
-def _of_question(asked: EvidenceOptions, evidence: GatheredEvidence, name: str) -> Estimate:
+def _of_question(requested: EvidenceOptions, evidence: GatheredEvidence, name: str) -> Estimate:
     """Return the estimate of one of a study's questions, labelled by its name."""
     from stratal.study.opening import open_study
     from stratal.study.study import estimate_study
 
-    assert asked.sample is not None
-    with open_study(asked.sample, reading=True) as study:
-        return replace(estimate_study(study, name, target=asked.target), label={"question": name})
+    assert requested.sample is not None
+    with open_study(requested.sample, reading=True) as study:
+        return replace(estimate_study(study, name, target=requested.target), label={"question": name})
 
 
-def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels) -> list[str]:
+def _remarks(requested: EvidenceOptions, evidence: GatheredEvidence, labels: Labels) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
-    found = _agreement(sample, labels, classes=asked.predicted is not None)
+    found = _agreement(sample, labels, classes=requested.predicted is not None)
     found += [evidence.disagreements] if evidence.disagreements else []
-    asked_for_mean = asked.estimand is None and sample.estimand is None
-    if asked_for_mean and asked.predicted is None and sample.predicted is not None and not asked.compare:
+    asked_for_mean = requested.estimand is None and sample.estimand is None
+    if (
+        asked_for_mean
+        and requested.predicted is None
+        and sample.predicted is not None
+        and not requested.compare
+    ):
         found.append(
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"
@@ -550,7 +557,7 @@ def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels)
                 f"labels were compared with the answers in {sample.predicted!r}; if they say right (1) "
                 "or wrong (0): --predicted none"
             )
-    if evidence.answered != (asked.value or LABEL) and evidence.models:
+    if evidence.answered != (requested.value or LABEL) and evidence.models:
         found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
     return found
 
@@ -692,7 +699,9 @@ def _studied(
     return drawn, column, known
 
 
-def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
+def gathered(
+    requested: EvidenceOptions,
+) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
     """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from.
 
     Examples
@@ -701,46 +710,48 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
-    bounds = pair("--bounds", asked.bounds)
-    if asked.labelled is None:
-        sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
+    bounds = pair("--bounds", requested.bounds)
+    if requested.labelled is None:
+        sample, column, known = _drawn(requested.sample, requested.labels, requested.id, requested.value)
         bounds = bounds or known.get("bounds")
-        asked = structs.replace(asked, estimand=asked.estimand or known.get("estimand"))
-        sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
-        for judge in listed(asked.judge):
+        requested = structs.replace(requested, estimand=requested.estimand or known.get("estimand"))
+        sample = _with_predictions(_post_stratified(sample, requested), requested.predicted, column)
+        for judge in listed(requested.judge):
             if judge not in sample.proxy_names:
                 sample = _with_predictions(sample, judge, column, "--judge")
     else:
-        (sample, column), known = _elsewhere(asked, asked.labelled), {}
-    meant = mapping("--map", asked.map)
+        (sample, column), known = _elsewhere(requested, requested.labelled), {}
+    meant = mapping("--map", requested.map)
 
     def counted(name: str) -> Labels:
-        return replace(column(name), positive=asked.positive, mapping=meant)
+        return replace(column(name), positive=requested.positive, mapping=meant)
 
-    predicted = asked.predicted or known.get("predicted")
-    only_labels = asked.estimand is None and not (asked.compare or asked.model)
-    by_default = asked.sample is not None and not asked.sample.is_dir() and only_labels and predicted is None
+    predicted = requested.predicted or known.get("predicted")
+    only_labels = requested.estimand is None and not (requested.compare or requested.model)
+    by_default = (
+        requested.sample is not None and not requested.sample.is_dir() and only_labels and predicted is None
+    )
     if by_default:
-        predicted = compared(sample, counted(asked.answered))
-    asked = structs.replace(asked, predicted=None if predicted == NO_CLASSES else predicted)
+        predicted = compared(sample, counted(requested.answered))
+    requested = structs.replace(requested, predicted=None if predicted == NO_CLASSES else predicted)
     by_default = by_default and predicted is not None
-    found = GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
-    alone = only_labels and asked.metric is None
+    found = GatheredEvidence(sample, counted, requested.answered, by_default=by_default)
+    alone = only_labels and requested.metric is None
     questions = known.get("questions", ()) if alone else ()
     more = {"words": known.get("words"), "disagreements": known.get("disagreements", "")}
-    return asked, bounds, replace(found, questions=questions, **more)
+    return requested, bounds, replace(found, questions=questions, **more)
 
 
-def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
+def _post_stratified(sample: Sample, requested: EvidenceOptions) -> Sample:
     """Return the sample weighted to what is known of groups and proxies, if any are named."""
     from stratal.designs.margins import fit_margins, post_stratify
 
-    if asked.margins is not None:
-        method, colon, groups = asked.margins.rpartition(":")
+    if requested.margins is not None:
+        method, colon, groups = requested.margins.rpartition(":")
         known = colon and method in ("raking", "regression")
-        method, groups = (method, groups) if known else ("raking", asked.margins)
+        method, groups = (method, groups) if known else ("raking", requested.margins)
         return fit_margins(sample, listed(groups), method=method)
-    return sample if asked.post_stratify is None else post_stratify(sample, asked.post_stratify)
+    return sample if requested.post_stratify is None else post_stratify(sample, requested.post_stratify)
 
 
 def _with_predictions(
@@ -765,22 +776,22 @@ def _with_predictions(
     return with_group(sample, predicted, given)
 
 
-def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
+def _elsewhere(requested: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
     """Return a sample that was drawn elsewhere, and what reads a column of its table."""
     from stratal.designs.elsewhere import labels_of
     from stratal.designs.sample import Sample
     from stratal.tables.small_table import SmallTable
 
-    groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
-    known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}
-    if asked.sizes is not None and asked.population is None:
-        moments = SmallTable.of(asked.sizes, "--sizes").find("variance") is not None
-        known["proxy_moments"] = asked.sizes if moments else None
-    drawn, first = Sample.from_labelled(table, value=asked.value or LABEL, groups=groups, **known)
+    groups = () if requested.by is None or requested.by == requested.stratum else (requested.by,)
+    known: dict[str, Any] = {name: getattr(requested, name) for name in KNOWN}
+    if requested.sizes is not None and requested.population is None:
+        moments = SmallTable.of(requested.sizes, "--sizes").find("variance") is not None
+        known["proxy_moments"] = requested.sizes if moments else None
+    drawn, first = Sample.from_labelled(table, value=requested.value or LABEL, groups=groups, **known)
     return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
 
 
-def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
+def of_models(requested: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table.
 
     Examples
@@ -788,11 +799,11 @@ def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvi
     >>> of_models(EvidenceOptions(compare="a,b"), GatheredEvidence(None, None, "a")).models
     ('a', 'b')
     """
-    wanted = listed(asked.compare)
-    if asked.model is None:
+    wanted = listed(requested.compare)
+    if requested.model is None:
         return replace(evidence, models=wanted)
     from stratal.labels.label_file import by_model
 
-    found = by_model(evidence.column(asked.model), evidence.labels, wanted)
+    found = by_model(evidence.column(requested.model), evidence.labels, wanted)
     models = tuple(found)
     return GatheredEvidence(evidence.sample, lambda name: found[name], models[0], models)

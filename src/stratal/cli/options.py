@@ -234,7 +234,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     minimum : int
         Least number of labels per stratum.
     assume : str
-        What --half-width assumes of the proxy: cautious, expected or hopeful.
+        What --half-width assumes of the proxy: conservative, expected or optimistic.
     residual_sd : float
         Standard deviation of outcome less proxy, for outcomes without bounds.
     outcome : str
@@ -247,7 +247,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     Examples
     --------
     >>> Planning(file=Path("p.csv"), budget=100).assume
-    'cautious'
+    'conservative'
     """
 
     budget: Whole = None
@@ -277,7 +277,7 @@ class Planning(Reading, frozen=True, kw_only=True):
         ),
     ] = 2
     confidence_level: ConfidenceLevel = 0.95
-    assume: Annotated[str, option(needs="with --half-width")] = "cautious"
+    assume: Annotated[str, option(needs="with --half-width")] = "conservative"
     residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
     estimand: EstimandText = None
     looks: Text = None

@@ -62,7 +62,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     Examples
     --------
     >>> PlanOptions(population_size=1000).assume
-    'cautious'
+    'conservative'
     """
 
     file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
@@ -87,7 +87,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     without="show",
     needs={OF_A_FILE: "with FILE", "value": "with --labels"},
 )
-def plan(asked: PlanOptions) -> Result:
+def plan(requested: PlanOptions) -> Result:
     """Say what a budget will buy, before any label is bought.
 
     Compares designs and estimators by their expected standard error, recommends one, and shows how many
@@ -103,66 +103,66 @@ def plan(asked: PlanOptions) -> Result:
     from stratal.planning.detecting import POWER, plan_to_detect, width_to_detect
     from stratal.report import detection_page, plan_page
 
-    page = partial(plan_page, details=asked.details)
-    power, shows = POWER if asked.power is None else asked.power, None
-    if asked.file is None and asked.detect is not None:
-        given = structs.asdict(asked)
+    page = partial(plan_page, details=requested.details)
+    power, shows = POWER if requested.power is None else requested.power, None
+    if requested.file is None and requested.detect is not None:
+        given = structs.asdict(requested)
         known = {name: given[name] for name in ("equal_answers", "confidence_level", "population_size")}
-        rate = 0.5 if asked.rate is None else asked.rate
-        return Result(plan_to_detect(asked.detect, rate=rate, power=power, **known), detection_page)
-    if asked.file is None:
-        return Result(_without_file(asked), page)
-    if (asked.population_size, asked.rate, asked.equal_answers) != (None, None, None):
+        rate = 0.5 if requested.rate is None else requested.rate
+        return Result(plan_to_detect(requested.detect, rate=rate, power=power, **known), detection_page)
+    if requested.file is None:
+        return Result(_without_file(requested), page)
+    if (requested.population_size, requested.rate, requested.equal_answers) != (None, None, None):
         raise InputError(
             "--population-size, --rate and --equal-answers are for plans without a file",
-            given=asked.file,
+            given=requested.file,
             action="Leave FILE out, which tells them.",
         )
-    if asked.select:
-        return _selection(asked)
-    if asked.detect is not None:
-        width = width_to_detect(asked.detect, power, asked.confidence_level)
+    if requested.select:
+        return _selection(requested)
+    if requested.detect is not None:
+        width = width_to_detect(requested.detect, power, requested.confidence_level)
         width = float(f"{width:.4g}")  # as one types it
-        shows = f"A difference of {asked.detect:g} shows with a chance of {power:g} at ± {width:.3g}."
-        asked = structs.replace(asked, half_width=width)
-    asked = structs.replace(asked, by=asked.by or asked.calibrate_by)
-    made = asked.plan(**_learned(asked))
+        shows = f"A difference of {requested.detect:g} shows with a chance of {power:g} at ± {width:.3g}."
+        requested = structs.replace(requested, half_width=width)
+    requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
+    made = requested.plan(**_learned(requested))
     # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
     # design than the proxy alone.
-    wanted: dict[str, Any] = structs.asdict(part(Planning, asked)) | {"assume": "cautious"}
-    if asked.half_width is None or asked.labels:
+    wanted: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
+    if requested.half_width is None or requested.labels:
         # A budget of money is more than the number of labels.
-        budget = asked.budget if made.allocation.method == "cost-optimal" else made.budget
+        budget = requested.budget if made.allocation.method == "cost-optimal" else made.budget
         wanted |= {"budget": budget, "half_width": None}
-    design = made.recommended.design if asked.labels else "auto"
+    design = made.recommended.design if requested.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)
-    if asked.output is None:
-        drawing: tuple[Any, ...] = (asked.file, *words(options))
+    if requested.output is None:
+        drawing: tuple[Any, ...] = (requested.file, *words(options))
     else:
-        _write(asked.output, options, made)
-        drawing = (asked.output,)
+        _write(requested.output, options, made)
+        drawing = (requested.output,)
     drawing += ("--seed", 7, "--output", new_folder("audit"))
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
     return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
 
 
-def _learned(asked: PlanOptions) -> dict[str, Any]:
+def _learned(requested: PlanOptions) -> dict[str, Any]:
     """Return the earlier labels, and their units where the file holds the proxy's column too."""
     from stratal.labels.label_file import read_labels
     from stratal.population import Population
     from stratal.tables.small_table import SmallTable
 
-    if not asked.labels:
+    if not requested.labels:
         return {}
-    reading, units = asked.for_planning, None
+    reading, units = requested.for_planning, None
     columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
-    others = [path for path in asked.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
+    others = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if others:
-        if len(asked.labels) > 1:
+        if len(requested.labels) > 1:
             raise InputError(
                 "labels of other units, with the proxy's column, are read from one file",
-                given=len(asked.labels),
+                given=len(requested.labels),
                 allowed="one --labels",
                 action="Join the files, or leave the proxy's column out of labels of FILE's own units.",
             )
@@ -174,37 +174,37 @@ def _learned(asked: PlanOptions) -> dict[str, Any]:
             bounds=pair("--bounds", reading.bounds),
             scaled=False if reading.margin else None,
         )
-    name = asked.id or "id" if units is None else units.id_name
-    labels = read_labels(*asked.labels, id_name=name, value=asked.value, **asked.counted)
-    return {"labels": labels, "labelled_units": units, "calibrate_by": asked.calibrate_by}
+    name = requested.id or "id" if units is None else units.id_name
+    labels = read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
+    return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
 
 
-def _selection(asked: PlanOptions) -> Result:
+def _selection(requested: PlanOptions) -> Result:
     """Say how many labels it takes to find the best of several models."""
     from stratal.cli.select import answers_as_groups
     from stratal.planning.selection import expected_labels
     from stratal.report import Page
 
-    reading = answers_as_groups(asked)
+    reading = answers_as_groups(requested)
     found = expected_labels(
         reading.population(),
         reading.group_names,
-        asked.confidence_level,
-        asked.indifference,
-        criterion=asked.estimand or "accuracy",
+        requested.confidence_level,
+        requested.indifference,
+        criterion=requested.estimand or "accuracy",
     )
     few, many, most = (f"{found[name]:,}" for name in ("optimistic", "conservative", "most"))
     lines = [
-        f"The best of {found['models']} models within {asked.indifference:g}: about {few} labels if others "
-        f"are clearly worse, {many} if all are equally good, {most} at most, "
+        f"The best of {found['models']} models within {requested.indifference:g}: about {few} labels if "
+        f"others are clearly worse, {many} if all are equally good, {most} at most, "
         f"of {found['population_size']:,} units."
     ]
-    narrowed = () if asked.indifference == _INDIFFERENCE else ("--indifference", asked.indifference)
+    narrowed = () if requested.indifference == _INDIFFERENCE else ("--indifference", requested.indifference)
     given = (
-        asked.file,
+        requested.file,
         "--answers",
-        asked.answers,
-        *words(SharedDrawOptions(estimand=asked.estimand, file=Path())),
+        requested.answers,
+        *words(SharedDrawOptions(estimand=requested.estimand, file=Path())),
     )
     return Result(found, Page(lines=lines), ("select", *given, *narrowed, "--output", new_folder("round1")))
 
@@ -222,21 +222,21 @@ def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def _without_file(asked: PlanOptions) -> dict[str, Any]:
+def _without_file(requested: PlanOptions) -> dict[str, Any]:
     """Plan from a number of units and a guessed rate."""
     from stratal.planning.plan import WORST_RATE, plan_for_rate
 
-    if asked.population_size is None:
+    if requested.population_size is None:
         raise InputError(
             "there is nothing to plan for",
             allowed="FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R",
         )
     return plan_for_rate(
-        asked.population_size,
-        WORST_RATE if asked.rate is None else asked.rate,
-        budget=asked.budget,
-        half_width=asked.half_width,  # type: ignore[arg-type]  # several are refused
-        confidence_level=asked.confidence_level,
+        requested.population_size,
+        WORST_RATE if requested.rate is None else requested.rate,
+        budget=requested.budget,
+        half_width=requested.half_width,  # type: ignore[arg-type]  # several are refused
+        confidence_level=requested.confidence_level,
     ).to_dict()
 
 

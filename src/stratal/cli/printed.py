@@ -13,7 +13,7 @@ from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
 from stratal.planning.plan import PlannedDesign
 from stratal.report.estimates import TABLES
-from stratal.study.exchange import Taken
+from stratal.study.exchange import ImportResult
 from stratal.study.question import Question
 
 Number = float | None
@@ -221,9 +221,9 @@ class PlannedAllocation(Struct, kw_only=True):
     """What a budget is expected to give shared by one rule."""
 
     allocation: str
-    hopeful_standard_error: float
+    optimistic_standard_error: float
     expected_standard_error: float
-    cautious_standard_error: float
+    conservative_standard_error: float
     relative_efficiency: float
 
 
@@ -833,7 +833,7 @@ class Exported(Struct, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Imported(Taken):
+class Imported(ImportResult):
     """Answers that were taken from another tool."""
 
     study: str

@@ -56,7 +56,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 
 @command(ReportOptions)
-def report(asked: ReportOptions) -> Result:
+def report(requested: ReportOptions) -> Result:
     """Write a report of the estimate: one file for somebody who was not there.
 
     Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
@@ -64,16 +64,16 @@ def report(asked: ReportOptions) -> Result:
     With --against it says what the same labels tell of a new version of the model, and what needs labels.
     """
     with progress("reporting"):
-        found = _findings(asked)
-        path = found.write(asked.output)
+        found = _findings(requested)
+        path = found.write(requested.output)
     return Result(found.to_dict(), str(found), f"Report: {path}")
 
 
-def _findings(asked: ReportOptions) -> Findings:
+def _findings(requested: ReportOptions) -> Findings:
     from stratal.planning.findings import findings
 
-    result = made(asked)
-    known = _of_study(asked.sample)
+    result = made(requested)
+    known = _of_study(requested.sample)
     return findings(
         result.sample,
         result.labels,
@@ -81,18 +81,20 @@ def _findings(asked: ReportOptions) -> Findings:
         tables=result.tables,
         notes=result.remarks,
         require=result.held() or (),
-        question=asked.question or known.get("question"),
-        quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
-        confidence_level=asked.confidence_level,
-        interval=asked.interval,
+        question=requested.question or known.get("question"),
+        quantity=_of_model(
+            requested.quantity or known.get("quantity") or _counted(requested.positive), result.model
+        ),
+        confidence_level=requested.confidence_level,
+        interval=requested.interval,
         pairs=known.get("pairs", ()),
-        new=None if asked.against is None else _new_version(asked, result, asked.against),
-        commands=_commands(asked),
-        examples=asked.items or 0,
-        predicted=result.asked.predicted or False,
-        combine=asked.combine,
-        estimand=asked.estimand,
-        target=asked.target,
+        new=None if requested.against is None else _new_version(requested, result, requested.against),
+        commands=_commands(requested),
+        examples=requested.items or 0,
+        predicted=result.requested.predicted or False,
+        combine=requested.combine,
+        estimand=requested.estimand,
+        target=requested.target,
     )
 
 
@@ -124,24 +126,24 @@ def _of_study(folder: Path | None) -> dict[str, Any]:
     }
 
 
-def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
+def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersion:
     from stratal.estimation.new_version import new_version
     from stratal.labels.label_file import read_labels
 
     sample = result.sample
-    predicted = result.asked.predicted
-    before, equals, after = (asked.answers or "").partition("=")
+    predicted = result.requested.predicted
+    before, equals, after = (requested.answers or "").partition("=")
     # One name is that of both, where the sample has such a column; else of the new answers alone.
     old = before if equals or before in {*sample.shown, *sample.groups} else None
     column = after or before or predicted or sample.predicted or "answer"
     given = None
-    if asked.new_labels:
+    if requested.new_labels:
         given = read_labels(
-            *asked.new_labels,
-            id_name=asked.id or sample.id_name,
-            value=asked.value,
-            positive=asked.positive,
-            mapping=mapping("--map", asked.map),
+            *requested.new_labels,
+            id_name=requested.id or sample.id_name,
+            value=requested.value,
+            positive=requested.positive,
+            mapping=mapping("--map", requested.map),
         )
     return new_version(
         sample,
@@ -150,24 +152,24 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
         old_answers=old,
         new_labels=given,
         predicted=predicted or False,
-        combine=asked.combine,
-        confidence_level=asked.confidence_level,
-        interval=asked.interval,
-        estimator=asked.estimator,
-        target=asked.target,
-        outcome=asked.outcome,
+        combine=requested.combine,
+        confidence_level=requested.confidence_level,
+        interval=requested.interval,
+        estimator=requested.estimator,
+        target=requested.target,
+        outcome=requested.outcome,
         bounds=None if result.several or result.estimate.outcome != "bounded" else result.estimate.bounds,
-        lam=asked.lam,
-        cross_fit=asked.cross_fit,
-        calibration=asked.calibration,
-        features=listed(asked.features) or None,
-        estimand=asked.estimand,
+        lam=requested.lam,
+        cross_fit=requested.cross_fit,
+        calibration=requested.calibration,
+        features=listed(requested.features) or None,
+        estimand=requested.estimand,
     )
 
 
-def _commands(asked: ReportOptions) -> list[str]:
+def _commands(requested: ReportOptions) -> list[str]:
     """Return what to type to get the estimate and the report again."""
     return [
-        shlex.join(["stratal", name, *places(asked), *words(part(kind, asked))])
+        shlex.join(["stratal", name, *places(requested), *words(part(kind, requested))])
         for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
     ]

@@ -70,20 +70,22 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     additional: Annotated[Whole, option(shown="50, then a quarter of those drawn")] = None
 
 
-def answers_as_groups(asked: Reading) -> Reading:
+def answers_as_groups(requested: Reading) -> Reading:
     """Return how to read a file with the columns of the models' answers as groups, and nothing else."""
     from stratal.population.declaration import columns_fitting
     from stratal.population.inspection import column_names
 
-    if asked.file is None or asked.answers is None:
+    if requested.file is None or requested.answers is None:
         raise InputError(
             "there is nothing to select from",
             allowed="FILE --answers 'answer_*', or --extend DIR --labels FILE",
         )
-    existing = list(column_names(asked.file, **asked.of_file))
-    names = columns_fitting("answers", asked.answers, existing, str(asked.file), (asked.id or "",))
+    existing = list(column_names(requested.file, **requested.of_file))
+    names = columns_fitting(
+        "answers", requested.answers, existing, str(requested.file), (requested.id or "",)
+    )
     return structs.replace(
-        part(Reading, asked), groups=joined(*names), answers=None, predicted=None, proxy=None
+        part(Reading, requested), groups=joined(*names), answers=None, predicted=None, proxy=None
     )
 
 
@@ -92,7 +94,7 @@ def answers_as_groups(asked: Reading) -> Reading:
     without="proxy groups by features predicted bounds second_moment margin softmax missing label",
     needs={_FIRST: "without --extend (in a first round)"},
 )
-def select(asked: SelectOptions) -> Result:
+def select(requested: SelectOptions) -> Result:
     """Find the best of several models, with labels only for units on which their answers differ.
 
     Writes a first round as `draw` does: sample.parquet, and to_label.csv, whose column `label` takes the
@@ -106,67 +108,70 @@ def select(asked: SelectOptions) -> Result:
     from stratal.planning.selection import Selection
     from stratal.planning.selection import select as begin
 
-    if asked.output is not None:
-        empty_folder(asked.output)
-    if asked.extend is None:
-        if asked.output is None:
+    if requested.output is not None:
+        empty_folder(requested.output)
+    if requested.extend is None:
+        if requested.output is None:
             action = "Say where the units to label go: --output round1/."
             raise InputError("--output is missing", action=action)
-        reading = answers_as_groups(asked)
+        reading = answers_as_groups(requested)
         with progress("reading and drawing"):
             selection = begin(
                 reading.population(),
                 reading.group_names,
-                asked.confidence_level,
-                asked.indifference,
-                asked.budget,
-                criterion=asked.estimand or "accuracy",
-                positive=asked.positive,
-                additional=asked.additional,
-                seed=asked.seed,
+                requested.confidence_level,
+                requested.indifference,
+                requested.budget,
+                criterion=requested.estimand or "accuracy",
+                positive=requested.positive,
+                additional=requested.additional,
+                seed=requested.seed,
             )
     else:
-        if not asked.labels:
+        if not requested.labels:
             raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
-        place = asked.extend / SAMPLE_NAME if asked.extend.is_dir() else asked.extend
+        place = requested.extend / SAMPLE_NAME if requested.extend.is_dir() else requested.extend
         earlier, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
-        reading = part(Reading, asked)
-        if asked.file is None:
+        reading = part(Reading, requested)
+        if requested.file is None:
             if plan is None:
                 raise InputError(
-                    f"{asked.extend}: has no {PLAN_NAME}, which says where the answers are",
+                    f"{requested.extend}: has no {PLAN_NAME}, which says where the answers are",
                     action="Give their file: stratal select FILE --extend DIR ….",
                 )
             reading = part(Reading, plan.options)
         given = read_labels(
-            *asked.labels, id_name=earlier.id_name, value=asked.value, mapping=mapping("--map", asked.map)
+            *requested.labels,
+            id_name=earlier.id_name,
+            value=requested.value,
+            mapping=mapping("--map", requested.map),
         )
         with progress("reading and drawing"):
             selection = Selection.resume(earlier, population_again(reading, earlier))
-            selection = selection.update(given, asked.additional)
-    if selection.done or asked.output is None:
-        return _shown(asked, selection, None)
+            selection = selection.update(given, requested.additional)
+    if selection.done or requested.output is None:
+        return _shown(requested, selection, None)
     options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
     return _shown(
-        asked,
+        requested,
         selection,
-        write_handover(selection.sample, asked.output, PlanFile.of(options, None).text(asked.output)),
+        write_handover(selection.sample, requested.output, PlanFile.of(options, None).text(requested.output)),
     )
 
 
-def _shown(asked: SelectOptions, selection: Selection, written: Any) -> Result:
+def _shown(requested: SelectOptions, selection: Selection, written: Any) -> Result:
     """Return how the models stand, what was written, and what to type next."""
     found = selection.to_dict()
     if written is None:
         return Result(found, selection.page())
     found |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
-    labels = [word for path in (*(asked.labels or []), written.to_label) for word in ("--labels", path)]
-    folder = str(asked.output).rstrip("/")
+    labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
+    folder = str(requested.output).rstrip("/")
     stem = folder.rstrip("0123456789")
     following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
     return Result(
         found,
         selection.page(),
         f"To label: {written.to_label}  ({written.new} units: fill in the column `label`)",
-        ("select", "--extend", asked.output, *labels, "--output", f"{following}/"),
+        ("select", "--extend", requested.output, *labels, "--output", f"{following}/"),
     )

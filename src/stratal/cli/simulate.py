@@ -126,10 +126,10 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
         """The estimand, if it is another than the mean."""
         from stratal.estimation.estimand import as_estimand
 
-        asked = as_estimand(self.estimand)
-        return None if asked.of_one_outcome else asked
+        requested = as_estimand(self.estimand)
+        return None if requested.of_one_outcome else requested
 
-    def asked_workers(self) -> Any:
+    def requested_workers(self) -> Any:
         """Processes, or the Spark session that the file is read with."""
         reading = self.of_file
         if reading["engine"] != SPARK:
@@ -144,7 +144,7 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     without="groups by show features second_moment softmax missing label",
     needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
 )
-def simulate(asked: SimulateOptions) -> Result:
+def simulate(requested: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
 
     With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
@@ -152,60 +152,60 @@ def simulate(asked: SimulateOptions) -> Result:
     """
     from stratal.report import plain, simulation_page
 
-    check_places(asked.file, asked.output, asked.figures, asked.resume)
-    if asked.target_error is not None and not asked.target_error > 0:
+    check_places(requested.file, requested.output, requested.figures, requested.resume)
+    if requested.target_error is not None and not requested.target_error > 0:
         raise InputError(
             "--target-error must be positive",
-            given=asked.target_error,
+            given=requested.target_error,
             allowed="above 0, in the outcome's units, such as 0.01",
         )
-    table = _simulated(asked)
+    table = _simulated(requested)
     found = table.to_dict()
-    written = [] if asked.output is None else [table.to_parquet(asked.output)]
-    if asked.figures is not None:
+    written = [] if requested.output is None else [table.to_parquet(requested.output)]
+    if requested.figures is not None:
         from stratal.report.figures import write_figures
 
-        level, name = asked.confidence_level, asked.file.name
-        written += write_figures(found["rows"], asked.figures, confidence_level=level, data=name)
-    reached = [] if asked.target_error is None else plain(table.labels_to_reach(asked.target_error))
+        level, name = requested.confidence_level, requested.file.name
+        written += write_figures(found["rows"], requested.figures, confidence_level=level, data=name)
+    reached = [] if requested.target_error is None else plain(table.labels_to_reach(requested.target_error))
     found |= {"labels_to_reach": reached, "written": [str(path) for path in written]}
-    return Result(found, simulation_page(found, asked.target_error))
+    return Result(found, simulation_page(found, requested.target_error))
 
 
-def _simulated(asked: SimulateOptions) -> SimulationTable:
+def _simulated(requested: SimulateOptions) -> SimulationTable:
     """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
     from stratal.simulation.benchmark import read_benchmark
 
-    question, bounds = asked.question(), asked.outcome_bounds
+    question, bounds = requested.question(), requested.outcome_bounds
     population, labels = read_benchmark(
-        asked.file,
-        asked.outcome,
-        listed(asked.proxy),
+        requested.file,
+        requested.outcome,
+        listed(requested.proxy),
         estimand=question,
         bounds=bounds,
-        scaled=asked.scaled,
-        predicted=asked.predicted,
-        answers=listed(asked.answers) or None,
-        history=asked.history,
-        id=asked.id,
-        **asked.of_file,
+        scaled=requested.scaled,
+        predicted=requested.predicted,
+        answers=listed(requested.answers) or None,
+        history=requested.history,
+        id=requested.id,
+        **requested.of_file,
     )
     with counting("simulating") as advance:
         return run(
             population,
             labels,
-            designs=listed(asked.design or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
-            estimators=None if question else listed(asked.estimator),
-            intervals=listed(asked.interval),
-            budgets=whole_numbers("--budget", asked.budget),
-            replicates=asked.replicates or (300 if question else 3000),
-            seed=asked.seed,
-            confidence_level=asked.confidence_level,
+            designs=listed(requested.design or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
+            estimators=None if question else listed(requested.estimator),
+            intervals=listed(requested.interval),
+            budgets=whole_numbers("--budget", requested.budget),
+            replicates=requested.replicates or (300 if question else 3000),
+            seed=requested.seed,
+            confidence_level=requested.confidence_level,
             bounds=bounds,
-            target=asked.target,
-            workers=asked.asked_workers(),
-            store=asked.resume,
+            target=requested.target,
+            workers=requested.requested_workers(),
+            store=requested.resume,
             progress=advance,
             estimand=question,
         )

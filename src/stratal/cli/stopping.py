@@ -21,7 +21,7 @@ INTERRUPTED = 130
 GRACE = 2.0
 """Seconds in which a stopped command may tidy up."""
 
-_asked = threading.Event()
+_requested = threading.Event()
 
 
 def listen() -> None:
@@ -29,10 +29,10 @@ def listen() -> None:
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
     usual = sys.unraisablehook
-    sys.unraisablehook = lambda what: None if _asked.is_set() else usual(what)
+    sys.unraisablehook = lambda what: None if _requested.is_set() else usual(what)
 
 
-def asked() -> bool:
+def requested() -> bool:
     """Return whether the user has asked to stop.
 
     Examples
@@ -40,7 +40,7 @@ def asked() -> bool:
     >>> asked()
     False
     """
-    return _asked.is_set()
+    return _requested.is_set()
 
 
 def finish() -> None:
@@ -50,9 +50,9 @@ def finish() -> None:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    if _asked.is_set():  # asked twice
+    if _requested.is_set():  # asked twice
         leave()
-    _asked.set()
+    _requested.set()
     watch = threading.Timer(GRACE, leave)
     watch.daemon = True
     watch.start()

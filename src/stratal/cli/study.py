@@ -111,7 +111,7 @@ class NewOptions(Struct, frozen=True, kw_only=True):
 
 
 @command(NewOptions, name="study new")
-def new(asked: NewOptions) -> Result:
+def new(requested: NewOptions) -> Result:
     """Make the folder in which people label what was drawn.
 
     The folder holds the sample, the question and a database of all that annotators ever say. Then
@@ -123,42 +123,42 @@ def new(asked: NewOptions) -> Result:
     from stratal.report import study_page
     from stratal.study.opening import create_study
 
-    empty_folder(asked.output)
-    kinds = {name: getattr(asked, name) for name in KINDS}
-    form = made_form(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
-    require_present(asked.drawn)
-    place = asked.drawn / SAMPLE_NAME if asked.drawn.is_dir() else asked.drawn
+    empty_folder(requested.output)
+    kinds = {name: getattr(requested, name) for name in KINDS}
+    form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
+    require_present(requested.drawn)
+    place = requested.drawn / SAMPLE_NAME if requested.drawn.is_dir() else requested.drawn
     sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
     reading = None if plan is None else part(Reading, plan.options)
     places = {} if reading is None else {"file": str(reading.file.resolve()), "history": reading.history}
     if reading is not None and reading.history is not None:
         places["history"] = str(Path(reading.history).resolve())
-    wanted = asked.until or (None if plan is None else plan.options.half_width)
-    share, _, people = (asked.overlap or "0").partition(",")
+    wanted = requested.until or (None if plan is None else plan.options.half_width)
+    share, _, people = (requested.overlap or "0").partition(",")
     try:
         overlap, copies = finite_number(share), whole_number(people or "2")
     except ValueError:
         raise InputError(
             "--overlap takes a share",
-            given=repr(asked.overlap),
+            given=repr(requested.overlap),
             allowed="such as 0.2, or 0.2,3 for three people",
         ) from None
     with create_study(
-        asked.output,
+        requested.output,
         sample,
         form,
-        annotators=listed(asked.annotators),
-        adjudicators=listed(asked.adjudicators),
+        annotators=listed(requested.annotators),
+        adjudicators=listed(requested.adjudicators),
         overlap=overlap,
         copies=copies,
-        pseudonyms=asked.pseudonyms,
+        pseudonyms=requested.pseudonyms,
         half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
         reading=None if reading is None else structs.asdict(reading) | places,
     ) as made:
-        if asked.submit_on_choice:
+        if requested.submit_on_choice:
             made.keep("page_submit_on_choice", "yes")
         found = {
-            "study": str(asked.output),
+            "study": str(requested.output),
             "n": sample.size,
             "population_size": sample.population_size,
             "design": sample.design.kind,
@@ -171,7 +171,7 @@ def new(asked: NewOptions) -> Result:
             "pictures": pictures(sample.shown, made.media),
         }
     page = study_page(found, compared=sample.predicted is not None)
-    return Result(found, page, ("study", "label", asked.output))
+    return Result(found, page, ("study", "label", requested.output))
 
 
 def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
@@ -225,7 +225,7 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
             raise InputError("a file of questions has all of them, and their answers", given=", ".join(given))
         return Form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
-        return Form.of(made_question(questions[0], kinds, rubric))
+        return Form.of(parse_question(questions[0], kinds, rubric))
     named = [text.partition("=") for text in questions]
     if not all(mark and name.strip().isidentifier() for name, mark, _ in named):
         raise InputError(
@@ -233,11 +233,11 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
             given=", ".join(map(repr, questions)),
             allowed="--question 'correct=Is it correct?' --question 'polite=Is it polite?'",
         )
-    made = (replace(made_question(text, kinds, rubric), name=name.strip()) for name, _, text in named)
+    made = (replace(parse_question(text, kinds, rubric), name=name.strip()) for name, _, text in named)
     return Form.of(made)
 
 
-def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> Question:
+def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> Question:
     """Return the question that a command's options ask for: of one kind.
 
     Examples
@@ -380,7 +380,7 @@ def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -
         print_text(" ".join(OPEN.split()).format(port=place.port), "")
     print_text(f"{study}: one link for each annotator. Whoever has a link labels under that name.", "")
     print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()))
-    print_text("", f"To watch, for whoever runs the study: {owner}")
+    print_text("", f"To watch, for the person who runs the study: {owner}")
     print_text("", "Ctrl-C stops the page; nothing is lost.")
 
 
@@ -614,7 +614,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
 
 
 @command(ExportOptions, name="study export")
-def export(asked: ExportOptions) -> Result:
+def export(requested: ExportOptions) -> Result:
     """Write the items that still need an answer for another tool; `study import` takes the answers back.
 
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
@@ -622,29 +622,36 @@ def export(asked: ExportOptions) -> Result:
     """
     from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
 
-    require_present(asked.study)
-    to = asked.to or named_for(asked.output) or HTML
+    require_present(requested.study)
+    to = requested.to or named_for(requested.output) or HTML
     if to == HTML:
-        return _page(asked)
+        return _page(requested)
     if to not in TOOLS:
         raise InputError("--to is not understood", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
     tool = TOOLS[to]
-    if asked.output.exists() or asked.output.is_symlink():  # before items are kept for anybody
-        raise InputError(f"{asked.output}: already exists", action="Give the name of a new file or folder.")
-    of_study = asked.study.is_dir()
-    tasks, question = _of_study(asked) if of_study else _of_sample(asked)
-    advice = write_tasks(tool, tasks, question, asked.output)
-    found = {"study": str(asked.study), "to": tool.name, "file": str(asked.output), "items": len(tasks)}
-    comes_back = asked.output / "annotation_output" if tool.name == "potato" else asked.output
+    if requested.output.exists() or requested.output.is_symlink():  # before items are kept for anybody
+        raise InputError(
+            f"{requested.output}: already exists", action="Give the name of a new file or folder."
+        )
+    of_study = requested.study.is_dir()
+    tasks, question = _of_study(requested) if of_study else _of_sample(requested)
+    advice = write_tasks(tool, tasks, question, requested.output)
+    found = {
+        "study": str(requested.study),
+        "to": tool.name,
+        "file": str(requested.output),
+        "items": len(tasks),
+    }
+    comes_back = requested.output / "annotation_output" if tool.name == "potato" else requested.output
     back = _COMES_BACK.get(tool.name, str(comes_back))
-    then: list[Any] = [("estimate", asked.study, back)]
-    if asked.annotator is not None:
-        found["annotator"] = asked.annotator
+    then: list[Any] = [("estimate", requested.study, back)]
+    if requested.annotator is not None:
+        found["annotator"] = requested.annotator
     if of_study:
-        named = ["--annotator", asked.annotator] if asked.annotator else []
-        who, said = whose(asked.study) if not named and tool.name in _NAMELESS else (named, [])
-        then = [*said, ("study", "import", asked.study, back, *who, "--dry-run")]
-    return Result(found, f"{asked.output}: {len(tasks):,} items for {tool.title}.", advice, then)
+        named = ["--annotator", requested.annotator] if requested.annotator else []
+        who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
+        then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
+    return Result(found, f"{requested.output}: {len(tasks):,} items for {tool.title}.", advice, then)
 
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
@@ -657,39 +664,39 @@ def whose(study: Path) -> tuple[list[str], list[str]]:
     return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]
 
 
-def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
+def _of_study(requested: ExportOptions) -> tuple[Any, Any]:
     """Return a study's items, and its question."""
-    from stratal.study.exchange import asked_of
+    from stratal.study.exchange import requested_of
     from stratal.study.opening import open_study
 
-    given = [name for name in ("question", *KINDS) if getattr(asked, name, None) is not None]
+    given = [name for name in ("question", *KINDS) if getattr(requested, name, None) is not None]
     if given:
         raise InputError(
             f"--{given[0]} belongs to a sample", action="A study has its own question; leave it out."
         )
-    with open_study(asked.study) as opened:
-        tasks = opened.tasks(annotator=asked.annotator, items=asked.items)
-        return tasks, asked_of(opened.question)
+    with open_study(requested.study) as opened:
+        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
+        return tasks, requested_of(opened.question)
 
 
-def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
+def _of_sample(requested: ExportOptions) -> tuple[Any, Any]:
     """Return a sample's items, and the question that the options ask."""
     from stratal.designs import Sample
-    from stratal.study.exchange import asked_of, sample_tasks
+    from stratal.study.exchange import requested_of, sample_tasks
     from stratal.study.question import Question
 
-    if asked.annotator is not None:
+    if requested.annotator is not None:
         raise InputError("--annotator belongs to a study", action="Leave it out, or make one: study new.")
-    kinds = {name: getattr(asked, name, None) for name in KINDS}
-    if asked.question is None and not any(kinds.values()):
+    kinds = {name: getattr(requested, name, None) for name in KINDS}
+    if requested.question is None and not any(kinds.values()):
         question = Question.of_classes("What is right?")
     else:
-        question = made_question(asked.question or "What is right?", kinds)
-    tasks = sample_tasks(Sample.read(asked.study), question)
-    return tasks[: asked.items], asked_of(question)
+        question = parse_question(requested.question or "What is right?", kinds)
+    tasks = sample_tasks(Sample.read(requested.study), question)
+    return tasks[: requested.items], requested_of(question)
 
 
-def _page(asked: ExportOptions) -> Result:
+def _page(requested: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
         from stratal.study.web.notebook import downloaded_as, write_page
@@ -697,28 +704,34 @@ def _page(asked: ExportOptions) -> Result:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
 
-    if not asked.study.is_dir():
+    if not requested.study.is_dir():
         raise InputError(
-            f"{asked.study}: a page needs a study",
+            f"{requested.study}: a page needs a study",
             action="Make one: stratal study new. Items of a sample go to another tool: --to TOOL.",
         )
-    if asked.annotator is None:
+    if requested.annotator is None:
         raise InputError(
             "a page is for one annotator",
             action="Say whom: --annotator NAME; or which other tool the items are for: --to TOOL.",
         )
-    if asked.output.suffix.lower() not in _PAGES:
+    if requested.output.suffix.lower() not in _PAGES:
         raise InputError(
-            f"{asked.output}: a page needs another name",
+            f"{requested.output}: a page needs another name",
             allowed=f"a file {' or '.join(_PAGES)}",
             action="For another tool say which: --to TOOL.",
         )
-    with open_study(asked.study) as opened:
-        size = write_page(opened, asked.output, asked.annotator, items=asked.items)
+    with open_study(requested.study) as opened:
+        size = write_page(opened, requested.output, requested.annotator, items=requested.items)
     return Result(
-        {"study": str(asked.study), "annotator": asked.annotator, "file": str(asked.output), "bytes": size},
-        f"{asked.output}: a page for {asked.annotator}, {size:,} bytes. It needs a browser and nothing else.",
-        ("study", "import", asked.study, downloaded_as(asked.annotator)),
+        {
+            "study": str(requested.study),
+            "annotator": requested.annotator,
+            "file": str(requested.output),
+            "bytes": size,
+        },
+        f"{requested.output}: a page for {requested.annotator}, {size:,} bytes. "
+        "It needs a browser and nothing else.",
+        ("study", "import", requested.study, downloaded_as(requested.annotator)),
     )
 
 
@@ -754,7 +767,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 
 @command(ImportOptions, name="study import")
-def take_in(asked: ImportOptions) -> Result:
+def take_in(requested: ImportOptions) -> Result:
     """Take what annotators said in another tool into the study: all of it or nothing.
 
     With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
@@ -762,31 +775,39 @@ def take_in(asked: ImportOptions) -> Result:
     changed in the study since stays as it is there.
     """
     from stratal.labels.exchange.tools import read_answers
-    from stratal.report import taken_page
+    from stratal.report import import_page
     from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study
 
-    found: dict[str, Any] = {"study": str(asked.study), "file": str(asked.file)}
-    if asked.dry_run:
-        then = ("study", "import", asked.study, asked.file, *words(structs.replace(asked, dry_run=False)))
+    found: dict[str, Any] = {"study": str(requested.study), "file": str(requested.file)}
+    if requested.dry_run:
+        then = (
+            "study",
+            "import",
+            requested.study,
+            requested.file,
+            *words(structs.replace(requested, dry_run=False)),
+        )
     else:
-        then = ("study", "status", asked.study)
-    if asked.from_ == PAGE or (asked.from_ is None and _is_of_page(asked.file)):
+        then = ("study", "status", requested.study)
+    if requested.from_ == PAGE or (requested.from_ is None and _is_of_page(requested.file)):
         for name in ("annotator", "map"):
-            if getattr(asked, name) is not None:
+            if getattr(requested, name) is not None:
                 raise InputError("a page says itself whose labels it holds", action=f"Leave out --{name}.")
-        text = text_of(asked.file, LARGEST)
-        with open_study(asked.study) as opened:
-            found |= opened.take_in(text, source=str(asked.file), dry_run=asked.dry_run)
-        saved, done = found["saved"], "would be saved" if asked.dry_run else "saved"
+        text = text_of(requested.file, LARGEST)
+        with open_study(requested.study) as opened:
+            found |= opened.take_in(text, source=str(requested.file), dry_run=requested.dry_run)
+        saved, done = found["saved"], "would be saved" if requested.dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
-        line = f"{asked.file}: {actions} {done}, {found['repeated']:,} had been saved before."
-        return Result(found | {"applied": not asked.dry_run}, line, then)
-    with open_study(asked.study) as opened:
-        answers = read_answers(asked.file, asked.from_, asked.id or opened.sample().id_name)
-        answers = answers.mapped(mapping("--map", asked.map))
-        taken = opened.take_in_answers(answers, annotator=_people(asked.annotator), dry_run=asked.dry_run)
-    return Result(found | taken.to_dict(), taken_page, then)
+        line = f"{requested.file}: {actions} {done}, {found['repeated']:,} had been saved before."
+        return Result(found | {"applied": not requested.dry_run}, line, then)
+    with open_study(requested.study) as opened:
+        answers = read_answers(requested.file, requested.from_, requested.id or opened.sample().id_name)
+        answers = answers.mapped(mapping("--map", requested.map))
+        taken = opened.take_in_answers(
+            answers, annotator=_people(requested.annotator), dry_run=requested.dry_run
+        )
+    return Result(found | taken.to_dict(), import_page, then)
 
 
 def _people(text: str | None) -> dict[str, str] | str | None:

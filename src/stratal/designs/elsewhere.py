@@ -343,7 +343,7 @@ def other_units(
         proxy=None if k is None else population.proxies[k],
         notes=(
             *population.notes,
-            _told(population, labelled, has_ids, 0 if found is None else len(found.ids)),
+            _described(population, labelled, has_ids, 0 if found is None else len(found.ids)),
         ),
     )
     n, own, squares = np.zeros(len(sizes), np.int64), none, none
@@ -432,7 +432,7 @@ def _rule(population: Population, stratum: str | None) -> Rule:
     return Categories(column=population.require_group(stratum), levels=levels, codes=np.arange(len(levels)))
 
 
-def _told(population: Population, labelled: Sequence[str] | None, has_ids: bool, found: int) -> str:
+def _described(population: Population, labelled: Sequence[str] | None, has_ids: bool, found: int) -> str:
     size = f"the population has {population.size:,} rows"
     if labelled is None or not has_ids:
         return f"{size}, taken as units other than the labelled ones, since ids do not tell"

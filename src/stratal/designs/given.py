@@ -68,8 +68,9 @@ class SurveyWeighting(WithReplacementWeighting):
     """Clusters drawn independently within strata, realised, with a weight for every labelled unit.
 
     The variance is that between the clusters' weighted totals within strata ("ultimate clusters", Hansen,
-    Hurwitz & Madow 1953; Lohr, eq. 7.6), as R's `survey` takes strata, clusters and weights. It is cautious
-    where clusters were drawn without replacement, and holds however units were drawn within them.
+    Hurwitz & Madow 1953; Lohr, eq. 7.6), as R's `survey` takes strata, clusters and weights. It is
+    conservative where clusters were drawn without replacement, and holds however units were drawn within
+    them.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class SurveyWeighting(WithReplacementWeighting):
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Σ_h m_h / (m_h − 1) Σ_c (t_c − t̄_h)² (q, q); NaN for a single cluster.
 
-        A stratum with one cluster is set against the mean of all clusters, which is cautious (R's option
+        A stratum with one cluster is set against the mean of all clusters, which is conservative (R's option
         `survey.lonely.psu = "adjust"`).
         """
         m = self.draws
@@ -161,7 +162,7 @@ class GivenWeights(Design):
         Weight of a unit times its inclusion probability in the sample, the same for all: 1, or less where
         the weights are relative.
     mechanism : {"with-replacement", "poisson"}
-        What the variance assumes: independent draws, as R's `survey` does (cautious for draws without
+        What the variance assumes: independent draws, as R's `survey` does (conservative for draws without
         replacement), or a Poisson sample.
     known_size : bool
         Whether the number of units in the population was given; if not, it is the sum of the weights.

@@ -643,11 +643,11 @@ def require_sample(given: Any, verb: str) -> Sample:
     """
     if isinstance(given, Sample):
         return given
-    what, action = _told(given)
+    what, action = _described(given)
     raise InputError(f"{verb} takes a Sample", given=what, action=action)
 
 
-def _told(given: Any) -> tuple[str, str]:
+def _described(given: Any) -> tuple[str, str]:
     """Return what was given, in words, and what to write instead."""
     if isinstance(given, Population):
         return kind_of(given), "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."

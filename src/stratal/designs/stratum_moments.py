@@ -229,7 +229,7 @@ class LabelledSpread(Record):
         share = (labels / (labels + PRIOR_LABELS))[..., None, None]
         return np.asarray(population + share * (self.proxies - population))
 
-    def steadied(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
+    def shrunk(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
         """Return λ (…, H, 1) of one proxy, drawn to a calibrated one's where labels say little.
 
         A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is

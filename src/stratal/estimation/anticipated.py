@@ -65,7 +65,7 @@ class _Anticipated:
     """What every estimand anticipates."""
 
     population: Population
-    asked: Division
+    requested: Division
     n_proxies: int = 0
     _kept: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
 
@@ -80,9 +80,9 @@ class _Anticipated:
 
     def _number(self, budget: int, n_cells: int) -> int:
         """Return how many strata each cell is divided into."""
-        if self.asked.n_strata is not None:
-            return self.asked.n_strata
-        each = max(self.per_stratum, self.asked.minimum) * n_cells
+        if self.requested.n_strata is not None:
+            return self.requested.n_strata
+        each = max(self.per_stratum, self.requested.minimum) * n_cells
         return max(1, min(self.most_strata, budget // each))
 
 
@@ -130,15 +130,15 @@ class AnticipatedInfluence(_Anticipated):
         coarse = self.strata(1)
         sizes = coarse.sizes[~coarse.is_known]
         most = int(sizes.sum())
-        return min(most, max(2, int(np.minimum(sizes, self.asked.minimum).sum()))), most
+        return min(most, max(2, int(np.minimum(sizes, self.requested.minimum).sum()))), most
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What expectations rest on."""
         value = self.influence.value
-        told = "" if math.isnan(value) else f", which is expected to be {value:.4g}"
+        expectation = "" if math.isnan(value) else f", which is expected to be {value:.4g}"
         return (
-            f"Planned for {self.text}{told}: its influence on each unit, as the proxies have it.",
+            f"Planned for {self.text}{expectation}: its influence on each unit, as the proxies have it.",
             "Standard errors hold to first order, and for labels that all come back.",
         )
 
@@ -154,7 +154,7 @@ class AnticipatedInfluence(_Anticipated):
         cells = len(self.influence.cells.names) - len(self.influence.known)
         key = self._number(budget, max(cells, 1)), None
         if key not in self._kept:
-            method = self.asked.method or self.method
+            method = self.requested.method or self.method
             found = stratify(self.population, method, key[0], influence=self.influence)
             if np.all(found.is_known):
                 raise InputError(
@@ -193,24 +193,24 @@ class AnticipatedOutcome(_Anticipated):
     @cached_property
     def whole(self) -> Strata:
         """The population as one stratum."""
-        found = stratify(self.population, "none", proxy=self.asked.proxy)
-        return with_residual(found, self.asked.residual_sd)
+        found = stratify(self.population, "none", proxy=self.requested.proxy)
+        return with_residual(found, self.requested.residual_sd)
 
     @property
     def budgets(self) -> tuple[int, int]:
         """The fewest labels that can be planned, and all units."""
         size = self.population.size
-        return min(size, max(2, self.asked.minimum)), size
+        return min(size, max(2, self.requested.minimum)), size
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the proxy within categories, or all units as one if nothing divides them."""
-        asked, by, method = self.asked, self.asked.by, self.asked.method or self.method
+        requested, by, method = self.requested, self.requested.by, self.requested.method or self.method
         if not self.n_proxies and by is None and method != "features":
             return replace(self.whole, notes=("There is no proxy: nothing tells which units are uncertain.",))
         n_groups, pooled = 1, False
         if by is not None:
             sizes = np.array(list(self.population.levels(by).values()))
-            n_groups = groups_that_fit(sizes, budget, asked.minimum)
+            n_groups = groups_that_fit(sizes, budget, requested.minimum)
             pooled = n_groups < len(sizes)
             method = method if self.n_proxies else "category"
         key = self._number(budget, 1 if method == "category" else n_groups), budget if pooled else None
@@ -220,16 +220,16 @@ class AnticipatedOutcome(_Anticipated):
                 method,
                 key[0],
                 by=by,
-                proxy=asked.proxy,
-                minimum=asked.minimum,
+                proxy=requested.proxy,
+                minimum=requested.minimum,
                 budget=key[1],
             )
-            self._kept[key] = with_residual(found, asked.residual_sd)
+            self._kept[key] = with_residual(found, requested.residual_sd)
         strata = self._kept[key]
-        needed = int(np.minimum(asked.minimum, strata.sizes).sum())
+        needed = int(np.minimum(requested.minimum, strata.sizes).sum())
         if len(strata.sizes) > 1 and budget < needed:
             raise BudgetError(
-                f"the budget is below {asked.minimum} units for each of {strata.n_strata} strata",
+                f"the budget is below {requested.minimum} units for each of {strata.n_strata} strata",
                 given=budget,
                 allowed=f"{needed} to {strata.size}",
                 action="Use fewer strata, a larger budget, or minimum=1 (--minimum 1).",
@@ -261,8 +261,8 @@ class AnticipatedOutcome(_Anticipated):
             )
         return (
             f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
-            f"Hopeful to cautious: log-odds off by up to {OFFSETS[-1]:g} either way, and {SLOPES[0]:g} to "
-            f"{SLOPES[-1]:g} times as steep as the proxy's.",
+            f"Optimistic to conservative: log-odds off by up to {OFFSETS[-1]:g} either way, and "
+            f"{SLOPES[0]:g} to {SLOPES[-1]:g} times as steep as the proxy's.",
             ALL_COME_BACK,
         )
 
@@ -270,7 +270,7 @@ class AnticipatedOutcome(_Anticipated):
         """Return what to ask of a proxy on no known scale: does it hold percent, ratings, row numbers?"""
         if self.whole.scaled or not self.n_proxies:
             return ()
-        info = self.population.proxy_info(self.asked.proxy)
+        info = self.population.proxy_info(self.requested.proxy)
         if info.bounds is not None:
             return ()
         values = self.population.distribution(info.name).values

@@ -814,12 +814,12 @@ class OfModels(Estimand):
             return (blind,) * len(self.models)
         for name in self.proxies:
             population.proxy_info(name)
-        told = [Number(name=name) for name in self.proxies]
-        if len(told) > 2:
-            return tuple(told)
+        observed = [Number(name=name) for name in self.proxies]
+        if len(observed) > 2:
+            return tuple(observed)
         # Answers that differ are not both right.
-        least = [self.same * 1.0 + (1.0 - self.same) * (told[0] + told[1])]
-        return tuple(Share(parts=(own, least[0]), least=1.0) for own in told)
+        least = [self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])]
+        return tuple(Share(parts=(own, least[0]), least=1.0) for own in observed)
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the models, whose outcomes are labels where the sample does not hold their answers."""

@@ -73,7 +73,7 @@ RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
 
 
 MOST_CELLS = 64
-"""Cells of a list; where there would be more, units are told apart by whether they are known to all."""
+"""Cells of a list; where there would be more, units are distinguished by whether they are known to all."""
 
 KNOWN, OPEN = "nothing open", "something open"
 
@@ -240,7 +240,7 @@ class Estimand(Described):
     __slots__ = ()
     noun: ClassVar[str] = "estimand"
     registry: ClassVar[dict[str, Any]] = {}
-    door: ClassVar[str] = "stratal.estimands"
+    entry_module: ClassVar[str] = "stratal.estimands"
     of_one_outcome: ClassVar[bool] = False
     """Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
     those of other estimands what it expects of an influence."""
@@ -537,10 +537,12 @@ class Estimand(Described):
         """
         return None
 
-    def anticipated(self, population: Population, asked: Division) -> Anticipated:
+    def anticipated(self, population: Population, requested: Division) -> Anticipated:
         """Return what is expected of it before any label, by which `plan` divides the units."""
         influence = self.influence(population)
-        return AnticipatedInfluence(population=population, asked=asked, influence=influence, text=self.text)
+        return AnticipatedInfluence(
+            population=population, requested=requested, influence=influence, text=self.text
+        )
 
     def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
         """Raise an `InputError` for the first option of `plan`, of those given, that it does not take.
@@ -630,11 +632,11 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
         yield from parts_of(part, population)
 
 
-Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
+ToolQuestion = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 """What may be given for an estimand: itself, its text form, its record, or a list of these."""
 
 
-def as_estimand(given: Asked) -> Estimand:
+def as_estimand(given: ToolQuestion) -> Estimand:
     """Return an estimand from itself, its text form, its record or a list of these; the mean of None.
 
     Examples

@@ -578,7 +578,7 @@ class Estimate(Record, Printed, Plotted):
 
     @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
-        """Return the JSON twin: plain numbers, text, lists and dicts; what is not finite is None."""
+        """Return a JSON-ready dict: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))
 
     def effective_sample_size_interval(self, confidence_level: float = 0.95) -> tuple[float, float] | None:

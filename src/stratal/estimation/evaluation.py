@@ -14,7 +14,7 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.columns import joined_columns, with_label_values
-from stratal.estimation.estimand import Asked, Estimand, Request, as_estimand
+from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
@@ -31,7 +31,9 @@ def estimate(
 
 
 @overload
-def estimate(sample: Sample, labels: Any, *, estimand: Asked = None, by: Any = None, **options: Any) -> Any:
+def estimate(
+    sample: Sample, labels: Any, *, estimand: ToolQuestion = None, by: Any = None, **options: Any
+) -> Any:
     """Estimate what the sample was planned for, or the estimands or groups that are named."""
 
 
@@ -40,7 +42,7 @@ def estimate(
     sample: Sample,
     labels: Any,
     *,
-    estimand: Asked = None,
+    estimand: ToolQuestion = None,
     by: Any = None,
     judge: str | Sequence[str] | None = None,
     target: str = "population",
@@ -151,7 +153,7 @@ def estimate(
                 action="Leave one out.",
             )
         estimand = Estimand.registry["judge"](judge)
-    asked = as_estimand(sample.estimand if estimand is None else estimand)
+    requested = as_estimand(sample.estimand if estimand is None else estimand)
     request = Request(
         target=target,
         estimator=estimator,
@@ -169,23 +171,27 @@ def estimate(
         population=population,
         stratum_weights_known=stratum_weights_known,
     )
-    asked.refuse_options(request, sample, grouped=by is not None)
-    labels, columns = _joined(asked, sample, labels)
-    found = asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
+    requested.refuse_options(request, sample, grouped=by is not None)
+    labels, columns = _joined(requested, sample, labels)
+    found = (
+        requested.estimate(sample, labels, request)
+        if by is None
+        else requested.by(sample, labels, by, request)
+    )
     if look is not None:
         found = at_look(found, sample, look)
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
-    parts = asked.parts_of(sample)
+    parts = requested.parts_of(sample)
     classes = bool(predicted) or any(part.of_classes for part in parts)
     known = _answers(parts, sample, predicted) if classes else None
     return with_label_values(found, columns, known, classes=classes)
 
 
-def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
+def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
     """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
     if isinstance(labels, Mapping):
-        columns = set(asked.label_columns(sample) or asked.outcome_columns)
+        columns = set(requested.label_columns(sample) or requested.outcome_columns)
         if columns and columns <= set(labels):
             several = joined_columns(sample, labels)
             return several, several

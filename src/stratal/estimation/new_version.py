@@ -147,8 +147,8 @@ def new_version(
     else:
         new = np.where(same, z, np.nan)
     if new_labels is not None:
-        told = _scattered(sample, new_labels, False, combine)
-        new = np.where(np.isfinite(told), told, new)
+        observed = _scattered(sample, new_labels, False, combine)
+        new = np.where(np.isfinite(observed), observed, new)
     # Old, new and difference are of the same units: those whose old answer has a label. Where such a unit has
     # no new answer, its new outcome is as unknown as that of a changed answer without a label.
     labelled = np.isfinite(z)
@@ -175,9 +175,9 @@ def new_version(
     )
 
 
-def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
+def _predicted(sample: Sample, predicted: bool | str, requested: Any) -> bool | str:
     """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
-    question = as_estimand(asked or sample.estimand)
+    question = as_estimand(requested or sample.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return predicted or question.compared
     raise InputError(
@@ -190,8 +190,8 @@ def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
 
 def _scattered(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> FloatArray:
     """Return outcomes of the drawn units (n,), NaN where there is none."""
-    told, found = outcomes(sample, labels, predicted, combine), np.full(sample.size, np.nan)
-    found[told.labelled] = told.z
+    observed, found = outcomes(sample, labels, predicted, combine), np.full(sample.size, np.nan)
+    found[observed.labelled] = observed.z
     return found
 
 

@@ -2,8 +2,8 @@
 
 A plan promises a width on the proxy's word, over ways in which the proxy may be off
 (`stratal.strata.moments`). The sample's file carries the strata that they follow from, so that its labels
-can be held against them: whether outcomes vary more than in the most cautious of the ways, whether their mean
-lies beyond those of all of them, and whether they fall where the proxy rises.
+can be held against them: whether outcomes vary more than in the most conservative of the ways, whether their
+mean lies beyond those of all of them, and whether they fall where the proxy rises.
 """
 
 from __future__ import annotations
@@ -271,10 +271,10 @@ def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
 
 
 def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
-    """Return what is to be said of outcomes that vary more than in the most cautious of the ways."""
+    """Return what is to be said of outcomes that vary more than in the most conservative of the ways."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
-    told = counts >= 2
-    n_h = np.where(told, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
+    observed = counts >= 2
+    n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
     promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
     squares, spread = _spreads(z, stratum, np.maximum(counts, 2))
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h

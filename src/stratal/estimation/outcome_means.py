@@ -568,13 +568,13 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     False
     """
     population = sample.population
-    asked = {
+    requested = {
         name
         for name in request.given
         if name not in ("population", "predicted", "outcome", "target", "combine")
     }
     shares = bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
-    return bool(population and not asked and shares and history_columns(population.feature_names))
+    return bool(population and not requested and shares and history_columns(population.feature_names))
 
 
 def _of_separate_samples(

@@ -70,10 +70,10 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
         known = strata.known[h]
         if known is None or not implies(known, needless):
             share = float(strata.weights[without].sum())
-            asked = sample.estimand or {}
+            requested = sample.estimand or {}
             raise CannotTellError(
                 f"the stratum '{strata.names[h]}' got no label, as nothing of "
-                f"{asked.get('kind', 'what it was drawn for')!r} is left open there",
+                f"{requested.get('kind', 'what it was drawn for')!r} is left open there",
                 given=f"{share:.1%} of the units in such strata",
             )
     return without

@@ -54,7 +54,7 @@ class UnitMoments(Record):
         Equally weighted labels that these are worth (Kish).
     own : bool
         Whether a stratum's labels say more of it than those of others do: not where they were drawn together.
-    looked : bool
+    label_driven : bool
         Whether labels of earlier rounds decided the n_h.
     units : float
         N; infinite where strata without labels are left out, or where units are not drawn one by one.
@@ -76,7 +76,7 @@ class UnitMoments(Record):
     factors: FloatArray
     draws: FloatArray
     own: bool = True
-    looked: bool = False
+    label_driven: bool = False
     units: float = np.inf
     binary: bool = False
 
@@ -106,7 +106,7 @@ class UnitMoments(Record):
             factors=weighting.variance_factors,
             draws=kish,
             own=own,
-            looked=weighting.sizes_follow_labels,
+            label_driven=weighting.sizes_follow_labels,
             units=weighting.population_size if own and np.all(counts > 0) else np.inf,
             binary=binary,
         )
@@ -318,7 +318,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     left = labels.left
     shrunk = None
-    if labels.looked and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
+    if labels.label_driven and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
         shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
     least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
     known = labels.units if not drawn else np.inf

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LEFT_OPEN = 0.05
-"""Chance that the labels give the cautious end of being passed, and the hopeful one of being missed."""
+"""Chance, by the labels, that the conservative end is passed, and that the optimistic one is missed."""
 
 _FINE = 10
 """Strata of the proxy from which one stratum of all units is made up."""
@@ -162,7 +162,7 @@ class EarlierLabels(Record):
         alike = "units with the same proxy" if self.proxy else "all units"
         return (
             f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
-            f"Hopeful to cautious: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
+            f"Optimistic to conservative: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
             ALL_COME_BACK,
         )
 
@@ -177,7 +177,7 @@ class EarlierLabels(Record):
         }
 
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
-        """Return three ways in which strata may lie: the expected, the hopeful and the cautious one at n_h.
+        """Return three ways in which strata may lie: expected, optimistic and conservative at n_h.
 
         The ends are the 5 % and 95 % points of the standard error over what the labels leave open: rates of
         the strata that are drawn from their posterior (`stratal.strata.rates`), and how uncertain a

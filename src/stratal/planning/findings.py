@@ -169,13 +169,13 @@ def findings(
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
-    asked = as_estimand(options.get("estimand") or own or sample.estimand)
-    predicted = options.get("predicted") or asked.compared
+    requested = as_estimand(options.get("estimand") or own or sample.estimand)
+    predicted = options.get("predicted") or requested.compared
     made: Any = found or estimate(sample, labels, **options)
-    columns = asked.label_columns(sample)
+    columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
     labelled = _labelled(sample, one, predicted, options.get("combine", "mean"))
-    contents = _contents(sample, labels, asked, made, labelled, (confidence_level, interval), predicted)
+    contents = _contents(sample, labels, requested, made, labelled, (confidence_level, interval), predicted)
     _refuse_another_estimate(new, contents["estimate"])
     agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
@@ -216,13 +216,13 @@ def more_labels_of(
     interval: str = "auto",
 ) -> list[dict[str, Any]]:
     """Return what more labels would buy of an estimate: see `rounds.more_labels`; options as `findings`."""
-    asked = as_estimand(estimand or found.label.get("estimand") or sample.estimand)
-    columns = asked.label_columns(sample)
+    requested = as_estimand(estimand or found.label.get("estimand") or sample.estimand)
+    columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels
     try:
-        labelled = _labelled(sample, one, predicted or asked.compared, combine)
+        labelled = _labelled(sample, one, predicted or requested.compared, combine)
         return more_labels(
-            asked,
+            requested,
             sample,
             labels,
             labelled,
@@ -260,7 +260,7 @@ _SAME = 1e-9
 def _contents(
     sample: Sample,
     labels: Any,
-    asked: Estimand,
+    requested: Estimand,
     made: Estimate | Estimates,
     labelled: BoolArray,
     level: tuple[float, str],
@@ -284,7 +284,7 @@ def _contents(
         described = with_tables(described | {"notes": []}, [made], confidence_level)
     of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
     return {
-        "quantity": _quantity(sample, labels, asked, first, predicted)
+        "quantity": _quantity(sample, labels, requested, first, predicted)
         + (f" (first of {len(made)})" if isinstance(made, Estimates) and len(made) > 1 else ""),
         "share": first.bounds == (0.0, 1.0),
         "estimate": described,
@@ -292,7 +292,7 @@ def _contents(
         "strata": _strata(sample, first, labelled),
         "calibration": proxy_check(sample, labelled, first, confidence_level) if of_outcomes else None,
         "more_labels": more_labels(
-            asked,
+            requested,
             sample,
             labels,
             labelled,
@@ -309,12 +309,14 @@ def _is_report(path: Path) -> bool:
         return KIND.encode() in stream.read(4096)
 
 
-def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, predicted: bool | str) -> str:
+def _quantity(
+    sample: Sample, labels: Any, requested: Estimand, first: Estimate, predicted: bool | str
+) -> str:
     """Return what the estimate is called: the estimand, or what the labels of a mean say."""
     label = dict(first.label)
     if label:
         own = label.pop("estimand", None)
-        title = (asked if own in (None, asked.text) else as_estimand(own)).title
+        title = (requested if own in (None, requested.text) else as_estimand(own)).title
         between = " of " if first.null is None else " − "
         of = between.join(value for value in reversed(label.values()) if value)
         return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))

@@ -29,7 +29,7 @@ from stratal.errors import (
     refuse_unknown,
 )
 from stratal.estimation.anticipated import Anticipated, Division
-from stratal.estimation.estimand import Asked, Estimand, as_estimand, parts_of
+from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
@@ -71,7 +71,7 @@ class PlannedDesign:
     design, estimator : str
     expected_standard_error : float
         In the outcome's units; None where the proxy only orders units, so that nothing can be expected.
-    hopeful_standard_error, cautious_standard_error : float
+    optimistic_standard_error, conservative_standard_error : float
         The ends of its range over the ways in which the proxy may be off (`scenarios`).
     relative_efficiency : float
         Expected variance of a simple random sample's mean over this variance; above 1 is better.
@@ -82,7 +82,7 @@ class PlannedDesign:
     Examples
     --------
     >>> row = PlannedDesign(design="stratified", estimator="difference", expected_standard_error=0.02,
-    ...                     hopeful_standard_error=0.01, cautious_standard_error=0.03,
+    ...                     optimistic_standard_error=0.01, conservative_standard_error=0.03,
     ...                     relative_efficiency=1.5)
     >>> row.to_dict()["design"]
     'stratified'
@@ -91,8 +91,8 @@ class PlannedDesign:
     design: str
     estimator: str
     expected_standard_error: float | None = None
-    hopeful_standard_error: float | None = None
-    cautious_standard_error: float | None = None
+    optimistic_standard_error: float | None = None
+    conservative_standard_error: float | None = None
     relative_efficiency: float | None = None
     worst_standard_error: float | None = None
 
@@ -160,8 +160,8 @@ def expectations(
                 design=design,
                 estimator=name,
                 expected_standard_error=error,
-                hopeful_standard_error=float(possible.min()),
-                cautious_standard_error=float(possible.max()),
+                optimistic_standard_error=float(possible.min()),
+                conservative_standard_error=float(possible.max()),
                 relative_efficiency=random / error**2 if error > 0 else (1.0 if random == 0 else None),
             )
         )
@@ -299,7 +299,7 @@ class Plan(Printed, Tabular, Plotted):
         What the user should know, such as that the proxy will not help.
     half_width : float, optional
         The half-width that the budget was found for, or that a pilot is the first step to.
-    assume : {"cautious", "expected", "hopeful"}, optional
+    assume : {"conservative", "expected", "optimistic"}, optional
         The end of the range that the budget was found for.
     pilot : bool
         Whether this is a first round, to be extended until the interval is narrow enough.
@@ -412,12 +412,12 @@ class Plan(Printed, Tabular, Plotted):
 
     @property
     def half_width_range(self) -> tuple[float, float] | None:
-        """The same if the proxy is off in the most hopeful and in the most cautious way."""
-        hopeful, cautious = self.half_width_if("hopeful"), self.half_width_if("cautious")
-        return None if hopeful is None or cautious is None else (hopeful, cautious)
+        """The same if the proxy is off in the most optimistic and in the most conservative way."""
+        optimistic, conservative = self.half_width_if("optimistic"), self.half_width_if("conservative")
+        return None if optimistic is None or conservative is None else (optimistic, conservative)
 
     def half_width_if(self, assume: str) -> float | None:
-        """Return half the expected width at one end of the range: `hopeful`, `expected` or `cautious`."""
+        """Return half the expected width at one end: `optimistic`, `expected` or `conservative`."""
         chosen = self.recommended
         error = getattr(chosen, f"{assume}_standard_error")
         if error is None:
@@ -489,7 +489,7 @@ class Plan(Printed, Tabular, Plotted):
         """Return the scenario at one end of the range."""
         ways = self._ways
         errors = ways.standard_errors(self.strata, self.allocation.n_h, self.recommended.estimator)
-        ends = {"expected": 0, "hopeful": int(errors.argmin()), "cautious": int(errors.argmax())}
+        ends = {"expected": 0, "optimistic": int(errors.argmin()), "conservative": int(errors.argmax())}
         return ways.way(ends[assume])
 
     def to_dict(self) -> dict[str, Any]:
@@ -597,7 +597,7 @@ def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
 WORTHWHILE = 1.02
 """Stratified sampling is recommended when its expected relative efficiency exceeds this."""
 
-ENDS = ("cautious", "expected", "hopeful")
+ENDS = ("conservative", "expected", "optimistic")
 """What a budget for a half-width may assume of the proxy."""
 
 COMPARED = ("proportional", "robust", "neyman")
@@ -606,7 +606,7 @@ COMPARED = ("proportional", "robust", "neyman")
 BY_COST = "cost-optimal"
 
 PILOT_SHARE = 0.5
-"""Share of the hopeful budget that goes to the first round."""
+"""Share of the optimistic budget that goes to the first round."""
 
 MOST_PARTS = 500
 """Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
@@ -625,10 +625,10 @@ def plan(
     allocation: str | None = None,
     minimum: int = 2,
     confidence_level: float = 0.95,
-    assume: str = "cautious",
+    assume: str = "conservative",
     pilot: bool = False,
     residual_sd: float | None = None,
-    estimand: Asked = None,
+    estimand: ToolQuestion = None,
     labels: Any = None,
     calibrate_by: str | None = None,
     labelled_units: Population | None = None,
@@ -657,7 +657,7 @@ def plan(
         Draws that every stratum gets at least; 2, so that its variance can be estimated.
     confidence_level : float
         Of `half_width`.
-    assume : {"cautious", "expected", "hopeful"}
+    assume : {"conservative", "expected", "optimistic"}
         How good the proxy is taken to be when a budget is found for `half_width`.
     pilot : bool
         Plan only the first round on the way to `half_width`. Its labels then say how many more are needed:
@@ -672,8 +672,8 @@ def plan(
         largest expected standard error is made small.
     labels : Labels, mapping of id to label or Series, optional
         Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
-        they show of the proxy, from hopeful to cautious as far as they leave it open. Which units the plan
-        labels does not change, but where they say that strata will not help.
+        they show of the proxy, from optimistic to conservative as far as they leave it open. Which units the
+        plan labels does not change, but where they say that strata will not help.
     calibrate_by : str, optional
         With `labels`: column of categories in which the proxy may be worth something else each time. The
         labels of each recalibrate it there; strata are crossed with it.
@@ -712,14 +712,14 @@ def plan(
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
     >>> careful = stratal.plan(population, half_width=0.05)
     >>> careful.assume, round(careful.half_width_range[1], 2)
-    ('cautious', 0.05)
+    ('conservative', 0.05)
     """
     _refuse_two_goals(budget, half_width)
     if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
         raise no_level(confidence_level)
     refuse_unknown("assumption of the proxy", assume, ENDS)
     if pilot and labels is not None:
-        raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
+        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
@@ -731,7 +731,7 @@ def plan(
             given=f"by={by!r}, calibrate_by={calibrate_by!r}",
             action="Leave by= (--by) out.",
         )
-    asked = as_estimand(estimand)
+    requested = as_estimand(estimand)
     division = Division(
         method=method,
         n_strata=n_strata,
@@ -741,17 +741,17 @@ def plan(
         minimum=minimum,
         residual_sd=residual_sd,
     )
-    asked.refuse_plan_options({"labels": labels} | asdict(division))
+    requested.refuse_plan_options({"labels": labels} | asdict(division))
     planner = Planner(
         population=require_population(population, "plan"),
-        estimand=asked,
-        asked=division,
+        estimand=requested,
+        requested=division,
         confidence_level=confidence_level,
         half_width=half_width,
         looks=None if looks is None else PlannedLooks.parse(looks),
     )
     if labels is not None:
-        proxy = planner.anticipated.asked.proxy
+        proxy = planner.anticipated.requested.proxy
         earlier = EarlierLabels.of(
             population, labels, proxy, calibrate_by=calibrate_by, labelled_units=labelled_units
         )
@@ -793,7 +793,7 @@ class Planner:
 
     population: Population
     estimand: Estimand
-    asked: Division = field(default_factory=Division)
+    requested: Division = field(default_factory=Division)
     confidence_level: float = 0.95
     half_width: Any = None
     labels: EarlierLabels | None = None
@@ -822,7 +822,7 @@ class Planner:
     @cached_property
     def anticipated(self) -> Anticipated:
         """What is expected of the estimand, and the strata for it."""
-        return self.estimand.anticipated(self.population, self.asked)
+        return self.estimand.anticipated(self.population, self.requested)
 
     @cached_property
     def half_widths(self) -> FloatArray:
@@ -853,7 +853,7 @@ class Planner:
 
         start = PILOT
         if self.blind:
-            assume = "cautious"
+            assume = "conservative"
         elif not math.isfinite(width(most)):
             raise BudgetError(
                 "nothing can be expected of this proxy, so no half-width can be planned for",
@@ -868,7 +868,7 @@ class Planner:
         """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
         wanted, size = self.half_widths, self.population.size
         # Where nothing can be expected of the proxy the pilot will tell.
-        enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("hopeful").budget
+        enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("optimistic").budget
         least = max(self.anticipated.budgets[0], min(PILOT, enough))
         found = self.at(min(size, max(least, round(PILOT_SHARE * enough))))
         return replace(found, half_width=float(wanted[0]) if len(wanted) == 1 else None, pilot=True)
@@ -895,7 +895,7 @@ class Planner:
         if divided and len(self.parts) > 1:
             shared, parts = self._shared_by_all(strata, budget)
         elif divided:
-            rule, minimum = self.asked.allocation or anticipated.allocation, self.asked.minimum
+            rule, minimum = self.requested.allocation or anticipated.allocation, self.requested.minimum
             how: dict[str, Any] = {"budget": budget, "method": rule}
             if cost is not None:
                 prices = stratum_averages(self.population, strata.rule, [Number(name=cost)])[:, 0]
@@ -941,7 +941,7 @@ class Planner:
     @property
     def _cost(self) -> str | None:
         """The column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
-        rule, colon, column = (self.asked.allocation or "").partition(":")
+        rule, colon, column = (self.requested.allocation or "").partition(":")
         if rule != BY_COST:
             return None
         known = (*self.population.feature_names, *self.population.proxy_names)
@@ -966,11 +966,13 @@ class Planner:
     @cached_property
     def of_history(self) -> bool:
         """Whether the mean of one outcome is asked for, strata are left to us, and a history predicts it."""
-        left = all(getattr(self.asked, name) is None for name in ("method", "n_strata", "by", "allocation"))
+        left = all(
+            getattr(self.requested, name) is None for name in ("method", "n_strata", "by", "allocation")
+        )
         mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
         proxies = self.population.proxy_names
         known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
-        return known and left and mean and self.asked.proxy in (None, HISTORY)
+        return known and left and mean and self.requested.proxy in (None, HISTORY)
 
     def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
         """Return what a round of unequal probabilities is expected to give, by the history's own word.
@@ -1016,7 +1018,7 @@ class Planner:
             how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
             return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation
 
-        shared = self._above_the_floor(strata, self.asked.minimum, made)
+        shared = self._above_the_floor(strata, self.requested.minimum, made)
         left = (1.0 / shared.budget - 1.0 / strata.size) * strata.size / max(strata.size - 1, 1)
         parts = []
         for j, spread in enumerate(np.where(strata.is_known, 0.0, deviations)):
@@ -1051,8 +1053,8 @@ class Planner:
         wanted = (
             not anticipated.simple
             or self._cost is not None
-            or anticipated.asked.by is not None
-            or anticipated.asked.n_strata is not None
+            or anticipated.requested.by is not None
+            or anticipated.requested.n_strata is not None
         )
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()

@@ -296,16 +296,22 @@ class CountsSoFar(Record):
         bounds = Bounds(sizes=self.sizes, lower=self.counts, upper=self.sizes)
         return optimal_integers(self.sizes * self.deviations, bounds, np.asarray(total)[..., None])
 
-    def half_width(self, labels: IntArray, confidence_level: float, *, looked: bool = True) -> FloatArray:
+    def half_width(
+        self, labels: IntArray, confidence_level: float, *, label_driven: bool = True
+    ) -> FloatArray:
         """Return half the expected width (…,) of the interval with so many labels (…, H), these included.
 
-        `looked` is whether labels decided how many these are.
+        `label_driven` is whether labels decided how many these are.
         """
         if np.array_equal(labels, self.counts):
-            low, high = interval_of_counts(self.sizes, labels, self.ones, confidence_level, looked=looked)
+            low, high = interval_of_counts(
+                self.sizes, labels, self.ones, confidence_level, label_driven=label_driven
+            )
             return np.asarray((high - low) / 2.0)
         seen = self.counts, self.ones
-        return expected_of_counts(self.sizes, labels, self.means, confidence_level, seen=seen, looked=looked)
+        return expected_of_counts(
+            self.sizes, labels, self.means, confidence_level, seen=seen, label_driven=label_driven
+        )
 
 
 def _of_outcomes(
@@ -331,12 +337,12 @@ def _of_outcomes(
         unit = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
         means = low + (high - low) * unit
 
-    def width(labels: IntArray, confidence_level: float, *, looked: bool = True) -> float:
+    def width(labels: IntArray, confidence_level: float, *, label_driven: bool = True) -> float:
         return expected_half_width(
             *(strata.sizes, labels, means, deviations**2),
             bounds=bounds,
             confidence_level=confidence_level,
-            seen=(z, stratum, looked),
+            seen=(z, stratum, label_driven),
         )
 
     return deviations, width
@@ -362,7 +368,7 @@ class LabelsSoFar(Record):
     scale : float (J,)
         What expected half-widths are multiplied by, so that those with the labels so far are those of now.
     confidence_level : float
-    looked : bool
+    label_driven : bool
         Whether labels decided how many units were drawn so far.
     width : callable, optional
         Half the width to expect of the interval of the mean of one outcome, from labels (H,) and the level.
@@ -398,7 +404,7 @@ class LabelsSoFar(Record):
     half_widths: FloatArray
     scale: FloatArray
     confidence_level: float
-    looked: bool
+    label_driven: bool
     width: Callable[..., Any] | None
     note: str
     refuted: tuple[str, ...] = ()
@@ -448,7 +454,7 @@ class LabelsSoFar(Record):
         found = list(tried.values())
         errors = [float(_errors(self.strata, self.labels_of(n_h), self.learned)[0]) for n_h in found]
         usable = np.array(errors) <= errors[-1] * (1.0 + _ROUNDING)
-        widths = [self._width(n_h, looked=stopping or n_h is not found[-1]) for n_h in found]
+        widths = [self._width(n_h, label_driven=stopping or n_h is not found[-1]) for n_h in found]
         return found[int(np.argmin(np.where(usable, widths, np.inf)))]
 
     def _between(self, total: int, part: float) -> IntArray:
@@ -461,18 +467,20 @@ class LabelsSoFar(Record):
         mixed = replace(self, deviations=(part * first + (1.0 - part) * own if part < 1.0 else first)[None])
         return mixed._allocated(total, None, "total")
 
-    def _width(self, n_h: IntArray, *, looked: bool) -> float:
-        """Return half the expected width of one interval; `looked` is whether labels decide n_h."""
-        looked = looked or self.looked
+    def _width(self, n_h: IntArray, *, label_driven: bool) -> float:
+        """Return half the expected width of one interval; `label_driven` is whether labels decide n_h."""
+        label_driven = label_driven or self.label_driven
         if self.repeated is not None:
-            return self.repeated(n_h, looked)
+            return self.repeated(n_h, label_driven)
         if self.width is None:
             return float(self.expected(n_h)[0])
-        return float(self.scale[0] * self.width(self.labels_of(n_h), self.confidence_level, looked=looked))
+        return float(
+            self.scale[0] * self.width(self.labels_of(n_h), self.confidence_level, label_driven=label_driven)
+        )
 
     def follows_labels(self, n_h: IntArray) -> bool:
         """Return whether labels decided on n_h (H,): not where they are the first round's proportions."""
-        if self.first is None or self.looked or len(self.parts) > 1:
+        if self.first is None or self.label_driven or len(self.parts) > 1:
             return True
         return not np.array_equal(n_h, self._between(int(n_h.sum()), 1.0))
 
@@ -528,7 +536,7 @@ def labels_so_far(
     confidence_level: float = 0.95,
     options: Mapping[str, Any] | None = None,
     *,
-    asked: Estimand | None = None,
+    requested: Estimand | None = None,
     found: Any = None,
     labelled: BoolArray | None = None,
     interval: str = "auto",
@@ -569,15 +577,15 @@ def labels_so_far(
     >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
     (array([0.09]), array([0.05]))
     """
-    asked = as_estimand(sample.estimand) if asked is None else asked
+    requested = as_estimand(sample.estimand) if requested is None else requested
     if found is None:
         with warnings.catch_warnings():
             if quiet:
                 warnings.simplefilter("ignore", StratalWarning)
-            if not asked.label_columns(sample):
+            if not requested.label_columns(sample):
                 labels = join(sample, labels)
-            found = estimate(sample, labels, estimand=asked, **(options or {}))
-    pairs = list(asked.parts_with_labels(labels, sample.population))
+            found = estimate(sample, labels, estimand=requested, **(options or {}))
+    pairs = list(requested.parts_with_labels(labels, sample.population))
     if labelled is None:
         labelled = join(sample, pairs[0][1]).labelled
     strata = (
@@ -587,21 +595,21 @@ def labels_so_far(
     )
     stratum = sample.stratum[labelled]
     counts = np.bincount(stratum, minlength=strata.n_strata)
-    looked = sample.weighting(labelled).sizes_follow_labels
+    label_driven = sample.weighting(labelled).sizes_follow_labels
     each = [found] if isinstance(found, Estimate) else found
     widths = [half_width_of(row, confidence_level, interval) for row in each]
     half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
     width, note = None, "influence's deviations"
-    known = asked.labelled_outcomes(found, labelled)
+    known = requested.labelled_outcomes(found, labelled)
     if known is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
             learned, shared, scale = _of_influences(
-                asked, pairs, sample, strata, counts, half_widths, confidence_level
+                requested, pairs, sample, strata, counts, half_widths, confidence_level
             )
     else:
         own, width = _of_outcomes(strata, known, stratum)
-        now, note = width(counts, confidence_level, looked=looked), f"{deviations} deviations"
+        now, note = width(counts, confidence_level, label_driven=label_driven), f"{deviations} deviations"
         if learner is not None:
             how = replace(learner, outcome=found.outcome, bounds=found.bounds)
             own, note = residual_deviations(sample, labelled, known.z, how)
@@ -619,7 +627,7 @@ def labels_so_far(
         half_widths=half_widths,
         scale=scale,
         confidence_level=confidence_level,
-        looked=looked,
+        label_driven=label_driven,
         width=width,
         note=note,
         refuted=() if known is None else found.refuted,
@@ -627,18 +635,18 @@ def labels_so_far(
         first=np.bincount(sample.stratum[sample.round == 1], minlength=strata.n_strata)
         if deviations == "recalibrated" and learner is None and strata.n_strata > 1
         else None,
-        repeated=_repeating(asked, sample, labels, labelled, confidence_level) if known is None else None,
+        repeated=_repeating(requested, sample, labels, labelled, confidence_level) if known is None else None,
     )
 
 
 def _repeating(
-    asked: Estimand, sample: Sample, labels: Any, labelled: BoolArray, confidence_level: float
+    requested: Estimand, sample: Sample, labels: Any, labelled: BoolArray, confidence_level: float
 ) -> Callable[[IntArray, bool], float] | None:
     """Return half the width of a metric's interval if each stratum's labels were repeated up to n_h (H,).
 
     None of estimands whose labels are no classes, and of several.
     """
-    if isinstance(asked, Several) or not asked.by_answer or sample.design.strata is None:
+    if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:
         return None
     classes, own = class_column(sample, labels, "labels"), np.flatnonzero(labelled)
     every = np.arange(sample.size)
@@ -648,7 +656,7 @@ def _repeating(
         for h in range(len(sample.n_h))
     ]
 
-    def half_width(n_h: IntArray, looked: bool) -> float:
+    def half_width(n_h: IntArray, label_driven: bool) -> float:
         parts = [np.resize(rows, n) for rows, n in zip(of_stratum, n_h.tolist(), strict=True) if len(rows)]
         rows = np.concatenate(parts)
         counts = np.bincount(sample.stratum[rows], minlength=len(n_h))
@@ -661,18 +669,18 @@ def _repeating(
             groups={name: column[rows] for name, column in sample.groups.items()},
             shown={},
             round=np.ones(len(rows), np.int64),
-            design=_with_counts(sample, counts, "expected", follows=looked),
+            design=_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
-            return half_width_of(estimate(made, classes[rows], estimand=asked), confidence_level)
+            return half_width_of(estimate(made, classes[rows], estimand=requested), confidence_level)
 
     return half_width
 
 
 def _of_influences(
-    asked: Estimand,
+    requested: Estimand,
     pairs: Sequence[tuple[Estimand, Any]],
     sample: Sample,
     strata: Strata,
@@ -688,7 +696,7 @@ def _of_influences(
     planned, needless = strata.standard_deviations[None], strata.is_known[None]
     if several or (not np.all(usable) and strata.n_strata == 1):
         assert sample.population is not None
-        influences = list(asked.influences(sample.population))
+        influences = list(requested.influences(sample.population))
         planned, _, needless = influence_spreads(sample.population, strata, influences)
     learned = np.ones(planned.shape)
     for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
@@ -803,7 +811,7 @@ def further(
     drawn: IntArray,
     population_size: int,
     *,
-    looked: bool = False,
+    label_driven: bool = False,
 ) -> tuple[IntArray, IntArray]:
     """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
 
@@ -817,7 +825,7 @@ def further(
     drawn : int (R,)
         Units drawn so far.
     population_size : int
-    looked : bool
+    label_driven : bool
         Whether this is not the first round that labels decide.
 
     Examples
@@ -830,11 +838,11 @@ def further(
     start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
     most = np.full(len(drawn), population_size)
     total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
-    extra = np.minimum(taken_now(drawn, total, looked=looked), population_size - drawn)
+    extra = np.minimum(taken_now(drawn, total, label_driven=label_driven), population_size - drawn)
     return extra, np.maximum(total, drawn + extra)
 
 
-def taken_now(drawn: Any, total: Any, *, looked: bool = False) -> IntArray:
+def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray:
     """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
 
     The total is where the interval is *expected* to be there, and half of the studies would end a label or
@@ -850,7 +858,7 @@ def taken_now(drawn: Any, total: Any, *, looked: bool = False) -> IntArray:
     """
     extra = np.asarray(total - drawn)
     careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
-    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if looked else 0)
+    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if label_driven else 0)
     return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
 
 
@@ -911,8 +919,8 @@ def labels_needed(
     (True, 0)
     """
     refuse_other_designs(sample)
-    asked = as_estimand(sample.estimand)
-    if population is not None or not asked.of_one_outcome:
+    requested = as_estimand(sample.estimand)
+    if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
     seen = labels_so_far(sample, labels, confidence_level, options)
@@ -956,7 +964,7 @@ def narrowing(
 
         best = float(width(np.array([most]), np.array([0]))[0])
         goal = max(1.0, min(NEARLY * best, (now + best) / 2.0))
-        found = further(width, np.array([now]), goal, np.array([drawn]), most, looked=seen.looked)
+        found = further(width, np.array([now]), goal, np.array([drawn]), most, label_driven=seen.label_driven)
         extra, total = (int(number[0]) for number in found)
     needed = Narrowing(
         wanted=float(wanted[furthest]),
@@ -970,7 +978,7 @@ def narrowing(
 
 
 def more_labels(
-    asked: Estimand,
+    requested: Estimand,
     sample: Sample,
     labels: Any,
     labelled: BoolArray,
@@ -1016,14 +1024,19 @@ def more_labels(
     >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
     ([100, 150, 200, 300, 400], True)
     """
-    if isinstance(asked, Several) or not isinstance(found, Estimate):
+    if isinstance(requested, Several) or not isinstance(found, Estimate):
         return []
     now, drawn, answered = half_width_of(found, confidence_level, interval), sample.size, int(labelled.sum())
     size, most, seen = sample.population_size, sample.population_size, None
     if not math.isfinite(now):
         return []
     if sample.design.rounds_by_labels and answered > 1:
-        known: dict[str, Any] = {"asked": asked, "found": found, "labelled": labelled, "interval": interval}
+        known: dict[str, Any] = {
+            "requested": requested,
+            "found": found,
+            "labelled": labelled,
+            "interval": interval,
+        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
             seen = labels_so_far(sample, labels, confidence_level, **known)
@@ -1099,7 +1112,7 @@ def next_round(
     Returns
     -------
     Sample
-        Earlier units first, in their order, then the new ones; `round` tells them apart.
+        Earlier units first, in their order, then the new ones; `round` distinguishes them.
 
     Raises
     ------
@@ -1150,14 +1163,14 @@ def next_round(
     refuse_other_designs(sample)
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
-    asked = as_estimand(sample.estimand)
-    if not asked.of_one_outcome and (learner is not None or deviations != "recalibrated"):
+    requested = as_estimand(sample.estimand)
+    if not requested.of_one_outcome and (learner is not None or deviations != "recalibrated"):
         raise InputError(
-            f"a round for '{asked.kind}' goes where its influence varies among the labels",
+            f"a round for '{requested.kind}' goes where its influence varies among the labels",
             given=f"{learner=}, {deviations=}",
             action="Leave learner= and deviations= out: they are options of the mean.",
         )
-    if isinstance(asked, Several) and allocation_of != "total":
+    if isinstance(requested, Several) and allocation_of != "total":
         raise InputError(
             "a round for several estimands is shared out with the earlier ones",
             given=f"{allocation_of=}",

@@ -455,8 +455,8 @@ class Selection(Printed, Plotted):
         share, size = counts.mean(axis=0), len(counts)
         spread = self._clocks.spread(counts)[self.truth[: len(self._clocks.rows)] != None]  # noqa: E711
         others = share > 0
-        told = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
-        return float(np.max(size * told / (1.0 + told), initial=0.0))
+        observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
+        return float(np.max(size * observed / (1.0 + observed), initial=0.0))
 
     @property
     def statement(self) -> str:

@@ -94,13 +94,13 @@ def expected_half_width(
         return float(-student_quantile(share, freedom)) * error
     if n_h.sum() > _MOST_LABELS or np.all(n_h >= sizes):
         return float(-student_quantile((1.0 - confidence_level) / 2.0, np.inf)) * error
-    known, of_known, looked = (np.empty(0), np.empty(0, np.int64), False) if seen is None else seen
+    known, of_known, label_driven = (np.empty(0), np.empty(0, np.int64), False) if seen is None else seen
     new = n_h - np.bincount(of_known, minlength=len(sizes))
     unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
     if seen is None and len(sizes) > 1 and np.all(unit_variances >= _NEARLY * unit_means * (1 - unit_means)):
         return (high - low) * float(expected_of_counts(sizes, n_h, unit_means, confidence_level))
     stratum = np.concatenate([of_known, np.repeat(np.arange(len(sizes)), new)])
-    follow = looked and len(sizes) > 1
+    follow = label_driven and len(sizes) > 1
     weighting = StratifiedWeighting(stratum=stratum, sizes=sizes, sizes_follow_labels=follow)
     binary = bool(np.all((known == low) | (known == high)))
     widths = [
@@ -209,7 +209,7 @@ def stratum_labels(
     squares: FloatArray,
     *,
     factors: FloatArray,
-    looked: bool,
+    label_driven: bool,
     binary: bool,
 ) -> UnitMoments:
     """Return what the labels of strata add up to, from their means and mean squares (…, H)."""
@@ -222,14 +222,14 @@ def stratum_labels(
         shares=shares,
         factors=factors,
         draws=1.0 / np.sum(shares**2 / np.maximum(counts, 1.0), axis=-1),
-        looked=looked,
+        label_driven=label_driven,
         units=float(np.sum(sizes)) if np.all(counts > 0) else np.inf,
         binary=binary,
     )
 
 
 def interval_of_counts(
-    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
+    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, label_driven: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
 
@@ -240,7 +240,7 @@ def interval_of_counts(
     counts, ones : int (…, H)
         Labels, and those of them that are 1; `ones` may have more leading axes.
     confidence_level : float
-    looked : bool
+    label_driven : bool
         Whether labels of earlier rounds decided the counts.
 
     Examples
@@ -255,7 +255,7 @@ def interval_of_counts(
         n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
     rates = np.asarray(right / np.maximum(n_h, 1.0))
     factors = stratified_factors(n_h, sizes)
-    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, looked=looked, binary=True)
+    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
     found = stratum_rates(value, labels, smoothed_moments(labels), Variances())
     share = (1.0 - confidence_level) / 2.0
@@ -273,7 +273,7 @@ def expected_of_counts(
     confidence_level: float,
     *,
     seen: tuple[IntArray, IntArray] | None = None,
-    looked: bool = True,
+    label_driven: bool = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
 
@@ -287,7 +287,7 @@ def expected_of_counts(
     confidence_level : float
     seen : (int (…, H), int (…, H)), optional
         Labels that are in, and those of them that are 1.
-    looked : bool
+    label_driven : bool
         Whether these decided the others' number.
 
     Examples
@@ -298,7 +298,9 @@ def expected_of_counts(
     """
     known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
     sets = ones + quantiles(counts - known, means)
-    low, high = interval_of_counts(sizes, counts, sets, confidence_level, looked=looked and seen is not None)
+    low, high = interval_of_counts(
+        sizes, counts, sets, confidence_level, label_driven=label_driven and seen is not None
+    )
     return np.asarray((high - low).mean(axis=0) / 2.0)
 
 

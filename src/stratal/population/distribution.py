@@ -284,7 +284,7 @@ def build_distribution(
 
 
 def wants_distinct(extent: Extent) -> bool:
-    """Return whether so few units, or so narrow or wide a range, are told apart value by value.
+    """Return whether so few units, or so narrow or wide a range, are distinguished value by value.
 
     Examples
     --------

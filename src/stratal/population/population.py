@@ -450,7 +450,7 @@ class Population(ABC):
         Raises
         ------
         InputError
-            As in `Population.read`. NaN and null are told apart, in pandas as well.
+            As in `Population.read`. NaN and null are distinguished, in pandas as well.
 
         Examples
         --------

@@ -17,12 +17,12 @@ from stratal.report.method import described_method as described_method
 from stratal.report.pages import check_page as check_page
 from stratal.report.pages import detection_page as detection_page
 from stratal.report.pages import handover_page as handover_page
+from stratal.report.pages import import_page as import_page
 from stratal.report.pages import inspection_page as inspection_page
 from stratal.report.pages import plan_page as plan_page
 from stratal.report.pages import simulation_page as simulation_page
 from stratal.report.pages import status_page as status_page
 from stratal.report.pages import study_page as study_page
-from stratal.report.pages import taken_page as taken_page
 from stratal.report.sections import new_version_page as new_version_page
 from stratal.report.text import Page as Page
 from stratal.report.text import Printed as Printed

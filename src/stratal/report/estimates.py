@@ -63,7 +63,7 @@ def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> st
     first, labels = board[0], _labelled(findings["estimate"])
     found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
-    others_text = f"; not told apart from it: {', '.join(others)}" if others else ""
+    others_text = f"; not distinguishable from it: {', '.join(others)}" if others else ""
     return f"Best of {len(board)} models: {found}, from {labels:,} labels{others_text}."
 
 

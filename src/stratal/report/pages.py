@@ -47,7 +47,7 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
 
 
-_IDS_ALONE = "Whoever labels sees ids alone; --show COL,… puts columns beside them, such as the text."
+_IDS_ALONE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
 
 
 def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, shown: bool = True) -> Page:
@@ -90,9 +90,9 @@ def _drew(found: Mapping[str, Any]) -> str:
 _DESIGNS = {
     "design": "design",
     "estimator": "estimator",
-    "hopeful SE": "hopeful_standard_error",
+    "optimistic SE": "optimistic_standard_error",
     "expected SE": lambda row: _or_worst(row),
-    "cautious SE": "cautious_standard_error",
+    "conservative SE": "conservative_standard_error",
     "relative efficiency": "relative_efficiency",
 }
 _ALLOCATIONS = {"allocation": "allocation", **dict(list(_DESIGNS.items())[2:])}
@@ -142,10 +142,11 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
             f"{labels['mean']:.3g}{proxy}"
         )
     if error is not None:
-        hopeful, cautious = plan["half_width_range"]
+        optimistic, conservative = plan["half_width_range"]
         lines.append(
             f"Expected standard error {error:.4f}; {level_text(plan['confidence_level'])} about "
-            f"± {plan['expected_half_width']:.4f} (hopeful {hopeful:.4f}, cautious {cautious:.4f})"
+            f"± {plan['expected_half_width']:.4f} "
+            f"(optimistic {optimistic:.4f}, conservative {conservative:.4f})"
         )
     elif plan.get("worst_half_width") is not None:
         low, high = plan["worst_bounds"]
@@ -164,7 +165,7 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
     if details and plan.get("detectable_difference") is not None:
         lines.append(
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
-            "show in four draws of five (a smaller one will if they err on the same units)."
+            "be detected with 80 % power (a smaller one will if they err on the same units)."
         )
     return lines
 
@@ -300,7 +301,7 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     )
 
 
-_TAKEN = {
+_IMPORTED = {
     "new": "items without an answer of this annotator",
     "changed": "the annotator had given another answer",
     "skipped": "skips among these",
@@ -310,7 +311,7 @@ _TAKEN = {
 }
 
 
-def taken_page(found: Mapping[str, Any]) -> Page:
+def import_page(found: Mapping[str, Any]) -> Page:
     """Return the page of answers that were imported, or would be (`Taken`).
 
     Examples
@@ -324,7 +325,7 @@ def taken_page(found: Mapping[str, Any]) -> Page:
     count = found["new"] + found["changed"]
     saved = f"{count:,} answer{'' if count == 1 else 's'} of {', '.join(found['annotators']) or 'nobody'}"
     done = f"saved {saved}." if found["applied"] else f"would save {saved}; nothing was saved yet."
-    rows = [[name, found[name], meaning] for name, meaning in _TAKEN.items()]
+    rows = [[name, found[name], meaning] for name, meaning in _IMPORTED.items()]
     strangers = ", ".join(map(repr, found["strangers"]))
     return Page(
         lines=[f"{found['file']} ({found['tool']}): {done}"],

@@ -27,7 +27,7 @@ from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation import formulas
-from stratal.estimation.estimand import Asked, Several, as_estimand
+from stratal.estimation.estimand import Several, ToolQuestion, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.plan import plan
@@ -91,7 +91,7 @@ def simulate(
     workers: Any = 1,
     store: str | Path | None = None,
     progress: Progress | None = None,
-    estimand: Asked = None,
+    estimand: ToolQuestion = None,
 ) -> SimulationTable:
     """Draw thousands of samples from a fully labelled population and measure every design and estimator.
 
@@ -491,7 +491,7 @@ def summed_replicates(
                 truth=truth,
                 counts=sums.counts,
                 with_replacement=settings.with_replacement,
-                looked=design.adaptive,
+                label_driven=design.adaptive,
             )
             for name in settings.estimators:
                 estimator = _resolved(name, budget, strata.n_strata, task)

@@ -49,7 +49,7 @@ class Layout:
     counts : float (R, H) or (1, H)
         n_h.
     with_replacement : bool
-    looked : bool
+    label_driven : bool
         Whether labels of earlier rounds decided the n_h.
 
     Raises
@@ -68,7 +68,7 @@ class Layout:
     truth: Truth
     counts: FloatArray
     with_replacement: bool = False
-    looked: bool = False
+    label_driven: bool = False
 
     def __post_init__(self) -> None:
         _ = self.group  # refuses strata without labels before anything is divided by their number
@@ -194,7 +194,7 @@ class Replicates(IntervalEvidence):
         return stratum_labels(
             *(layout.truth.sizes, layout.counts, first / layout.counts, second / layout.counts),
             factors=layout.factors,
-            looked=layout.looked,
+            label_driven=layout.label_driven,
             binary=layout.truth.binary,
         )
 

@@ -357,12 +357,12 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
 
 
 def _settled(
-    population: Population, rule: NearestCentre, proxy: str | None, asked: int, min_size: int
+    population: Population, rule: NearestCentre, proxy: str | None, requested: int, min_size: int
 ) -> Strata:
     """Return the draft of a clustering without its too small clusters, whose units join the next nearest."""
     notes: tuple[str, ...] = ()
-    if rule.n_strata < asked:
-        notes = (f"{asked} strata were asked for and {rule.n_strata} made: too few units differ.",)
+    if rule.n_strata < requested:
+        notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
     moments = moments_by_pass(population, rule, proxy)
     while rule.n_strata > 1 and int(moments.sizes.min()) < max(min_size, 1):
         gone = int(moments.sizes.argmin())

@@ -247,7 +247,7 @@ def part_boundaries(
 
     An open number of strata is the same for every part, as far as its draws suffice.
     """
-    found, notes = (_chosen if request.n_strata is None else _asked)(parts, request, crossed)
+    found, notes = (_chosen if request.n_strata is None else _requested)(parts, request, crossed)
     merged = 0
     for number, part in enumerate(parts):
         found[number], gone = merged_boundaries(part.picture, found[number], request.min_size)
@@ -257,23 +257,25 @@ def part_boundaries(
     return found, notes
 
 
-def _asked(
+def _requested(
     parts: Sequence[Part], request: StratificationRequest, crossed: bool
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     assert request.n_strata is not None
-    asked, total = request.n_strata, sum(part.size for part in parts)
+    requested, total = request.n_strata, sum(part.size for part in parts)
     found = [
-        boundaries_of(part.picture, request.method, request.most(part.size / total) if crossed else asked)
+        boundaries_of(part.picture, request.method, request.most(part.size / total) if crossed else requested)
         if part.divisible
         else _NO_BOUNDARIES
         for part in parts
     ]
-    short = sum(len(entry) + 1 < asked for entry in found)
+    short = sum(len(entry) + 1 < requested for entry in found)
     if not short:
         return found, ()
     if not crossed:
-        return found, _fewer(parts[0].picture, asked, len(found[0]) + 1)
-    return found, (f"{short} of {len(parts)} groups have fewer than the {asked} strata asked for in each.",)
+        return found, _fewer(parts[0].picture, requested, len(found[0]) + 1)
+    return found, (
+        f"{short} of {len(parts)} groups have fewer than the {requested} strata asked for in each.",
+    )
 
 
 def _chosen(
@@ -418,13 +420,13 @@ def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
     return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
 
 
-def _fewer(distribution: Distribution, asked: int, made: int) -> tuple[str, ...]:
+def _fewer(distribution: Distribution, requested: int, made: int) -> tuple[str, ...]:
     n_bins = len(distribution.values)
-    if distribution.exact and n_bins < asked:
+    if distribution.exact and n_bins < requested:
         reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
     else:
         reason = "the others would hold no unit, as equal values are not split"
-    return (f"{asked} strata were asked for and {made} made: {reason}.",)
+    return (f"{requested} strata were asked for and {made} made: {reason}.",)
 
 
 def _refuse_unscaled(distribution: Distribution) -> None:

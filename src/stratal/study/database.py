@@ -21,9 +21,9 @@ from stratal.errors import InputError, StratalError
 DATABASE, LOCK, SERVER = "study.sqlite", "server.lock", "server.txt"
 
 Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
-"""What a page needs to tell apart: wait and try again (`locked`), call whoever runs the study (`disk-full`,
-`read-only`, `disk`, `damaged`), a second server (`served`), something not allowed (`refused`), no such thing
-(`missing`)."""
+"""What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
+(`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
+(`refused`), no such thing (`missing`)."""
 
 
 class StudyError(StratalError):

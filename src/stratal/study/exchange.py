@@ -25,7 +25,7 @@ import msgspec
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
-from stratal.labels.exchange.exchange import Answers, Asked, Said, Task
+from stratal.labels.exchange.exchange import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.labels.meanings import mapped
 from stratal.randomness import id_texts
 from stratal.study import creating
@@ -130,7 +130,7 @@ def entry_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Taken(Plain):
+class ImportResult(Plain):
     """What an import does, or would do.
 
     Parameters
@@ -174,7 +174,7 @@ class Taken(Plain):
     notes: tuple[str, ...] = ()
 
 
-def asked_of(question: Question) -> Asked:
+def requested_of(question: Question) -> ToolQuestion:
     """Return a question as tools ask it.
 
     Examples
@@ -183,7 +183,7 @@ def asked_of(question: Question) -> Asked:
     ('left', 'right', 'tie')
     """
     names = tuple(choice.name for choice in question.choices)
-    return Asked(
+    return ToolQuestion(
         text=question.text,
         choices=(LEFT, RIGHT, TIE) if _shuffles(question) else names,
         keys=tuple(choice.key for choice in question.choices),
@@ -242,13 +242,13 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
     >>> [task.id for task in sample_tasks(sample, None)]
     ['0']
     """
-    asked = question or Question.of_classes("What is right?")
-    if asked.pair is not None:
+    requested = question or Question.of_classes("What is right?")
+    if requested.pair is not None:
         raise InputError(
             "pairs come back through a study alone, which unshuffles their sides",
             action="Make one: stratal study new … --pair A,B.",
         )
-    shown, texts, last = payloads(sample, Form.of(asked)), id_texts(sample.ids), sample.round.max()
+    shown, texts, last = payloads(sample, Form.of(requested)), id_texts(sample.ids), sample.round.max()
     return [
         Task(id=texts[row], payload=json.loads(shown[row]))
         for row, number in enumerate(sample.round)
@@ -261,7 +261,7 @@ def take_in_answers(
     answers: Answers,
     who: Mapping[str, str] | str | None,
     folder: Path,
-) -> Taken:
+) -> ImportResult:
     """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
 
     `who` says whose all answers are, or the study's name for each of the tool's; the names behind pseudonyms
@@ -291,7 +291,7 @@ def take_in_answers(
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
         people[entry.annotator] += 1
-    return Taken(
+    return ImportResult(
         tool=answers.tool,
         **kinds,
         unmatched=len(strangers),
@@ -306,7 +306,7 @@ def take_in_answers(
     )  # fmt: skip
 
 
-def _kept_for_others(connection: Connection, entry: Said) -> list[str]:
+def _kept_for_others(connection: Connection, entry: ToolAnswer) -> list[str]:
     """Return who else was given an item to keep, where the one who answered it was not."""
     given = connection.all(
         "SELECT annotator FROM given JOIN item USING (item) WHERE id = ? AND held = 1", entry.id
@@ -326,7 +326,7 @@ def _tool_sides(question: Question, item: str, study: str) -> tuple[str, str] | 
 
 def _named(
     connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
-) -> list[Said]:
+) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
     people = creating.everybody(connection)
     codes = {name: code for code, name in creating.read_names(folder).items()}
@@ -359,7 +359,7 @@ def _named(
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
-def _values(study: str, question: Question, said: Sequence[Said]) -> list[str | None]:
+def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers as the study keeps them, refusing those that the question does not take."""
     found: list[str | None] = []
     refused: dict[str, LabelError] = {}
@@ -380,7 +380,7 @@ def _values(study: str, question: Question, said: Sequence[Said]) -> list[str | 
     return found
 
 
-def _value(study: str, question: Question, entry: Said) -> str:
+def _value(study: str, question: Question, entry: ToolAnswer) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
     given = str(entry.value).strip()
     order = _tool_sides(question, entry.id, study)
@@ -394,7 +394,9 @@ def _value(study: str, question: Question, entry: Said) -> str:
     return question.answer(given)
 
 
-def _save(connection: Connection, study: str, question: Question, entry: Said, value: str | None) -> str:
+def _save(
+    connection: Connection, study: str, question: Question, entry: ToolAnswer, value: str | None
+) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
     item = connection.one("SELECT item FROM item WHERE id = ?", entry.id)["item"]
     of = "WHERE item = ? AND annotator = ?", item, entry.annotator

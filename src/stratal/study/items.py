@@ -453,7 +453,7 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
     total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")
     behind, message = clock_behind(connection, now), ""
     if own["aside"]:
-        message = "Your labels were set aside. They are kept; ask whoever runs the study."
+        message = "Your labels were set aside. They are kept; ask the person who runs the study."
     elif behind > SLACK:
         message = (
             f"This computer's clock is {duration(behind)} behind labels that were saved before. Labels "

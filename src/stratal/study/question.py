@@ -194,12 +194,12 @@ class Question(Plain):
                 made = getattr(cls, f"of_{kind}")(text, *given, rubric=rubric)
             elif kind == NUMBER and given is not True:
                 made = replace(made, scale=(float(given[0]), float(given[1])))
-            asked, mark, answer = str(table.get("when", "")).partition("=")
+            requested, mark, answer = str(table.get("when", "")).partition("=")
             return replace(
                 made,
                 name=str(table.get("name", "")),
                 ends=(str(table["ends"][0]), str(table["ends"][1])) if "ends" in table else None,
-                when=(asked, answer) if mark else None,
+                when=(requested, answer) if mark else None,
                 limit=float(table.get("limit", 0)),
             )
         except (TypeError, ValueError, IndexError, AttributeError):
@@ -338,11 +338,11 @@ class Form(Plain):
             )
 
     @classmethod
-    def of(cls, asked: Question | Iterable[Question] | Form) -> Form:
+    def of(cls, requested: Question | Iterable[Question] | Form) -> Form:
         """Return the form of one question or several."""
-        if isinstance(asked, Form):
-            return asked
-        return cls(questions=(asked,) if isinstance(asked, Question) else tuple(asked))
+        if isinstance(requested, Form):
+            return requested
+        return cls(questions=(requested,) if isinstance(requested, Question) else tuple(requested))
 
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:

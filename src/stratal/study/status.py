@@ -73,7 +73,7 @@ def study_status(
         }
         answers = _shared_answers(connection)
         labels = {
-            name: present_labels(connection, form, str(study.folder), name, asked=True)
+            name: present_labels(connection, form, str(study.folder), name, requested=True)
             for name in form.columns
         }
         late = items.clock_behind(connection, study.clock()) > items.SLACK

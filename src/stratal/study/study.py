@@ -29,7 +29,7 @@ from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
-from stratal.study.exchange import Taken
+from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, Entry, How, append_setting, keep_head
 from stratal.study.question import (
@@ -290,7 +290,7 @@ class Study:
         return self.act(annotator, "undo", request=request)
 
     def flag(self, annotator: str, item: str, *, on: bool = True, **how: Unpack[How]) -> Receipt:
-        """Mark an item for whoever runs the study, or unmark it. `how`: `note`, `request`."""
+        """Mark an item for the person who runs the study, or unmark it. `how`: `note`, `request`."""
         return self.act(annotator, "flag" if on else "unflag", item, **how)
 
     def note(self, annotator: str, item: str, text: str, *, request: str | None = None) -> Receipt:
@@ -355,7 +355,7 @@ class Study:
 
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
-    ) -> Taken:
+    ) -> ImportResult:
         """Save the answers given in another tool, all of it or nothing; see `stratal study import`.
 
         `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
@@ -543,13 +543,13 @@ def present_labels(
     source: str,
     column: str | None = None,
     *,
-    asked: bool = False,
+    requested: bool = False,
     words: bool = False,
 ) -> Labels:
     """Return the present labels, skips without a value; a decision stands for the answers of its item.
 
     Labels that were set aside are left out. An answer that counts as none has no value; a question that was
-    not asked counts as `Form.outcome` says, or with `asked` has none.
+    not asked counts as `Form.outcome` says, or with `requested` has none.
     """
     name = next(iter(form.columns)) if column is None else column
     if name not in form.columns:
@@ -557,7 +557,7 @@ def present_labels(
 
     def value(kept: str | None) -> Any:
         answer = form.said(name, kept)
-        counted = None if asked and answer is None else form.outcome(name, kept)
+        counted = None if requested and answer is None else form.outcome(name, kept)
         return answer if words and counted is not None else counted
 
     def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:

@@ -136,7 +136,7 @@ def answer(backend: Any, expression: Any) -> Any:
     """
     if backend.name != "duckdb" or any(kind.is_null() for kind in expression.schema().types):
         return backend.to_pyarrow(expression)
-    return expression.__pyarrow_result__(_asked(backend, expression).to_arrow_table())
+    return expression.__pyarrow_result__(_requested(backend, expression).to_arrow_table())
 
 
 def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
@@ -155,10 +155,10 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
         yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
         return
-    yield from of_size(reader_of(_asked(backend, expression), size), size)
+    yield from of_size(reader_of(_requested(backend, expression), size), size)
 
 
-def _asked(backend: Any, expression: Any) -> Any:
+def _requested(backend: Any, expression: Any) -> Any:
     """Return a query to DuckDB as its own relation."""
     backend._run_pre_execute_hooks(expression)  # what Ibis does first: it registers tables in memory
     return backend.con.sql(backend.compile(expression))

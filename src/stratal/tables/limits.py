@@ -17,7 +17,7 @@ MOST_AT_ONCE, ROWS_AT_ONCE = 2**29, 2048
 _TIMES_WRITTEN = 8
 """How often a column may take what it is unpacked: true texts of such a length stand in few rows each."""
 
-_LOOKED_INTO = 2**28
+_INSPECTED = 2**28
 """Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds."""
 
 _UNPACKED, _TIMES = 2**28, 200
@@ -137,7 +137,7 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    if part.stat().st_size > _LOOKED_INTO:
+    if part.stat().st_size > _INSPECTED:
         return
     try:
         metadata = pyarrow.parquet.read_metadata(part)

@@ -202,14 +202,14 @@ def _refuse_other_letters(schemas: Mapping[Path, Any]) -> None:
 
 def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping[str, Path]) -> None:
     """Refuse a column that is in a folder's name and in a part too: an engine takes the folder's."""
-    asked = {name.lower() for name in used}
+    requested = {name.lower() for name in used}
     for key, where in keys.items():
         if _folder_names(where).count(key.lower()) > 1:
             raise InputError(
                 f"{where}: two folders give {key!r}", allowed="one", action="Rename one of them."
             )
         for part, schema in schemas.items():
-            if key.lower() in asked.intersection(map(str.lower, schema.names)):
+            if key.lower() in requested.intersection(map(str.lower, schema.names)):
                 raise InputError(
                     f"{part}: column {key!r} is in the file and in the folder's name",
                     allowed="one of them",
@@ -270,11 +270,15 @@ def _extremes(part: Path, name: str) -> Iterator[float]:
     for group in groups:
         pieces = (group.column(place) for place in range(group.num_columns))
         piece = next(piece for piece in pieces if piece.path_in_schema == name)
-        told = piece.statistics
-        if told is None or not told.has_min_max:
-            yield 0 if told is not None and told.null_count == piece.num_values else math.inf
+        column_statistics = piece.statistics
+        if column_statistics is None or not column_statistics.has_min_max:
+            yield (
+                0
+                if column_statistics is not None and column_statistics.null_count == piece.num_values
+                else math.inf
+            )
         else:
-            yield from (told.min, told.max)
+            yield from (column_statistics.min, column_statistics.max)
 
 
 def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, Any]:

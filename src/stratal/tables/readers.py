@@ -46,7 +46,7 @@ from stratal.tables.workbooks import one_sheet
 
 HERE = FileReading()
 
-_RECORDS_LOOKED_AT = 1000
+_RECORDS_INSPECTED = 1000
 _LONGEST_LINE_SEARCH = 2_000_000
 
 
@@ -240,7 +240,7 @@ def _json_lines(connection: Any, file: Path) -> Table:
     if log is not None:
         return log_table(connection, log, str(file))
     with closing(opened(file)) as text:
-        records = [record for _, record in json_records(text, file, _RECORDS_LOOKED_AT)]
+        records = [record for _, record in json_records(text, file, _RECORDS_INSPECTED)]
     return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
 
 

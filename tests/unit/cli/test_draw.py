@@ -78,15 +78,15 @@ def test_what_to_type_next_goes_on_from_the_pilot(demo, tmp_path):
 def test_a_plan_for_a_half_width_has_its_range_and_leads_to_a_pilot(demo):
     words = ("plan", demo / "predictions.parquet", "--proxy", "confidence", "--half-width", 0.04)
     found = json.loads(run(*words, "--json"))
-    hopeful = json.loads(run(*words, "--assume", "hopeful", "--json"))
+    optimistic = json.loads(run(*words, "--assume", "optimistic", "--json"))
 
     low, high = found["half_width_range"]
     assert low < found["expected_half_width"] < high <= 0.04
-    assert hopeful["budget"] < found["budget"]
-    assert "hopeful SE" not in run(*words)
+    assert optimistic["budget"] < found["budget"]
+    assert "optimistic SE" not in run(*words)
     said = run(*words, "--details")
-    assert "hopeful SE" in said
-    assert "cautious SE" in said
+    assert "optimistic SE" in said
+    assert "conservative SE" in said
     assert "--half-width 0.04" in said.splitlines()[-1]
 
 

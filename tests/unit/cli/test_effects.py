@@ -161,11 +161,11 @@ IDLE = [
     ("draw binary", "--bounds 0,2"),
     *[("draw extend", f"--{name}") for name in ("estimand mean", "residual-sd 0.3")],
     *[("draw sized", "--residual-sd 0.3"), ("draw random", "--stratify k-means --estimand mean@language")],
-    ("plan", "--assume hopeful"),
+    ("plan", "--assume optimistic"),
     *[("plan of no file", f"--{name}") for name in ("id id", "proxy p", "predicted z", "margin")],
     *[("plan of no file", f"--{name}") for name in ("delimiter ;", "softmax p,q", "missing own-stratum")],
     *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
-    *[("plan of no file", f"--{name}") for name in ("engine spark", "assume hopeful", "residual-sd 0.3")],
+    *[("plan of no file", f"--{name}") for name in ("engine spark", "assume optimistic", "residual-sd 0.3")],
     *[("estimate by level", f"--{name}") for name in ("interval t", "by language", "metric accuracy")],
     ("estimate by level", "--compare answer,second"),
 ]

@@ -129,8 +129,8 @@ def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_pat
     filled = (tmp_path / "items.csv").read_text().replace(",,", ",Pass,")
     (tmp_path / "items.csv").write_text(filled)
 
-    looked = run("study", "import", study, "items.csv", "--dry-run")
-    assert "would save 3 answers of ann; nothing was saved yet" in looked.output
+    label_driven = run("study", "import", study, "items.csv", "--dry-run")
+    assert "would save 3 answers of ann; nothing was saved yet" in label_driven.output
     done = run("study", "import", study, "items.csv")
     again = json.loads(run("study", "import", study, "items.csv", "--json").output)
 
@@ -204,11 +204,11 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
     file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
     labels.write_text(json.dumps({**file, "actions": [action]}))
 
-    looked = run("study", "import", study, labels, "--dry-run")
+    label_driven = run("study", "import", study, labels, "--dry-run")
     named = run("study", "import", study, labels, "--annotator", "ann")
 
-    assert "1 action would be saved" in looked.output
-    assert f"Next: stratal study import {study}" in looked.output.replace("\n", "")
+    assert "1 action would be saved" in label_driven.output
+    assert f"Next: stratal study import {study}" in label_driven.output.replace("\n", "")
     assert "a page says itself" in str(named.exception)
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

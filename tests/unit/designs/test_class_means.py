@@ -59,7 +59,5 @@ def test_a_constant_proxy_gets_none_and_no_label_of_a_class_is_no_error():
 def test_the_share_of_the_classes_is_none_without_information():
     spread = LabelledSpread.of(np.array([[[0.1]]]), np.array([0.0]), np.array([0.0]), np.array([10]))
     with_classes = replace(spread, of_classes=np.array(-1.0))
-    steadied = [
-        one.steadied(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)
-    ]
-    assert steadied[0] == steadied[1]
+    shrunk = [one.shrunk(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)]
+    assert shrunk[0] == shrunk[1]

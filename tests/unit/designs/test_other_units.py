@@ -1,4 +1,4 @@
-"""The population of units that were labelled elsewhere: counted, with the labelled ones told apart by id."""
+"""The population of units that were labelled elsewhere: counted, the labelled ones known by their ids."""
 
 from __future__ import annotations
 

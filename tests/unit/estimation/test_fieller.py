@@ -32,7 +32,7 @@ def test_scale_and_reversed_roles():
     scaled = Fieller.of(1000 * a, b, simple(40)).ends(0.9, "two-sided")
     turned = Fieller.of(b, a, simple(40)).ends(0.9, "two-sided")
     assert scaled == pytest.approx((1000 * low, 1000 * high))
-    # The set of ratios not told apart is one; only the degrees of freedom could differ.
+    # The set of ratios not distinguished is one; only the degrees of freedom could differ.
     assert turned == pytest.approx((1 / high, 1 / low), rel=1e-9)
 
 

@@ -60,8 +60,8 @@ def test_what_a_plan_expected_changes_no_interval(kind):
     asked = estimands.Estimand.parse_text(f"{kind}:match,probability=score")
     sample, labels = drawn(asked)
     strata = sample.design.strata
-    hopeful = replace(strata, conditional_variances=strata.conditional_variances / 100)
-    other = replace(sample, design=replace(sample.design, strata=hopeful))
+    optimistic = replace(strata, conditional_variances=strata.conditional_variances / 100)
+    other = replace(sample, design=replace(sample.design, strata=optimistic))
     without = replace(sample, estimand=None)
 
     said = [stratal.estimate(entry, labels, estimand=asked) for entry in (sample, other, without)]
@@ -308,13 +308,13 @@ def test_the_mean_prevalence_of_some_classes_is_estimated():
     assert table.of(metric="prevalence", **{"class": "macro"}).standard_error > 0
 
 
-def few_labels_of_many_units(seed=1, looked=False):
+def few_labels_of_many_units(seed=1, label_driven=False):
     """5 labels of 5,000 units, all right, and 300 of 1,000 of which a third are wrong, of three classes."""
     rng = np.random.default_rng(seed)
     true = np.r_[np.zeros(5, int), rng.choice(3, 300, p=[0.6, 0.3, 0.1])]
     wrong = np.r_[np.zeros(5, bool), np.arange(300) % 3 == 0]
     weighting = StratifiedWeighting(
-        stratum=np.repeat([0, 1], [5, 300]), sizes=np.array([5000, 1000]), sizes_follow_labels=looked
+        stratum=np.repeat([0, 1], [5, 300]), sizes=np.array([5000, 1000]), sizes_follow_labels=label_driven
     )
     return Confusion(
         true=true, predicted=np.where(wrong, (true + 1) % 3, true), n_classes=3, weighting=weighting
@@ -349,7 +349,7 @@ def test_an_average_allows_for_errors_where_few_labels_stand_for_many_units(name
 
     assert share.low < 0.6
     assert found.low < share.low + 0.15
-    wider = few_labels_of_many_units(looked=True).metric(name, which).confidence_interval()
+    wider = few_labels_of_many_units(label_driven=True).metric(name, which).confidence_interval()
     assert wider.low <= found.low + 1e-9
     assert wider.high >= found.high - 1e-9
 

@@ -148,17 +148,17 @@ def test_a_limit_takes_one_or_two_incomplete_betas(monkeypatch):
     rng = np.random.default_rng(7)
     sizes, counts = np.full(10, 1000), np.full(10, 10)
     ones = rng.binomial(10, np.linspace(0.5, 0.95, 10), (500, 10))
-    looked = []
+    label_driven = []
 
     def counted(a, b, x):
-        looked.append(len(a))
+        label_driven.append(len(a))
         return betainc(a, b, x)
 
     monkeypatch.setattr(tail, "betainc", counted)
 
     stratified_clopper_pearson(rates_of(ones, counts, sizes), 0.025, 0.025)
 
-    assert 0 < sum(looked) / (2 * len(ones)) < 1.5
+    assert 0 < sum(label_driven) / (2 * len(ones)) < 1.5
 
 
 def test_the_factor_multiplies_all_trials():

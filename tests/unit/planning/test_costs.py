@@ -113,6 +113,9 @@ def test_a_plan_compares_allocations_of_one_budget():
     error = asked.recommended.expected_standard_error
     assert by_rule["neyman"]["expected_standard_error"] == pytest.approx(error)
     assert asked.to_dict()["allocations"][0]["relative_efficiency"] == asked.recommended.relative_efficiency
-    assert by_rule["neyman"]["cautious_standard_error"] > by_rule["proportional"]["cautious_standard_error"]
+    assert (
+        by_rule["neyman"]["conservative_standard_error"]
+        > by_rule["proportional"]["conservative_standard_error"]
+    )
     assert "Allocations" in str(asked)
     assert stratal.plan(population, 200, method="none").to_dict()["allocations"] == []

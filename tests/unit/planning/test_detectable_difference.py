@@ -1,4 +1,4 @@
-"""Models that differ by the smallest detectable difference are told apart in four draws of five."""
+"""Models that differ by the smallest detectable difference are distinguished in four draws of five."""
 
 from __future__ import annotations
 

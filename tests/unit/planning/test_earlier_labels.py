@@ -45,7 +45,9 @@ def test_more_labels_leave_less_open():
     population = stratal.Population.from_arrays(proxy=proxy)
     plans = [stratal.plan(population, 200, labels=dict(enumerate(z[:m]))) for m in (30, 300)]
 
-    few, many = (p.recommended.cautious_standard_error - p.recommended.hopeful_standard_error for p in plans)
+    few, many = (
+        p.recommended.conservative_standard_error - p.recommended.optimistic_standard_error for p in plans
+    )
     assert many < 0.6 * few
     assert [p.to_dict()["labels"]["used"] for p in plans] == [30, 300]
 
@@ -79,7 +81,7 @@ def test_measurements_without_bounds_are_promised_for_by_their_spread():
     true = np.array([z[plan.strata.codes == h].var() for h in range(plan.strata.n_strata)])
     error = np.sqrt(np.sum(plan.strata.weights**2 * true / plan.allocation.n_h * 0.9))
     assert plan.recommended.expected_standard_error == pytest.approx(error, rel=0.15)
-    assert plan.recommended.hopeful_standard_error < error < plan.recommended.cautious_standard_error
+    assert plan.recommended.optimistic_standard_error < error < plan.recommended.conservative_standard_error
 
 
 def test_ratings_keep_their_bounds():

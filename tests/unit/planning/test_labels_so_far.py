@@ -31,8 +31,10 @@ def test_counts_give_the_interval_of_the_estimate(rounds):
     seen = labels_so_far(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
-    assert seen.looked is sample.weighting().sizes_follow_labels
-    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, looked=seen.looked)
+    assert seen.label_driven is sample.weighting().sizes_follow_labels
+    low, high = interval_of_counts(
+        seen.strata.sizes, seen.labelled, ones, 0.95, label_driven=seen.label_driven
+    )
     assert (low, high) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
     assert seen.half_widths == pytest.approx([(high - low) / 2])
     assert seen.scale == pytest.approx([1.0])

@@ -49,7 +49,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
             for n_h in (chosen, first)
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart
-        widths = [alone._width(n_h, looked=alone.follows_labels(n_h)) for n_h in (chosen, first)]
+        widths = [alone._width(n_h, label_driven=alone.follows_labels(n_h)) for n_h in (chosen, first)]
         assert widths[0] <= widths[1] * (1 + 1e-9)
 
 

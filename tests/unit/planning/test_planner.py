@@ -62,7 +62,7 @@ def test_a_judge_of_zeros_and_ones_promises_no_certainty():
     assert plan.recommended.expected_standard_error > 0.01
 
 
-@pytest.mark.parametrize("assume", ["cautious", "expected", "hopeful"])
+@pytest.mark.parametrize("assume", ["conservative", "expected", "optimistic"])
 def test_half_width_finds_the_smallest_budget_at_either_end_of_the_range(population, assume):
     plan = stratal.plan(population, half_width=0.06, assume=assume)
 
@@ -74,13 +74,13 @@ def test_half_width_finds_the_smallest_budget_at_either_end_of_the_range(populat
 def test_a_half_width_takes_the_cautious_end_unless_told_otherwise(population):
     budgets = [
         stratal.plan(population, half_width=0.06, assume=assume).budget
-        for assume in ("hopeful", "expected", "cautious")
+        for assume in ("optimistic", "expected", "conservative")
     ]
 
     assert budgets == sorted(budgets)
     assert budgets[0] < budgets[2]
     assert stratal.plan(population, half_width=0.06).budget == budgets[2]
-    with pytest.raises(InputError, match="cautious"):
+    with pytest.raises(InputError, match="conservative"):
         stratal.plan(population, half_width=0.06, assume="careful")
 
 
@@ -90,7 +90,7 @@ def test_the_range_holds_the_expectation_and_is_in_the_dict(population):
     low, high = described["half_width_range"]
     assert low <= described["expected_half_width"] <= high
     for row in described["designs"]:
-        ends = [row[f"{end}_standard_error"] for end in ("hopeful", "expected", "cautious")]
+        ends = [row[f"{end}_standard_error"] for end in ("optimistic", "expected", "conservative")]
         assert ends == sorted(ends)
 
 
@@ -107,7 +107,7 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
 
     assert pilot.pilot
     assert pilot.half_width == 0.05
-    assert pilot.budget <= stratal.plan(population, half_width=0.05, assume="hopeful").budget
+    assert pilot.budget <= stratal.plan(population, half_width=0.05, assume="optimistic").budget
     for other in (margin, certain, stratal.Population.from_arrays(ids=range(500))):
         assert stratal.plan(other, half_width=0.05, pilot=True).draw(seed=1).size == 50
     with pytest.raises(InputError, match="half-width to lead to"):
@@ -125,7 +125,7 @@ def test_the_residual_of_an_outcome_without_bounds_is_asked_for_and_said(populat
     true = math.sqrt(np.sum(plan.strata.weights**2 * within / n_h))
 
     chosen = plan.recommended
-    assert chosen.hopeful_standard_error < true < chosen.cautious_standard_error
+    assert chosen.optimistic_standard_error < true < chosen.conservative_standard_error
     assert any("residual_sd" in text for text in plan.assumptions)
     told = stratal.plan(unbounded, 100, residual_sd=1.35).recommended.expected_standard_error
     assert told == pytest.approx(true, rel=0.1)

@@ -91,7 +91,7 @@ def test_a_half_width_finds_the_budget(pool):
     )
     pilot = stratal.plan(population, half_width=0.05, estimand="f1:match,probability=score", pilot=True)
 
-    assert wide.half_width_if("cautious") <= 0.1
+    assert wide.half_width_if("conservative") <= 0.1
     assert narrow.half_width_if("expected") <= 0.05
     assert (
         pilot.budget < stratal.plan(population, half_width=0.05, estimand="f1:match,probability=score").budget
@@ -189,10 +189,12 @@ def test_more_levels_than_can_be_planned_for_are_refused_with_a_way_out():
 def test_a_wide_half_width_needs_the_fewest_labels_that_strata_allow(pool):
     """The search began at two labels, too few for the minima of two cells, and ended in their error."""
     population, _ = pool
-    plan = stratal.plan(population, half_width=0.9, estimand="f1:match,probability=score", assume="hopeful")
+    plan = stratal.plan(
+        population, half_width=0.9, estimand="f1:match,probability=score", assume="optimistic"
+    )
 
     assert plan.allocation.n_h.min() == 2
-    assert plan.half_width_if("hopeful") <= 0.9
+    assert plan.half_width_if("optimistic") <= 0.9
 
 
 def test_a_large_minimum_makes_fewer_strata_as_for_the_mean(pool):

@@ -8,7 +8,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange.exchange import Answers, Said
+from stratal.labels.exchange.exchange import Answers, ToolAnswer
 from stratal.study import Question, create_study
 from stratal.study.exchange import asked_of, sample_tasks
 
@@ -33,7 +33,7 @@ def answers(*said, tool="csv"):
 
 
 def said(item, value, annotator="ann", **more):
-    return Said(id=item, value=value, annotator=annotator, place="line 2", **more)
+    return ToolAnswer(id=item, value=value, annotator=annotator, place="line 2", **more)
 
 
 def journal(study):
@@ -104,12 +104,12 @@ def test_a_later_file_changes_what_it_changes(study):
 def test_a_dry_run_says_the_same_and_saves_nothing(study):
     found = answers(said("007", "Pass"), said("nowhere", "Pass"), said("x", None))
 
-    looked = study.take_in_answers(found, dry_run=True)
+    label_driven = study.take_in_answers(found, dry_run=True)
     assert journal(study) == []
     done = study.take_in_answers(found)
 
-    assert not looked.applied
-    assert {**looked.to_dict(), "applied": True} == done.to_dict()
+    assert not label_driven.applied
+    assert {**label_driven.to_dict(), "applied": True} == done.to_dict()
     assert done.strangers == ("nowhere",)
 
 

@@ -1,4 +1,4 @@
-"""Dataframes: NaN and null told apart, types widened, one error for what cannot be read."""
+"""Dataframes: NaN and null distinguished, types widened, one error for what cannot be read."""
 
 from __future__ import annotations
 

@@ -224,8 +224,8 @@ def _codes(
 ) -> tuple[list[str], tuple[IntArray, IntArray]]:
     """Return the classes as sorted text, and the class numbers of the units."""
     found = {*true.tolist(), *predicted.tolist(), *known}
-    asked = [] if classes is None else [_existing(class_text(entry), found) for entry in classes]
-    levels = _sorted({*found, *asked})
+    requested = [] if classes is None else [_existing(class_text(entry), found) for entry in classes]
+    levels = _sorted({*found, *requested})
     number = {level: k for k, level in enumerate(levels)}
     codes = [np.array([number[entry] for entry in column.tolist()], np.int64) for column in (true, predicted)]
     return levels, (codes[0], codes[1])
@@ -334,8 +334,10 @@ class Beliefs(Record):
             info = population.proxy_info()
             if info.scaled and info.bounds == (0.0, 1.0):
                 is_right = Number(name=info.name)
-        told = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(told), columns=tuple(columns))
+        observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
+        plain = cls(
+            answers=name, levels=levels, right=is_right, shares=tuple(observed), columns=tuple(columns)
+        )
         # The classes' shares are those that the beliefs themselves make of the population.
         found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
         return replace(plain, shares=tuple(found.tolist()))
@@ -358,8 +360,8 @@ class Beliefs(Record):
         return CREDIT * own + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
 
     def _own(self, values: FloatArray) -> Expression:
-        told = np.array([column is None for column in self.columns])
-        own = self.by_answer(values * told) * self.right
+        observed = np.array([column is None for column in self.columns])
+        own = self.by_answer(values * observed) * self.right
         for k, column in enumerate(self.columns):
             if column is not None and values[k] != 0:
                 own = own + float(values[k]) * self.is_answer(self.levels[k]) * column
@@ -456,8 +458,8 @@ class Classification(Estimand):
         return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
 
     def _beliefs(self, population: Population, needed: tuple[str, ...]) -> Beliefs:
-        told = (getattr(self, "probability", None), getattr(self, "right", None))
-        return Beliefs.of(population, self.predicted, needed, *told)
+        observed = (getattr(self, "probability", None), getattr(self, "right", None))
+        return Beliefs.of(population, self.predicted, needed, *observed)
 
     def _cells(self, beliefs: Beliefs) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by what the model answered, and which of them need no label."""
@@ -974,23 +976,23 @@ class ClassReport(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
         given, answers = split_answers(labels)
-        told = sample, given, self.predicted if answers is None else answers, self.classes or None
+        observed = sample, given, self.predicted if answers is None else answers, self.classes or None
         refused: CannotTellError | None = None
         answered: AnsweredClasses | None = None
         remarks: list[str] = []
         found: Sequence[Estimate | None]
         try:
-            answered = answered_classes(*told)
+            answered = answered_classes(*observed)
             levels = answered.levels
         except CannotTellError as error:
-            refused, levels = error, read_classes(*told)[0]
+            refused, levels = error, read_classes(*observed)[0]
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
         cells: list[tuple[str, int | str | None]] = []
         for name in self.metrics:
             each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
             cells += [(name, None)] if name in OVERALL_METRICS else [(name, which) for which in each]
         if answered is None:
-            found = [self._left_open(told, name, which, levels, request.target) for name, which in cells]
+            found = [self._left_open(observed, name, which, levels, request.target) for name, which in cells]
         else:
             found = self._of_all_units(sample, labels, answered, cells, reported, request.target)
             remarks = list(answered.frame.notes)
@@ -1034,14 +1036,18 @@ class ClassReport(Estimand):
 
     @staticmethod
     def _left_open(
-        told: tuple[Sample, Any, Any, Any], name: str, which: int | str | None, levels: list[str], target: str
+        observed: tuple[Sample, Any, Any, Any],
+        name: str,
+        which: int | str | None,
+        levels: list[str],
+        target: str,
     ) -> Estimate | None:
         """Return a metric of a sample that left units without labels; None where it does not tell it.
 
         Precision and negative predictive value are each of the units answered with one class, or with
         another, so that a sample may tell some of them and nothing else.
         """
-        sample, _, predicted, _ = told
+        sample, _, predicted, _ = observed
         named = predicted is None or isinstance(predicted, str)
         if not isinstance(which, int) or not named:
             return None
@@ -1049,7 +1055,7 @@ class ClassReport(Estimand):
         if needless is None:
             return None
         with suppress(CannotTellError):
-            return answered_classes(*told, needless=needless).metric(sample, name, which, target)
+            return answered_classes(*observed, needless=needless).metric(sample, name, which, target)
         return None
 
 

@@ -112,7 +112,7 @@ class Fieller(OffsetLimits):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio, `error` being left out on either side."""
-        if not self.one_sign and not self._told_from_zero(np.array([[0.0, 1.0]]), error)[0]:
+        if not self.one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:
             return np.inf, np.inf
         return self._end(-1.0, error), self._end(1.0, error)
 
@@ -134,9 +134,9 @@ class Fieller(OffsetLimits):
 
     def _left_out(self, ratios: FloatArray, error: float) -> BoolArray:
         """Return whether the mean of a − ρb is told from 0 (m,)."""
-        return self._told_from_zero(np.column_stack([np.ones_like(ratios), -ratios]), error)
+        return self._excludes_zero(np.column_stack([np.ones_like(ratios), -ratios]), error)
 
-    def _told_from_zero(self, leans: FloatArray, error: float) -> BoolArray:
+    def _excludes_zero(self, leans: FloatArray, error: float) -> BoolArray:
         """Return whether these combinations (m, 2) of both means are told from 0 (m,)."""
         variance = np.einsum("mi,ij,mj->m", leans, self.covariance, leans)
         low, high = skewness_corrected(

@@ -157,13 +157,13 @@ class JudgeReport(Estimand):
         rows, remarks = [], []
         for judge in self.judges:
             answered = answered_classes(sample, labels, judge)
-            asked: list[tuple[str, int | None]] = [("accuracy", None), ("kappa", None)]
+            requested: list[tuple[str, int | None]] = [("accuracy", None), ("kappa", None)]
             if len(answered.levels) <= _MOST_CLASSES:
-                asked += [("recall", k) for k in range(len(answered.levels))]
+                requested += [("recall", k) for k in range(len(answered.levels))]
             everyone = np.ones(len(answered.confusion.true), dtype=bool)
-            each = [answered.within(sample, group, name, k, request.target) for name, k in asked]
+            each = [answered.within(sample, group, name, k, request.target) for name, k in requested]
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
-            for (name, k), found in zip(asked, each, strict=True):
+            for (name, k), found in zip(requested, each, strict=True):
                 overall = answered.confusion.within(everyone, name, k, request.target)
                 metric = "agreement" if name == "accuracy" else name
                 of = {"judge": judge, "metric": metric, "class": None if k is None else answered.levels[k]}
@@ -204,15 +204,15 @@ def _associations(sample: Sample, labels: Any, scores: FloatArray, target: str) 
 
 def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
-    asked: list[Estimand] = [
+    requested: list[Estimand] = [
         kind(judge) for kind in (PearsonCorrelation, SpearmanCorrelation, IntraclassCorrelation)
     ]
     if target == "population":
-        asked.append(Bias(judge))
+        requested.append(Bias(judge))
     numbers = number_column(sample, labels, "label")
     if info.bounds == (0.0, 1.0) and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 1:
-        asked.append(CalibrationError(judge))
-    for entry in asked:
+        requested.append(CalibrationError(judge))
+    for entry in requested:
         row = entry.estimate(sample, labels, Request(target=target))
         assert isinstance(row, Estimate)
         yield {"metric": entry.kind}, row

@@ -94,10 +94,10 @@ class Mean(Estimand):
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z less its mean."""
-        told = AnticipatedMoments.of(population, self.proxy)
-        value = float(averages(population, [told.mean])[0])
-        mean = told.mean - value
-        return Influence(value=value, mean=mean, square=mean * mean + told.variance, cells=_EVERYONE)
+        observed = AnticipatedMoments.of(population, self.proxy)
+        value = float(averages(population, [observed.mean])[0])
+        mean = observed.mean - value
+        return Influence(value=value, mean=mean, square=mean * mean + observed.variance, cells=_EVERYONE)
 
     takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = (
@@ -112,32 +112,35 @@ class Mean(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         request = replace(request, proxy=self.proxy if request.proxy is None else request.proxy)
-        told, limits = outcomes(sample, labels, request.predicted, request.combine), request.limits
+        observed, limits = outcomes(sample, labels, request.predicted, request.combine), request.limits
         if limits is None:
-            return outcome_mean(sample, told, request)
-        within = replace(told, z=within_limits(told.z, limits))
+            return outcome_mean(sample, observed, request)
+        within = replace(observed, z=within_limits(observed.z, limits))
         found = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
-        return replace(found, remarks=(_winsorised_note(found, told.z, limits), *found.remarks))
+        return replace(found, remarks=(_winsorised_note(found, observed.z, limits), *found.remarks))
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
-        told = outcomes(sample, labels, request.predicted, request.combine)
+        observed = outcomes(sample, labels, request.predicted, request.combine)
         groups = class_column(sample, group, "by")
         names = sorted({str(entry) for entry in groups if entry is not None})
         if not names:
             raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
-        frame = Respondents.of(sample, told.labelled)
-        z, (kind, ends, _) = told.z, known_outcome(sample, told.z, request.outcome, request.bounds, told)
+        frame = Respondents.of(sample, observed.labelled)
+        z, (kind, ends, _) = (
+            observed.z,
+            known_outcome(sample, observed.z, request.outcome, request.bounds, observed),
+        )
         if request.limits is not None:
             z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
-        own = groups[told.labelled]
-        found = _group_means(sample, frame, z, own, names, (kind, ends), request, group, told.labelled)
-        return replace(found, remarks=(*found.remarks, *told.notes))
+        own = groups[observed.labelled]
+        found = _group_means(sample, frame, z, own, names, (kind, ends), request, group, observed.labelled)
+        return replace(found, remarks=(*found.remarks, *observed.notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
-        told = outcomes(sample, labels)
-        return LabelledInfluence(u=told.z, labelled=told.labelled)
+        observed = outcomes(sample, labels)
+        return LabelledInfluence(u=observed.z, labelled=observed.labelled)
 
     def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
         """Return the outcomes that the estimate is the mean of."""
@@ -152,10 +155,14 @@ class Mean(Estimand):
         """Return the labels: they are the outcome."""
         return finite_vector("outcome", labels)
 
-    def anticipated(self, population: Population, asked: Division) -> AnticipatedOutcome:
+    def anticipated(self, population: Population, requested: Division) -> AnticipatedOutcome:
         """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
-        asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or population.own_stratum)
-        return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(population.proxies))
+        requested = replace(
+            requested, proxy=requested.proxy or self.proxy, by=requested.by or population.own_stratum
+        )
+        return AnticipatedOutcome(
+            population=population, requested=requested, n_proxies=len(population.proxies)
+        )
 
 
 _RISK = 0.05
@@ -266,15 +273,15 @@ class LevelMean(Estimand):
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
         counts = population.levels(population.require_group(self.group))
         _require_level(self.group, self.level, counts)
-        told = AnticipatedMoments.of(population, self.proxy)
+        observed = AnticipatedMoments.of(population, self.proxy)
         share = counts[self.level] / population.size
         inside = ByLevel(name=self.group, levels=(self.level,), values=(1.0,))
-        value = float(averages(population, [inside * told.mean])[0]) / share
-        gap = told.mean - value
+        value = float(averages(population, [inside * observed.mean])[0]) / share
+        gap = observed.mean - value
         return Influence(
             value=value,
             mean=(1.0 / share) * inside * gap,
-            square=(1.0 / share**2) * inside * (gap * gap + told.variance),
+            square=(1.0 / share**2) * inside * (gap * gap + observed.variance),
             cells=Cells(names=(f"other {self.group}", f"{self.group} {self.level}"), tests=(self.outside,)),
             known=(f"other {self.group}",),
         )
@@ -372,13 +379,13 @@ class LevelMeans(Several):
     def influences(self, population: Population) -> Iterator[InfluenceOfLevels]:
         """Yield the influences of all levels as one: (z − mean there) / share of the level."""
         levels = tuple(part.level for part in self.parts_in(population))
-        told, shares = AnticipatedMoments.of(population, self.proxy), self._shares(population, levels)
-        values = self._of_levels(population, levels, told.mean)
-        gap = told.mean - self._by_level(levels, values)
+        observed, shares = AnticipatedMoments.of(population, self.proxy), self._shares(population, levels)
+        values = self._of_levels(population, levels, observed.mean)
+        gap = observed.mean - self._by_level(levels, values)
         within = Influence(
             value=0.0,
             mean=self._by_level(levels, 1.0 / shares) * gap,
-            square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + told.variance),
+            square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
             cells=_EVERYONE,
         )
         yield InfluenceOfLevels(group=self.group, levels=levels, within=within)
@@ -406,19 +413,19 @@ class LevelMeans(Several):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
-        told = outcomes(sample, labels, self.predicted or False)
-        frame = Respondents.of(sample, told.labelled, self._outside if self.levels else None)
+        observed = outcomes(sample, labels, self.predicted or False)
+        frame = Respondents.of(sample, observed.labelled, self._outside if self.levels else None)
         names = [part.level for part in self.parts_of(sample)]
         return _group_means(
             sample,
             frame,
-            told.z,
-            group_column(sample, self.group)[told.labelled],
+            observed.z,
+            group_column(sample, self.group)[observed.labelled],
             names,
-            known_outcome(sample, told.z)[:2],
+            known_outcome(sample, observed.z)[:2],
             request,
             self.group,
-            told.labelled,
+            observed.labelled,
         )
 
 
@@ -483,8 +490,8 @@ class Means(Several):
             if not plain:
                 of_own = replace(request, proxy=proxy if proxy in sample.proxy_names else None)
                 exact = bool(np.isin(column, (0.0, 1.0)).all())
-                told = LabelOutcomes(z=column, labelled=labelled, right_or_wrong=exact)
-                own = outcome_mean(sample, told, of_own)
+                observed = LabelOutcomes(z=column, labelled=labelled, right_or_wrong=exact)
+                own = outcome_mean(sample, observed, of_own)
                 rows.append(replace(own, label={"outcome": name}))
                 continue
             kind, bounds, _ = known_outcome(sample, column)

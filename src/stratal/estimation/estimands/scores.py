@@ -505,8 +505,8 @@ class Bias(OfScores):
             width = info.bounds[1] - info.bounds[0]
             bounds = (-width, width)
         outcome = "unbounded" if bounds is None else "bounded"
-        asked = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
-        found = Mean().estimate(sample, difference, asked)
+        requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
+        found = Mean().estimate(sample, difference, requested)
         return replace(found, label=self.label, null=0.0)
 
 

@@ -32,11 +32,11 @@ from stratal.labels.exchange.exchange import (
     NOTE,
     VERDICT,
     Answers,
-    Asked,
     Fields,
-    Said,
     Task,
     Tool,
+    ToolAnswer,
+    ToolQuestion,
     each_record,
     first_of,
     newest,
@@ -53,7 +53,7 @@ _MIN = {"annotation_id", "annotator", "lead_time"}
 """What every entry of JSON-MIN has."""
 
 
-def write_label_studio(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
+def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
     """Write `tasks.json` and `config.xml`.
 
     Examples
@@ -70,14 +70,14 @@ def write_label_studio(tasks: Sequence[Task], asked: Asked, folder: Path) -> str
         folder / TASKS,
         [{"data": {ITEM_ID: task.id, **fields.blank, **fields.values(task)}} for task in tasks],
     )
-    (folder / LABELLING_CONFIG).write_text(_labelling_config(fields, asked), encoding="utf-8")
+    (folder / LABELLING_CONFIG).write_text(_labelling_config(fields, requested), encoding="utf-8")
     return (
         f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABELLING_CONFIG}; "
         f"Import: {TASKS}. When done: Export > JSON."
     )
 
 
-def _labelling_config(fields: Fields, asked: Asked) -> str:
+def _labelling_config(fields: Fields, requested: ToolQuestion) -> str:
     view = ET.Element("View")
     for name, slug in fields.names.items():
         ET.SubElement(view, "Header", value=name)
@@ -88,16 +88,16 @@ def _labelling_config(fields: Fields, asked: Asked) -> str:
             )  # fmt: skip
         else:
             ET.SubElement(view, "Text", name=slug, value=f"${slug}")
-    if asked.rubric:
-        ET.SubElement(view, "Header", value=asked.rubric, size="6")
-    ET.SubElement(view, "Header", value=asked.text)
+    if requested.rubric:
+        ET.SubElement(view, "Header", value=requested.rubric, size="6")
+    ET.SubElement(view, "Header", value=requested.text)
     first = next(iter(fields.names.values()))
-    if asked.choices:
-        needed = "false" if asked.free else "true"
+    if requested.choices:
+        needed = "false" if requested.free else "true"
         group = ET.SubElement(view, "Choices", name=VERDICT, toName=first, choice="single", required=needed)
-        for choice, key in asked.keyed():
+        for choice, key in requested.keyed():
             ET.SubElement(group, "Choice", {"value": choice, **({"hotkey": key} if key else {})})
-    if asked.free:
+    if requested.free:
         ET.SubElement(
             view, "TextArea", name=f"{VERDICT}_words", toName=first, maxSubmissions="1", editable="true",
             placeholder="In your own words",
@@ -144,7 +144,7 @@ def read_label_studio(found: Sequence[Any], source: str) -> Answers:
     return Answers(tool=LABEL_STUDIO.name, said=said)
 
 
-def _of_task(task: Any, place: str) -> list[Said]:
+def _of_task(task: Any, place: str) -> list[ToolAnswer]:
     data = required(task, "data", place)
     return [
         _of_annotation(text_of(required(data, ITEM_ID, place)), annotation, place)
@@ -152,14 +152,14 @@ def _of_task(task: Any, place: str) -> list[Said]:
     ]
 
 
-def _of_annotation(item: str, annotation: Any, place: str) -> Said:
+def _of_annotation(item: str, annotation: Any, place: str) -> ToolAnswer:
     controls: dict[str, list[str]] = {}
     for entry in annotation.get("result") or []:
         controls.setdefault(str(entry.get("from_name")), []).extend(_values(entry))
     return _of_controls(item, controls, annotation, annotation.get("completed_by"), place)
 
 
-def _of_min(entry: Any, place: str) -> list[Said]:
+def _of_min(entry: Any, place: str) -> list[ToolAnswer]:
     item = text_of(required(entry, ITEM_ID, place))
     controls = {name: _listed(entry[name]) for name in (VERDICT, f"{VERDICT}_words", NOTE) if name in entry}
     return [_of_controls(item, controls, entry, entry.get("annotator"), place)]
@@ -167,10 +167,10 @@ def _of_min(entry: Any, place: str) -> list[Said]:
 
 def _of_controls(
     item: str, controls: Mapping[str, list[str]], entry: Mapping[str, Any], by: Any, place: str
-) -> Said:
+) -> ToolAnswer:
     """Return an answer of what the controls say, and when and by whom an entry was made."""
     lead = entry.get("lead_time")
-    return Said(
+    return ToolAnswer(
         id=item,
         value=None if entry.get("was_cancelled") else _answer(controls, place),
         annotator=_who(by),
@@ -237,7 +237,7 @@ _HIDDEN = ".argilla"
 _DONE, _LEFT = ("submitted",), ("discarded",)
 
 
-def write_argilla(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
+def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
     """Write the records, and beside them the dataset's settings.
 
     Examples
@@ -249,12 +249,12 @@ def write_argilla(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     >>> sorted(path.name for path in folder.iterdir())
     ['.argilla', 'records.json']
     """
-    if not asked.free:
-        refuse_free(ARGILLA.title, asked)
+    if not requested.free:
+        refuse_free(ARGILLA.title, requested)
     fields = Fields.of(tasks)
     (folder / _HIDDEN).mkdir()
     write_json(folder / _HIDDEN / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _HIDDEN / "settings.json", _settings(fields, asked))
+    write_json(folder / _HIDDEN / "settings.json", _settings(fields, requested))
     records = [
         {"id": task.id, "fields": fields.values(task), "metadata": {ITEM_ID: task.id}} for task in tasks
     ]
@@ -265,7 +265,7 @@ def write_argilla(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     )
 
 
-def _settings(fields: Fields, asked: Asked) -> dict[str, Any]:
+def _settings(fields: Fields, requested: ToolQuestion) -> dict[str, Any]:
     shown_fields = [
         {
             "name": slug, "title": name, "required": False, "type": kind,
@@ -275,16 +275,17 @@ def _settings(fields: Fields, asked: Asked) -> dict[str, Any]:
         for kind in ["chat" if name in fields.chats else "text"]
     ]  # fmt: skip
     words = {"type": "text", "use_markdown": False}
-    options = [{"text": choice, "value": choice} for choice in asked.choices]
+    options = [{"text": choice, "value": choice} for choice in requested.choices]
     choosing = {"type": "label_selection", "options": options, "visible_options": None}
     verdict = {
-        "name": VERDICT, "title": asked.text, "required": True, "description": None,
-        "type": "text" if asked.free else "label_selection", "settings": words if asked.free else choosing,
+        "name": VERDICT, "title": requested.text, "required": True, "description": None,
+        "type": "text" if requested.free else "label_selection",
+        "settings": words if requested.free else choosing,
     }  # fmt: skip
     note = {"name": NOTE, "title": "Note", "required": False, "type": "text", "settings": words}
     shown = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
-        "guidelines": asked.rubric or asked.text,
+        "guidelines": requested.rubric or requested.text,
         "questions": [verdict, note],
         "fields": shown_fields,
         "vectors": [],
@@ -332,7 +333,7 @@ def read_argilla(found: Sequence[Any], source: str) -> Answers:
     return Answers(tool=ARGILLA.name, said=said, notes=() if flat else (note,))
 
 
-def _of_flat(record: Any, place: str) -> list[Said]:
+def _of_flat(record: Any, place: str) -> list[ToolAnswer]:
     item = text_of(required(record, "id", place))
     name = _question([key.removesuffix(".responses") for key in record if key.endswith(".responses")], place)
     if name is None:
@@ -342,7 +343,7 @@ def _of_flat(record: Any, place: str) -> list[Said]:
         zip(record.get(f"{NOTE}.responses.users") or [], record.get(f"{NOTE}.responses") or [], strict=False)
     )
     return [
-        Said(
+        ToolAnswer(
             id=item,
             value=None if state in _LEFT else text_of(value),
             annotator=text_of(user),
@@ -354,7 +355,7 @@ def _of_flat(record: Any, place: str) -> list[Said]:
     ]
 
 
-def _of_nested(record: Any, place: str) -> list[Said]:
+def _of_nested(record: Any, place: str) -> list[ToolAnswer]:
     item = text_of(required(record, "id", place))
     responses = record.get("responses") or {}
     name = _question(list(responses), place)
@@ -362,7 +363,7 @@ def _of_nested(record: Any, place: str) -> list[Said]:
     remarks = responses.get(NOTE) or []
     notes = {text_of(required(entry, "user_id", place)): entry.get("value") for entry in remarks}
     return [
-        Said(
+        ToolAnswer(
             id=item,
             value=None if entry.get("value") is None else text_of(entry["value"]),
             annotator=who,
@@ -375,16 +376,16 @@ def _of_nested(record: Any, place: str) -> list[Said]:
 
 def _question(names: Sequence[str], place: str) -> str | None:
     """Return the question that was answered: `verdict`, or the only one besides the note."""
-    asked = [name for name in names if name != NOTE]
-    if VERDICT in asked or not asked:
-        return VERDICT if asked else None
-    if len(asked) > 1:
+    requested = [name for name in names if name != NOTE]
+    if VERDICT in requested or not requested:
+        return VERDICT if requested else None
+    if len(requested) > 1:
         raise LabelError(
             f"{place}: several questions were answered",
-            given=", ".join(asked),
+            given=", ".join(requested),
             allowed=f"one, or {VERDICT!r}",
         )
-    return asked[0]
+    return requested[0]
 
 
 ARGILLA = Tool(
@@ -402,7 +403,7 @@ STATE = "user_state.json"
 _ANSWERS = "instance_id_to_label_to_value"
 
 
-def write_potato(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
+def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
     """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`.
 
     Examples
@@ -415,12 +416,14 @@ def write_potato(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     ['config.yaml', 'instances.jsonl']
     """
     write_lines(folder / INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
-    answer: dict[str, Any] = {"annotation_type": "text", "name": VERDICT, "description": asked.text}
-    if not asked.free:
-        labels = [{"name": choice, **({"key_value": key} if key else {})} for choice, key in asked.keyed()]
+    answer: dict[str, Any] = {"annotation_type": "text", "name": VERDICT, "description": requested.text}
+    if not requested.free:
+        labels = [
+            {"name": choice, **({"key_value": key} if key else {})} for choice, key in requested.keyed()
+        ]
         answer |= {"annotation_type": "radio", "labels": labels}
     config = {
-        "annotation_task_name": asked.text,
+        "annotation_task_name": requested.text,
         "task_dir": ".",
         "output_annotation_dir": OUTPUT,
         "output_annotation_format": "jsonl",
@@ -472,7 +475,7 @@ def read_potato(found: Any, source: str) -> Answers:
     return Answers(tool=POTATO.name, said=said)
 
 
-def _of_state(entry: Any, place: str) -> list[Said]:
+def _of_state(entry: Any, place: str) -> list[ToolAnswer]:
     item, who, labels = entry
     named = [(str(label["schema"]), str(label["name"]), text_of(value)) for label, value in labels]
     return _potato_answer(item, who, named, place)
@@ -488,7 +491,7 @@ def read_folder(folder: Path) -> Answers | None:
     states = sorted(folder.glob(f"*/{STATE}"))
     if not states:
         return None
-    said: list[Said] = []
+    said: list[ToolAnswer] = []
     for path in states:
         with as_written(str(path), "Potato"):
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -498,7 +501,7 @@ def read_folder(folder: Path) -> Answers | None:
     return Answers(tool=POTATO.name, said=newest(said))
 
 
-def _of_line(line: Any, place: str) -> list[Said]:
+def _of_line(line: Any, place: str) -> list[ToolAnswer]:
     item, who = (text_of(required(line, name, place)) for name in ("instance_id", "user_id"))
     return _potato_answer(
         item,
@@ -512,13 +515,13 @@ def _of_line(line: Any, place: str) -> list[Said]:
     )
 
 
-def _potato_answer(item: str, who: str, labels: list[tuple[str, str, str]], place: str) -> list[Said]:
+def _potato_answer(item: str, who: str, labels: list[tuple[str, str, str]], place: str) -> list[ToolAnswer]:
     """Return an answer: the chosen name of a radio, the words of a text; none where there is only a note."""
     words = [value if name == "text_box" else name for schema, name, value in labels if schema == VERDICT]
     note = " ".join(value for schema, _, value in labels if schema == NOTE)
     if len(words) > 1:
         raise LabelError(f"{place}: item {item!r} has several answers", given=", ".join(words), allowed="one")
-    return [Said(id=item, value=word, annotator=who, note=note, place=place) for word in words]
+    return [ToolAnswer(id=item, value=word, annotator=who, note=note, place=place) for word in words]
 
 
 POTATO = Tool(
@@ -529,7 +532,7 @@ POTATO = Tool(
 ACCEPT, LEFT = "accept", ("ignore", "reject")
 
 
-def write_prodigy(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
+def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a line per item with the choices as options.
 
     Examples
@@ -541,11 +544,16 @@ def write_prodigy(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
     >>> path.read_text()[:40]
     '{"item_id": "q7", "text": "2 + 2?", "opt'
     """
-    refuse_free(PRODIGY.title, asked)
-    options = [{"id": choice, "text": choice} for choice in asked.choices]
+    refuse_free(PRODIGY.title, requested)
+    options = [{"id": choice, "text": choice} for choice in requested.choices]
 
     def line(task: Task) -> dict[str, Any]:
-        return {ITEM_ID: task.id, "text": task.page(), "options": options, "meta": {"question": asked.text}}
+        return {
+            ITEM_ID: task.id,
+            "text": task.page(),
+            "options": options,
+            "meta": {"question": requested.text},
+        }
 
     write_lines(path, (line(task) for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
@@ -581,7 +589,7 @@ def read_prodigy(found: Sequence[Any], source: str) -> Answers:
     return Answers(tool=PRODIGY.name, said=said)
 
 
-def _prodigy_answer(line: Any, place: str) -> list[Said]:
+def _prodigy_answer(line: Any, place: str) -> list[ToolAnswer]:
     item = text_of(required(line, ITEM_ID, place))
     answer, chosen = line.get("answer"), line.get("accept") or []
     if answer not in (ACCEPT, *LEFT):
@@ -595,7 +603,7 @@ def _prodigy_answer(line: Any, place: str) -> list[Said]:
         )
     moment = line.get("_timestamp")
     timed = isinstance(moment, int | float) and not isinstance(moment, bool)
-    said = Said(
+    said = ToolAnswer(
         id=item,
         value=text_of(chosen[0]) if answer == ACCEPT else None,
         annotator=text_of(line.get("_annotator_id") or line.get("_session_id")),

@@ -51,7 +51,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ToolQuestion:
     """What annotators are asked.
 
     Parameters
@@ -82,7 +82,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ToolAnswer:
     """One answer as a tool gives it back.
 
     Parameters
@@ -133,7 +133,7 @@ class Answers(Record):
     """
 
     tool: str
-    said: tuple[Said, ...]
+    said: tuple[ToolAnswer, ...]
     notes: tuple[str, ...] = ()
 
     def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> Answers:
@@ -187,7 +187,7 @@ class Tool:
 
     name: str
     title: str
-    write: Callable[[Sequence[Task], Asked, Path], str]
+    write: Callable[[Sequence[Task], ToolQuestion, Path], str]
     recognises: Callable[[Any], bool] = field(default=lambda _: False)
     read: Callable[[Any, str], Answers] | None = None
     folder: bool = False
@@ -310,7 +310,7 @@ def first_of(found: Any) -> Mapping[str, Any]:
     return first if isinstance(first, Mapping) else {}
 
 
-def newest(said: Iterable[Said]) -> tuple[Said, ...]:
+def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
     """Return one answer per item and annotator: the latest, where times tell which that is.
 
     Raises
@@ -324,7 +324,7 @@ def newest(said: Iterable[Said]) -> tuple[Said, ...]:
     >>> [entry.value for entry in newest([second, first])]
     ['y']
     """
-    found: dict[tuple[str, str], Said] = {}
+    found: dict[tuple[str, str], ToolAnswer] = {}
     for entry in said:
         key = (entry.id, entry.annotator)
         other = found.get(key)
@@ -342,8 +342,8 @@ def newest(said: Iterable[Said]) -> tuple[Said, ...]:
 
 
 def each_record(
-    found: Iterable[Any], source: str, title: str, what: str, read: Callable[[Any, str], Iterable[Said]]
-) -> tuple[Said, ...]:
+    found: Iterable[Any], source: str, title: str, what: str, read: Callable[[Any, str], Iterable[ToolAnswer]]
+) -> tuple[ToolAnswer, ...]:
     """Return the newest answers of a document's records, naming one that the tool cannot have written.
 
     Examples
@@ -352,7 +352,7 @@ def each_record(
     Traceback (most recent call last):
     stratal.errors.InputError: a.json, task 1: is not as A writes it...
     """
-    said: list[Said] = []
+    said: list[ToolAnswer] = []
     for number, record in enumerate(found, start=1):
         place = f"{source}, {what} {number}"
         with as_written(place, title):
@@ -395,14 +395,14 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def refuse_free(tool: str, asked: Asked) -> None:
+def refuse_free(tool: str, requested: ToolQuestion) -> None:
     """Refuse a question that a tool cannot ask: one without choices.
 
     Examples
     --------
     >>> refuse_free("Prodigy", Asked(text="Correct?", choices=("Pass", "Fail")))
     """
-    if not asked.choices:
+    if not requested.choices:
         raise InputError(
             f"{tool} needs choices",
             given="answers in the annotators' own words",

@@ -29,10 +29,10 @@ from stratal.labels.exchange.exchange import (
     ITEM_ID,
     NOTE,
     Answers,
-    Asked,
-    Said,
     Task,
     Tool,
+    ToolAnswer,
+    ToolQuestion,
     columns_of,
     newest,
     text_of,
@@ -56,7 +56,7 @@ def _header(tasks: Sequence[Task]) -> dict[str, str]:
     return {name: f"{name}_shown" if name.lower() in _OWN else name for name in columns_of(tasks)}
 
 
-def write_csv(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
+def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a CSV file; what a spreadsheet would run gets an apostrophe before it.
 
     Examples
@@ -75,10 +75,10 @@ def write_csv(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
             writer.writerow(
                 [cell(task.id), *(cell(text_of(task.payload.get(name))) for name in names), "", ""]
             )
-    return _advice(asked)
+    return _advice(requested)
 
 
-def write_json_lines(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
+def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write JSON Lines.
 
     Examples
@@ -96,10 +96,10 @@ def write_json_lines(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
         return {ITEM_ID: task.id, **shown, LABEL: None, NOTE: None}
 
     write_lines(path, (line(task) for task in tasks))
-    return _advice(asked)
+    return _advice(requested)
 
 
-def write_excel(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
+def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a workbook whose ids stay text, with the choices to pick from in the answer's column."""
     try:
         from openpyxl import Workbook
@@ -130,18 +130,18 @@ def write_excel(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
     column = get_column_letter(len(names) + 2)
     sheet.column_dimensions[column].width = 14
     sheet.freeze_panes = "B2"
-    listed = ",".join(asked.choices)
-    if asked.choices and not asked.free and len(listed) <= _LONGEST_LIST and '"' not in listed:
+    listed = ",".join(requested.choices)
+    if requested.choices and not requested.free and len(listed) <= _LONGEST_LIST and '"' not in listed:
         picking = DataValidation(type="list", formula1=f'"{listed}"', allow_blank=True)
         picking.add(f"{column}2:{column}{len(rows)}")
         sheet.add_data_validation(picking)
     with path.open("xb") as file:
         book.save(file)
-    return _advice(asked)
+    return _advice(requested)
 
 
-def _advice(asked: Asked) -> str:
-    given = f" ({', '.join(asked.choices)})" if asked.choices else ""
+def _advice(requested: ToolQuestion) -> str:
+    given = f" ({', '.join(requested.choices)})" if requested.choices else ""
     return f"Fill in the column {LABEL!r}{given}; {NOTE!r} is for remarks. Leave empty what cannot be said."
 
 
@@ -165,7 +165,7 @@ def read_table(path: Path, id_name: str) -> Answers:
     labels, skipped = label_rows(table, None, id_name)
     notes, times = (_texts(table, *names) for names in _REMARKS)
     said = [
-        Said(
+        ToolAnswer(
             id=labels.ids[row],
             value=value if value is None or isinstance(value, str) else class_text(value),
             annotator="" if labels.annotators is None else labels.annotators[row],
@@ -229,7 +229,7 @@ def named_for(path: Path) -> str | None:
     return next((name for name, ends in _SUFFIXES.items() if path.suffix.lower() in ends), None)
 
 
-def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> str:
+def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write items for a tool, whole or not at all; return what to do with them there.
 
     Parameters
@@ -265,7 +265,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> 
             partial = Path(beside, path.name)
             if tool.folder:
                 partial.mkdir()
-            advice = tool.write(tasks, asked, partial)
+            advice = tool.write(tasks, requested, partial)
             shutil.move(partial, path)
     except OSError as error:
         raise InputError(

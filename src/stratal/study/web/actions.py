@@ -176,5 +176,5 @@ ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
 
 
 def kind_of(error: StratalError) -> str:
-    """Return the kind of an error as a page tells them apart: a `StudyError`'s own, or `input`."""
+    """Return the kind of an error as a page distinguishes them: a `StudyError`'s own, or `input`."""
     return error.kind if isinstance(error, StudyError) else "input"

@@ -111,15 +111,15 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
     >>> answer(None, "me", None, {"id": "1", "what": "nothing"})["error"]["kind"]
     'input'
     """
-    asked: Mapping[str, Any] = message if isinstance(message, dict) else {}
-    what = str(asked.get("what"))
+    requested: Mapping[str, Any] = message if isinstance(message, dict) else {}
+    what = str(requested.get("what"))
     try:
         if what not in ANSWERS:
             raise InputError("the page asks for something unknown", given=repr(what[:60]))
-        found: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, asked.get("body"))}
+        found: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, requested.get("body"))}
     except StratalError as error:
         found = {"error": {"kind": kind_of(error), "message": str(error)}}
-    return {"id": asked.get("id"), **found}
+    return {"id": requested.get("id"), **found}
 
 
 def _opened(
@@ -135,8 +135,8 @@ def _opened(
         return open_study(sample)
     require_sample(sample, "annotate")
     if not (folder / DATABASE).is_file():
-        asked = question if isinstance(question, Question) else Question.of_choices(question, choices)
-        return create_study(folder, sample, asked, annotators=[annotator])
+        requested = question if isinstance(question, Question) else Question.of_choices(question, choices)
+        return create_study(folder, sample, requested, annotators=[annotator])
     found = open_study(folder)
     if found.sample().ids.tolist() != sample.ids.tolist():
         found.close()

@@ -277,14 +277,17 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Return the addresses and who answers there."""
-        asked = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
+        requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
         return [
             Route("/static/{name}", self._file, methods=["GET"]),
             Route("/a/{token}", self._whole, methods=["GET"]),
             Route("/a/{token}/", self._page, methods=["GET"]),
             Route("/a/{token}/media/{path:path}", self._medium, methods=["GET"]),
             Route("/a/{token}/api/act", self._act, methods=["POST"]),
-            *(Route(f"/a/{{token}}/api/{k}", self._asked(k, of), methods=["GET"]) for k, of in asked.items()),
+            *(
+                Route(f"/a/{{token}}/api/{k}", self._requested(k, of), methods=["GET"])
+                for k, of in requested.items()
+            ),
             Route("/o/{token}", self._whole, methods=["GET"]),
             Route("/o/{token}/", self._owner_page, methods=["GET"]),
             Route("/o/{token}/api/status", self._owner_status, methods=["GET"]),
@@ -338,7 +341,7 @@ class Pages:
         finally:
             self._counting.release()
 
-    def _asked(self, what: str, parameter: str) -> Callable[[Request], Any]:
+    def _requested(self, what: str, parameter: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             who = await self._annotator(request)
             sent = request.query_params.get(parameter)

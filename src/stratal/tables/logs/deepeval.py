@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import NTH, Log, Row, make_log, number_or_none, require_keys, told_apart
+from stratal.tables.logs.log import NTH, Log, Row, distinguished, make_log, number_or_none, require_keys
 
 TOOL = "DeepEval"
 _CASES, _TALKS = "testCases", "conversationalTestCases"
@@ -79,7 +79,7 @@ def _listed(run: Mapping[str, Any], name: str, source: str) -> list[Mapping[str,
 
 
 def _named(cases: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
-    names = told_apart(str(case.get("name") or f"case-{number}") for number, case in enumerate(cases))
+    names = distinguished(str(case.get("name") or f"case-{number}") for number, case in enumerate(cases))
     return list(zip(cases, names, strict=True))
 
 

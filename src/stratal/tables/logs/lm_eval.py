@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import Log, Row, make_log, number_or_none, text_of, told_apart
+from stratal.tables.logs.log import Log, Row, distinguished, make_log, number_or_none, text_of
 
 TOOL = "lm-evaluation-harness"
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
@@ -60,7 +60,7 @@ def read(records: Sequence[Mapping[str, Any]], source: str) -> Log:
     units: list[str] = [""] * len(records)
     for chosen in dict.fromkeys(filters):
         places = [place for place, name in enumerate(filters) if name == chosen]
-        for place, unit in zip(places, told_apart(keys[place] for place in places), strict=True):
+        for place, unit in zip(places, distinguished(keys[place] for place in places), strict=True):
             units[place] = unit
     rows = [_row(record, unit, chosen) for record, unit, chosen in zip(records, units, filters, strict=True)]
     said = [] if hashed else ["without hashes ids are the documents' numbers, which another run may change"]
@@ -89,7 +89,7 @@ def _key(record: Mapping[str, Any], hashed: bool) -> str:
 
 
 def _row(record: Mapping[str, Any], unit: str, chosen: str) -> Row:
-    prompt, choices = _asked(record.get("arguments"))
+    prompt, choices = _requested(record.get("arguments"))
     scores = {str(name): number_or_none(record[name]) for name in record["metrics"]}
     doc = record["doc"] if isinstance(record["doc"], Mapping) else {"text": record["doc"]}
     shared = {"doc_id": record["doc_id"], "input": prompt, "target": _target(record.get("target"), choices)}
@@ -105,7 +105,7 @@ def _row(record: Mapping[str, Any], unit: str, chosen: str) -> Row:
     return Row(unit=unit, shared=shared, own=own, scores=scores, variant=chosen)
 
 
-def _asked(arguments: Any) -> tuple[str | None, list[str]]:
+def _requested(arguments: Any) -> tuple[str | None, list[str]]:
     """Return the prompt, and the choices that were weighed; none where the model wrote freely."""
     calls = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     pairs = [

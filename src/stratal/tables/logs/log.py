@@ -250,7 +250,7 @@ def require_keys(found: Any, place: str, tool: str, needed: Iterable[str]) -> No
             raise InputError(f"{place}: has no {name!r}", allowed=f"what {tool} writes", action=action)
 
 
-def told_apart(keys: Iterable[str]) -> list[str]:
+def distinguished(keys: Iterable[str]) -> list[str]:
     """Return keys made unique: the second `a` becomes `a#2`, wherever no other is called so.
 
     Examples

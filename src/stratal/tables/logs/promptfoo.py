@@ -123,7 +123,7 @@ def _row(result: Mapping[str, Any], place: tuple[str, int, str], variant: str, a
     prompt, response = result.get("prompt"), result.get("response")
     shared = {"test": test, "repeat": repeat}
     shared |= {f"vars.{name}": value for name, value in result["vars"].items()}
-    asked = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
+    requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
     answer = response.get("output") if isinstance(response, Mapping) else response
     named = result.get("namedScores")
     failed = answer is None and result.get("error")
@@ -132,5 +132,5 @@ def _row(result: Mapping[str, Any], place: tuple[str, int, str], variant: str, a
     if "success" in result:
         scores["success"] = None if failed else number_or_none(result["success"])
     own = {"answer": None if answer is None else text_of(answer)}
-    shared, own = (shared | asked, own) if alike else (shared, asked | own)
+    shared, own = (shared | requested, own) if alike else (shared, requested | own)
     return Row(unit=unit, shared=shared, own=own, scores=scores, variant=variant)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange.exchange import Asked, Task
+from stratal.labels.exchange.exchange import Task, ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 IDS = ("007", 'a"b', "two\nlines", "köln", "=1+1")
@@ -26,8 +26,8 @@ def tasks() -> list[Task]:
 
 
 @pytest.fixture
-def asked() -> Asked:
-    return Asked(
+def asked() -> ToolQuestion:
+    return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import Asked
+from stratal.labels.exchange.exchange import ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 ANN, BOB = ("6f2c1c9e-0000-4000-8000-000000000001", "6f2c1c9e-0000-4000-8000-000000000002")
@@ -49,7 +49,7 @@ def test_drafts_are_no_answers(tools, changed, tmp_path, given):
 
 
 def test_free_words_need_no_choices(tasks, tmp_path):
-    annotation_tools.write_argilla(tasks, Asked(text="What is it?", choices=(), free=True), tmp_path)
+    annotation_tools.write_argilla(tasks, ToolQuestion(text="What is it?", choices=(), free=True), tmp_path)
 
     settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
     assert settings["questions"][0]["type"] == "text"
@@ -57,7 +57,7 @@ def test_free_words_need_no_choices(tasks, tmp_path):
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Argilla needs choices"):
-        annotation_tools.write_argilla(tasks, Asked(text="What?", choices=()), tmp_path)
+        annotation_tools.write_argilla(tasks, ToolQuestion(text="What?", choices=()), tmp_path)
 
 
 def test_what_is_no_record_among_records_is_named(tools, refusal):

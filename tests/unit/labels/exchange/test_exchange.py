@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange.exchange import Said, is_chat, newest, slugs
+from stratal.labels.exchange.exchange import ToolAnswer, is_chat, newest, slugs
 
 
 def test_names_become_slugs_that_differ():
@@ -26,12 +26,12 @@ def test_a_column_is_a_chat_only_where_every_entry_is():
 
 
 def test_the_same_answer_twice_is_one():
-    assert len(newest([Said(id="a", value="x"), Said(id="a", value="x")])) == 1
+    assert len(newest([ToolAnswer(id="a", value="x"), ToolAnswer(id="a", value="x")])) == 1
 
 
 @pytest.mark.parametrize("times", [("", ""), ("2026-01-01", ""), ("2026-01-01", "2026-01-01")])
 def test_two_answers_without_an_order_are_refused(times):
-    first, second = (Said(id="a", value=v, at=at) for v, at in zip("xy", times, strict=True))
+    first, second = (ToolAnswer(id="a", value=v, at=at) for v, at in zip("xy", times, strict=True))
 
     with pytest.raises(InputError, match="item 'a' has two answers"):
         newest([first, second])

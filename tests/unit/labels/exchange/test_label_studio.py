@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import Asked, Task
+from stratal.labels.exchange.exchange import Task, ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 
@@ -51,7 +51,7 @@ def test_the_config_asks_the_question_with_its_keys(tasks, asked, tmp_path):
 
 
 def test_words_of_the_annotators_own_may_be_asked_for(tmp_path):
-    question = Asked(text='What "class" & why <?>', choices=("cat",), free=True)
+    question = ToolQuestion(text='What "class" & why <?>', choices=("cat",), free=True)
     annotation_tools.write_label_studio([Task(id="a", payload={"id": "x"})], question, tmp_path)
 
     view = ET.parse(tmp_path / "config.xml").getroot()

@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError, LabelError
 from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import Asked
+from stratal.labels.exchange.exchange import ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 
@@ -48,7 +48,7 @@ def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
 
 
 def test_free_words_are_a_text(tasks, tmp_path, state, given):
-    annotation_tools.write_potato(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path)
+    annotation_tools.write_potato(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path)
     config = json.loads((tmp_path / "config.yaml").read_text())
     state["instance_id_to_label_to_value"]["007"] = [[{"schema": "verdict", "name": "text_box"}, "dog"]]
     path = tmp_path / "user_state.json"

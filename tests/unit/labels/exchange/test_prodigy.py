@@ -8,7 +8,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import Asked
+from stratal.labels.exchange.exchange import ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 
@@ -55,7 +55,7 @@ def test_choices_are_options(tasks, asked, tmp_path):
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Prodigy needs choices"):
         annotation_tools.write_prodigy(
-            tasks, Asked(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl"
+            tasks, ToolQuestion(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl"
         )
 
 

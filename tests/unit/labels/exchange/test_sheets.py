@@ -9,7 +9,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.exchange import tools
-from stratal.labels.exchange.exchange import Asked, Task
+from stratal.labels.exchange.exchange import Task, ToolQuestion
 from stratal.labels.exchange.tools import read_answers
 
 
@@ -95,7 +95,7 @@ def test_skips_annotators_and_times_are_read(tmp_path):
 
 def test_nothing_but_classes_is_offered_without_a_list(tasks, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    tools.write_excel(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx")
+    tools.write_excel(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx")
 
     assert not openpyxl.load_workbook(tmp_path / "items.xlsx").active.data_validations.dataValidation
 
