@@ -81,8 +81,8 @@ def main() -> None:
         f"`python benchmarks/recalibrated_plans.py --draws {draws}`: standard error of {BUDGET} labels by "
         "the default design in ten strata, true and as planned (optimistic to conservative); on the proxy's "
         f"word alone, and with so many labels, mean of {draws} draws. `off`: root mean squared relative "
-        "error of the expected one. `inside`: how often the range, nine tenths of what labels leave open, holds "
-        "the true one.\n\n"
+        "error of the expected one. `inside`: how often the range, nine tenths of what labels leave open, "
+        "holds the true one.\n\n"
         "| file | labels | true | proxy's word | with labels | off | inside |\n"
         "|---|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n"
     )

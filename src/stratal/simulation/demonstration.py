@@ -290,7 +290,11 @@ def fill_labels(path: Path) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read", action="Give the to_label.csv of a draw.") from error
     if not {"id", "label"} <= set(columns):
-        raise InputError(f"{path}: the columns id and label are needed", given=", ".join(columns) or "none")
+        raise InputError(
+            f"{path}: this is no table to label",
+            given=", ".join(columns) or "no column",
+            allowed="the columns id and label",
+        )
     unknown = next((row["id"] for row in rows if row["id"] not in truth), None)
     if unknown is not None:
         raise InputError(
