@@ -173,12 +173,6 @@ def same_labels(path: Path) -> None:
 
 
 @figure
-def readme(path: Path) -> None:
-    """The same on a card of its own, for pages whose colours are not known."""
-    same_labels(path)
-
-
-@figure
 def strata_of_digits(path: Path) -> None:
     """Cuts of the confidence, and units and labels of each stratum."""
     population, right = digits()
@@ -929,20 +923,17 @@ def main(names: Sequence[str]) -> None:
         path = PLACE / f"{name}.svg"
         with matplotlib.rc_context(STYLE):
             FIGURES[name](path)
-        path.write_text(tidy(path.read_text(), card=name == "readme"))
+        path.write_text(tidy(path.read_text()))
         print(path, f"{path.stat().st_size / 1024:.0f} KiB")
 
 
-def tidy(text: str, *, card: bool = False) -> str:
-    """Return an SVG without metadata, size and background, in the ink of the page; or dark on white, as a card."""
+def tidy(text: str) -> str:
+    """Return an SVG without metadata, size and background, in the ink of the page."""
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<!DOCTYPE[^>]*>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", text))
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
-    ink = "#222222" if card else "currentColor"
-    text = text.replace(INK, ink).replace("#000000", ink)
+    text = text.replace(INK, "currentColor").replace("#000000", "currentColor")
     text = text.replace(PAPER, "var(--md-default-bg-color, #ffffff)")
-    if card:
-        text = re.sub(r"(<svg [^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', text, count=1)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "inherit", text)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 

@@ -171,7 +171,7 @@ def studied(folder: Path) -> Path:
 def _read_study(path: Path) -> Any:
     """Return all that the commands print of a study's answers."""
     from stratal.study import open_study, study_status
-    from stratal.study.exchange import asked_of
+    from stratal.study.exchange import tool_question
 
     with open_study(path.parent, clock=lambda: 1e9) as study:
         labels, sample = study.labels(), study.sample()
@@ -186,7 +186,7 @@ def _read_study(path: Path) -> Any:
             repr(labels),
             state,
             repr(tasks),
-            repr(asked_of(question)),
+            repr(tool_question(question)),
             report,
             question.to_dict(),
             repr(page),

@@ -222,7 +222,11 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     if files:
         given = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
         if given:
-            raise InputError("a file of questions has all of them, and their answers", given=", ".join(given))
+            raise InputError(
+                "a file of questions has all of them, and their answers",
+                given=", ".join(given),
+                action="Give the file alone, or the options.",
+            )
         return Form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
         return Form.of(parse_question(questions[0], kinds, rubric))
@@ -666,7 +670,7 @@ def whose(study: Path) -> tuple[list[str], list[str]]:
 
 def _of_study(requested: ExportOptions) -> tuple[Any, Any]:
     """Return a study's items, and its question."""
-    from stratal.study.exchange import requested_of
+    from stratal.study.exchange import tool_question
     from stratal.study.opening import open_study
 
     given = [name for name in ("question", *KINDS) if getattr(requested, name, None) is not None]
@@ -676,13 +680,13 @@ def _of_study(requested: ExportOptions) -> tuple[Any, Any]:
         )
     with open_study(requested.study) as opened:
         tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
-        return tasks, requested_of(opened.question)
+        return tasks, tool_question(opened.question)
 
 
 def _of_sample(requested: ExportOptions) -> tuple[Any, Any]:
     """Return a sample's items, and the question that the options ask."""
     from stratal.designs import Sample
-    from stratal.study.exchange import requested_of, sample_tasks
+    from stratal.study.exchange import sample_tasks, tool_question
     from stratal.study.question import Question
 
     if requested.annotator is not None:
@@ -693,7 +697,7 @@ def _of_sample(requested: ExportOptions) -> tuple[Any, Any]:
     else:
         question = parse_question(requested.question or "What is right?", kinds)
     tasks = sample_tasks(Sample.read(requested.study), question)
-    return tasks[: requested.items], requested_of(question)
+    return tasks[: requested.items], tool_question(question)
 
 
 def _page(requested: ExportOptions) -> Result:

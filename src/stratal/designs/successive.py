@@ -132,7 +132,9 @@ class Successive(Design):
         self._freeze()
         if len(self.budgets) != len(self.predicted) or not self.budgets:
             given = f"{len(self.budgets)} and {len(self.predicted)}"
-            raise InputError("each round has a number of units and a prediction", given=given)
+            raise InputError(
+                "each round has a number of units and a prediction", given=given, allowed="as many of each"
+            )
 
     @property
     def budget(self) -> int:

@@ -226,7 +226,7 @@ def _results(past: Any) -> IntArray:
     """Return results (N, M): 1 right, 0 wrong, −1 where there is none."""
     given = np.asarray(past)
     if given.ndim != 2:
-        raise InputError("past results must be (N, M)", given=f"shape {given.shape}")
+        raise InputError("past results must be a table", given=f"shape {given.shape}", allowed="(N, M)")
     if given.dtype != np.int8:  # which is what a file was read to
         try:
             numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711

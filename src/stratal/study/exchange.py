@@ -174,12 +174,12 @@ class ImportResult(Plain):
     notes: tuple[str, ...] = ()
 
 
-def requested_of(question: Question) -> ToolQuestion:
+def tool_question(question: Question) -> ToolQuestion:
     """Return a question as tools ask it.
 
     Examples
     --------
-    >>> asked_of(Question.of_pair("Which is better?", "a", "b")).choices
+    >>> tool_question(Question.of_pair("Which is better?", "a", "b")).choices
     ('left', 'right', 'tie')
     """
     names = tuple(choice.name for choice in question.choices)

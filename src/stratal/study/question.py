@@ -319,7 +319,9 @@ class Form(Plain):
                 allowed = "a name of letters, digits and _, such as correct"
                 raise InputError("each of several questions needs a name", given=repr(name), allowed=allowed)
             if name in seen:
-                raise InputError("two questions have the same name", given=repr(name))
+                raise InputError(
+                    "two questions have the same name", given=repr(name), allowed="a name of its own for each"
+                )
             if question.when and (other is None or not _takes(other, question.when[1])):
                 raise InputError(
                     f"question {name!r} waits for an answer that cannot be",
@@ -334,7 +336,9 @@ class Form(Plain):
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
             raise InputError(
-                "all pairs of a study must compare the same two columns", given=str(sorted(pairs))
+                "all pairs of a study must compare the same two columns",
+                given=str(sorted(pairs)),
+                action="Make a study for each pair of columns.",
             )
 
     @classmethod
@@ -350,7 +354,9 @@ class Form(Plain):
         try:
             tables = tomllib.loads(text).get("question")
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the file of questions is not TOML ({error})") from None
+            raise InputError(
+                f"the file of questions is not TOML ({error})", allowed="a table [[question]] for each"
+            ) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise InputError("the file of questions holds none", allowed="a table [[question]] for each")
         return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
@@ -415,7 +421,11 @@ class Form(Plain):
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
         given = self.answers(value) if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            raise InputError("the answers need their questions' names", given=type(value).__name__)
+            raise InputError(
+                "the answers need their questions' names",
+                given=type(value).__name__,
+                allowed='such as {"correct": "Pass"}',
+            )
         unknown = sorted({*given} - {question.name for question in self.questions})
         if unknown:
             allowed = ", ".join(question.name for question in self.questions)

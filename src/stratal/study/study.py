@@ -442,7 +442,7 @@ def anytime_interval(
         what = (
             "an interval that holds at every moment needs a number with bounds that is asked for every item"
         )
-        raise InputError(what, given=question.name)
+        raise InputError(what, given=question.name, allowed="such as a choice that counts as 0 or 1")
     if not (question.counted or part or options):
         raise InputError(
             "labels are classes, and the sample holds no model's answers to compare them with",

@@ -10,7 +10,7 @@ import stratal
 from stratal.errors import InputError, LabelError
 from stratal.labels.exchange.exchange import Answers, ToolAnswer
 from stratal.study import Question, create_study
-from stratal.study.exchange import asked_of, sample_tasks
+from stratal.study.exchange import sample_tasks, tool_question
 
 IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
 
@@ -221,7 +221,7 @@ def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
 
 
 def test_classes_are_asked_for_in_words():
-    asked = asked_of(Question.of_classes("What is it?", ["cat"]))
+    asked = tool_question(Question.of_classes("What is it?", ["cat"]))
 
     assert (asked.choices, asked.free) == (("cat",), True)
 
