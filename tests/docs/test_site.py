@@ -42,10 +42,11 @@ def test_every_page_is_in_the_navigation_once(navigation):
     assert sorted(pages) == places, "name new pages in mkdocs.yml, under nav"
 
 
-def test_the_site_has_its_four_parts(navigation):
+def test_the_site_has_its_parts_in_order(navigation):
     assert [name for part in navigation[1] for name in part] == [
         "Start",
         "Tutorials",
+        "Showcase",
         "How-to and explanation",
         "Reference",
     ]

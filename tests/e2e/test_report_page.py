@@ -163,9 +163,9 @@ def test_what_is_drawn_is_what_the_twin_says(browser, shared, tmp_path):
     rows = page.locator("#strata table tbody tr")
     assert rows.count() == len(strata)
     for place, row in enumerate(strata):
-        shown = rows.nth(place).locator("td").all_inner_texts()
+        shown = rows.nth(place).locator("td").all_text_contents()
         assert shown == [
-            row["name"],
+            f"{place + 1}. {row['name']}",
             *(f"{row[name]:,}" for name in ("size", "drawn", "n")),
             *(f"{row[name]:.4f}" for name in ("proxy_mean", "mean", "standard_deviation")),
         ]

@@ -14,7 +14,7 @@ from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplaceme
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, Confusion
+from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimates, combined
 from stratal.estimation.outcome_means import estimate_mean
@@ -68,7 +68,7 @@ def test_classification(design, n_classes, data):
     confusion = Confusion(true=true, predicted=predicted, n_classes=n_classes, weighting=weighting)
 
     for name in OVERALL_METRICS:
-        check(confusion.metric(name), -1 if name == "mcc" else 0, 1, census)
+        check(confusion.metric(name), -1 if name in SIGNED else 0, 1, census)
     name = data.draw(st.sampled_from(CLASS_METRICS))
     for which in (0, *AVERAGES):
         check(confusion.metric(name, which), 0, 1, census)

@@ -183,8 +183,7 @@ class LabelledSpread(Record):
     information : float (…,)
         4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
     least : float (…,)
-        Variance of an outcome of which half a label more is right and half a label more is wrong; of one
-        stratum no less than that of its mean corrected by the proxy.
+        Variance of an outcome of which half a label more is right and half a label more is wrong.
     of_classes : float (…,), optional
         λ that the classes' mean proxies give, for one stratum (`stratal.designs.stratum_moments`).
 

@@ -368,12 +368,8 @@ class Trust:
         if self.bounds is None or means.shape != (1, 1):
             return found
         low, high = self.bounds
-        # Few positives among the labels leave a small variance and a small λ, just where the proxy says that
-        # more of them were to be expected: so the outcome varies as its corrected mean lets it, at least.
-        mean = np.clip(moments.outcome_means[..., 0] - moments.proxy_means[..., 0, 0], low, high)
         return replace(
             found,
-            least=np.maximum(found.least, (mean - low) * (high - mean)),
             of_classes=lam_of_classes(
                 moments.counts[..., 0],
                 (moments.outcome_means[..., 0] - low) / (high - low),

@@ -170,7 +170,7 @@ def test_features_without_a_learner_are_refused(judged, run_command):
     done = run_command(*words, "--features", "judge_*")
 
     assert done.status != 0
-    assert "--calibration gradient-boosting, logistic-regression or ridge" in done.message
+    assert "--calibration gradient-boosting, history, logistic-regression or ridge" in done.message
 
 
 def test_another_round_for_a_learner(judged, run_command, tmp_path):
