@@ -219,7 +219,7 @@ def command(
     ...     loud: Annotated[bool, option("In capitals.")] = False
     >>> @command(Greeting, name="greet")
     ... def greet(asked: Greeting) -> Result:
-    ...     return Result({"name": asked.name}, asked.name.upper() if asked.loud else asked.name)
+    ...     return Result({"name": requested.name}, requested.name.upper() if requested.loud else requested.name)
     >>> COMMANDS.pop("greet")().main(["Ada", "--loud"], standalone_mode=False)
     ADA
     """

@@ -37,7 +37,7 @@ def requested() -> bool:
 
     Examples
     --------
-    >>> asked()
+    >>> requested()
     False
     """
     return _requested.is_set()

@@ -246,7 +246,7 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "") ->
 
     Examples
     --------
-    >>> made_question("How good?", {"choices": None, "scale": "1,5", "pair": None, "classes": None}).kind
+    >>> parse_question("How good?", {"choices": None, "scale": "1,5", "pair": None, "classes": None}).kind
     'scale'
     """
     from stratal.study.question import Question

@@ -93,7 +93,7 @@ class AnticipatedInfluence(_Anticipated):
     Parameters
     ----------
     population : Population
-    asked : Division
+    requested : Division
     n_proxies : int
         None.
     influence : Influence
@@ -172,7 +172,7 @@ class AnticipatedOutcome(_Anticipated):
     Parameters
     ----------
     population : Population
-    asked : Division
+    requested : Division
     n_proxies : int
         Those that the estimator may correct by.
 

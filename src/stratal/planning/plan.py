@@ -772,7 +772,7 @@ class Planner:
     population : Population
     estimand : Estimand
         One, or several at once.
-    asked : Division
+    requested : Division
         How to divide the units.
     confidence_level : float
     half_width : float or (J,), optional

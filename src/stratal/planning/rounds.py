@@ -554,7 +554,7 @@ def labels_so_far(
     confidence_level : float
     options : mapping
         Of `stratal.estimate`.
-    asked : Estimand, optional
+    requested : Estimand, optional
         What the sample was planned for unless given.
     found : Estimate, optional
         What the labels give, if that is known already; of several estimands that of each.
@@ -853,7 +853,7 @@ def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray
     --------
     >>> taken_now(np.array([100, 100]), np.array([140, 500]))
     array([ 40, 300])
-    >>> taken_now(np.array([100, 100]), np.array([125, 500]), looked=True)
+    >>> taken_now(np.array([100, 100]), np.array([125, 500]), label_driven=True)
     array([ 30, 300])
     """
     extra = np.asarray(total - drawn)
@@ -996,7 +996,7 @@ def more_labels(
 
     Parameters
     ----------
-    asked : Estimand
+    requested : Estimand
     sample, labels
         See `stratal.estimate`.
     labelled : bool (n,)

@@ -312,14 +312,14 @@ _IMPORTED = {
 
 
 def import_page(found: Mapping[str, Any]) -> Page:
-    """Return the page of answers that were imported, or would be (`Taken`).
+    """Return the page of answers that were imported, or would be (`ImportResult`).
 
     Examples
     --------
     >>> found = {"file": "export.json", "tool": "label-studio", "new": 2, "changed": 0, "skipped": 1,
     ...          "same": 0, "repeated": 0, "unmatched": 1, "strangers": ["x"], "annotators": {"ann": 2},
     ...          "applied": False, "notes": []}
-    >>> taken_page(found).lines
+    >>> import_page(found).lines
     ['export.json (label-studio): would save 2 answers of ann; nothing was saved yet.']
     """
     count = found["new"] + found["changed"]

@@ -157,7 +157,7 @@ class ImportResult(Plain):
 
     Examples
     --------
-    >>> Taken(tool="csv", new=3).to_dict()["new"]
+    >>> ImportResult(tool="csv", new=3).to_dict()["new"]
     3
     """
 

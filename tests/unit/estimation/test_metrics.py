@@ -131,7 +131,7 @@ class TestIntervals:
         metric = confusion(true, (true + 1) % 3).metric(name, 1 if name in CLASS_METRICS else None)
         low, high = metric.confidence_interval()
 
-        assert (-1 if name == "mcc" else 0) <= low < high <= 1
+        assert (-1 if name in ("mcc", "kappa") else 0) <= low < high <= 1
 
     def test_intervals_and_p_values_agree(self):
         rng = np.random.default_rng(6)

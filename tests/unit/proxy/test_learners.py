@@ -13,7 +13,7 @@ CHANCE = 1 / (1 + np.exp(-6 * (X[:, 0] * X[:, 1] - 0.25)))
 Z = (RNG.random(300) < CHANCE).astype(float)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"history"}))  # whose features are factors
 def test_named_learners_beat_the_mean_and_stay_within_the_bounds(name):
     learned = learn(X[:200], Z[:200], learner=name)
 

@@ -60,7 +60,7 @@ def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: P
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = Asked(text="OK?", choices=("Pass", "Fail"))
+    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
     >>> _ = write_label_studio([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
     >>> sorted(path.name for path in folder.iterdir())
     ['config.xml', 'tasks.json']
@@ -244,7 +244,7 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = Asked(text="OK?", choices=("Pass", "Fail"))
+    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
     >>> _ = write_argilla([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
     >>> sorted(path.name for path in folder.iterdir())
     ['.argilla', 'records.json']
@@ -410,7 +410,7 @@ def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> asked = Asked(text="OK?", choices=("Pass", "Fail"))
+    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
     >>> _ = write_potato([Task(id="q7", payload={"q": "2 + 2?"})], asked, folder)
     >>> sorted(path.name for path in folder.iterdir())
     ['config.yaml', 'instances.jsonl']
@@ -539,7 +539,7 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "tasks.jsonl"
-    >>> asked = Asked(text="OK?", choices=("Pass", "Fail"))
+    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
     >>> _ = write_prodigy([Task(id="q7", payload={"q": "2 + 2?"})], asked, path)
     >>> path.read_text()[:40]
     '{"item_id": "q7", "text": "2 + 2?", "opt'

@@ -66,7 +66,7 @@ class ToolQuestion:
 
     Examples
     --------
-    >>> Asked(text="Correct?", choices=("Pass", "Fail")).free
+    >>> ToolQuestion(text="Correct?", choices=("Pass", "Fail")).free
     False
     """
 
@@ -102,7 +102,7 @@ class ToolAnswer:
 
     Examples
     --------
-    >>> Said(id="q7", value="Pass").annotator
+    >>> ToolAnswer(id="q7", value="Pass").annotator
     ''
     """
 
@@ -122,7 +122,7 @@ class Answers(Record):
     Parameters
     ----------
     tool : str
-    said : tuple of Said
+    said : tuple of ToolAnswer
     notes : tuple of str
         What the file does not tell, such as skips.
 
@@ -141,7 +141,7 @@ class Answers(Record):
 
         Examples
         --------
-        >>> given = Answers(tool="csv", said=(Said(id="a", value="ok"), Said(id="b", value="N/A")))
+        >>> given = Answers(tool="csv", said=(ToolAnswer(id="a", value="ok"), ToolAnswer(id="b", value="N/A")))
         >>> found = given.mapped({"OK": "Pass", "n/a": None})
         >>> [(entry.id, entry.value) for entry in found.said], found.notes
         ([('a', 'Pass')], ('labels: ok 1 → Pass, N/A 1 → no answer',))
@@ -320,7 +320,7 @@ def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
 
     Examples
     --------
-    >>> first, second = Said(id="a", value="x", at="2026-01-01"), Said(id="a", value="y", at="2026-01-02")
+    >>> first, second = ToolAnswer(id="a", value="x", at="2026-01-01"), ToolAnswer(id="a", value="y", at="2026-01-02")
     >>> [entry.value for entry in newest([second, first])]
     ['y']
     """
@@ -348,7 +348,7 @@ def each_record(
 
     Examples
     --------
-    >>> each_record([7], "a.json", "A", "task", lambda task, place: [Said(id=task["id"], value="x")])
+    >>> each_record([7], "a.json", "A", "task", lambda task, place: [ToolAnswer(id=task["id"], value="x")])
     Traceback (most recent call last):
     stratal.errors.InputError: a.json, task 1: is not as A writes it...
     """
@@ -400,7 +400,7 @@ def refuse_free(tool: str, requested: ToolQuestion) -> None:
 
     Examples
     --------
-    >>> refuse_free("Prodigy", Asked(text="Correct?", choices=("Pass", "Fail")))
+    >>> refuse_free("Prodigy", ToolQuestion(text="Correct?", choices=("Pass", "Fail")))
     """
     if not requested.choices:
         raise InputError(

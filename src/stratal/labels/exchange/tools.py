@@ -63,7 +63,7 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "items.csv"
-    >>> _ = write_csv([Task(id="007", payload={"q": "=1"})], Asked(text="OK?", choices=("Pass",)), path)
+    >>> _ = write_csv([Task(id="007", payload={"q": "=1"})], ToolQuestion(text="OK?", choices=("Pass",)), path)
     >>> path.read_text().splitlines()
     ['item_id,q,label,note', "007,'=1,,"]
     """
@@ -85,7 +85,7 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "items.jsonl"
-    >>> _ = write_json_lines([Task(id="007", payload={"q": "?"})], Asked(text="OK?", choices=("Pass",)), path)
+    >>> _ = write_json_lines([Task(id="007", payload={"q": "?"})], ToolQuestion(text="OK?", choices=("Pass",)), path)
     >>> path.read_text()
     '{"item_id": "007", "q": "?", "label": null, "note": null}\\n'
     """
@@ -236,7 +236,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
     ----------
     tool : Tool
     tasks : sequence of Task
-    asked : Asked
+    requested : ToolQuestion
     path : Path
         A new file, or a new folder for tools that need several files.
 
@@ -247,7 +247,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
 
     Examples
     --------
-    >>> asked = Asked(text="OK?", choices=("Pass", "Fail"))
+    >>> asked = ToolQuestion(text="OK?", choices=("Pass", "Fail"))
     >>> path = Path(tempfile.mkdtemp()) / "items.csv"
     >>> write_tasks(TOOLS["csv"], [Task(id="q7", payload={"q": "?"})], asked, path)[:27]
     "Fill in the column 'label' "

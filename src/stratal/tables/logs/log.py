@@ -255,7 +255,7 @@ def distinguished(keys: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> told_apart(["a", "b", "a", "a#2", "a"])
+    >>> distinguished(["a", "b", "a", "a#2", "a"])
     ['a', 'b', 'a#3', 'a#2', 'a#4']
     """
     given = list(keys)
