@@ -218,8 +218,8 @@ def command(
     ...     name: Annotated[str, argument("NAME", "Whom.")]
     ...     loud: Annotated[bool, option("In capitals.")] = False
     >>> @command(Greeting, name="greet")
-    ... def greet(asked: Greeting) -> Result:
-    ...     return Result({"name": requested.name}, requested.name.upper() if requested.loud else requested.name)
+    ... def greet(given: Greeting) -> Result:
+    ...     return Result({"name": given.name}, given.name.upper() if given.loud else given.name)
     >>> COMMANDS.pop("greet")().main(["Ada", "--loud"], standalone_mode=False)
     ADA
     """

@@ -141,7 +141,8 @@ class Answers(Record):
 
         Examples
         --------
-        >>> given = Answers(tool="csv", said=(ToolAnswer(id="a", value="ok"), ToolAnswer(id="b", value="N/A")))
+        >>> said = ToolAnswer(id="a", value="ok"), ToolAnswer(id="b", value="N/A")
+        >>> given = Answers(tool="csv", said=said)
         >>> found = given.mapped({"OK": "Pass", "n/a": None})
         >>> [(entry.id, entry.value) for entry in found.said], found.notes
         ([('a', 'Pass')], ('labels: ok 1 → Pass, N/A 1 → no answer',))
@@ -320,7 +321,8 @@ def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
 
     Examples
     --------
-    >>> first, second = ToolAnswer(id="a", value="x", at="2026-01-01"), ToolAnswer(id="a", value="y", at="2026-01-02")
+    >>> first = ToolAnswer(id="a", value="x", at="2026-01-01")
+    >>> second = ToolAnswer(id="a", value="y", at="2026-01-02")
     >>> [entry.value for entry in newest([second, first])]
     ['y']
     """

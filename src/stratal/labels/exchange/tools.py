@@ -63,7 +63,8 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "items.csv"
-    >>> _ = write_csv([Task(id="007", payload={"q": "=1"})], ToolQuestion(text="OK?", choices=("Pass",)), path)
+    >>> question = ToolQuestion(text="OK?", choices=("Pass",))
+    >>> _ = write_csv([Task(id="007", payload={"q": "=1"})], question, path)
     >>> path.read_text().splitlines()
     ['item_id,q,label,note', "007,'=1,,"]
     """
@@ -85,7 +86,8 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "items.jsonl"
-    >>> _ = write_json_lines([Task(id="007", payload={"q": "?"})], ToolQuestion(text="OK?", choices=("Pass",)), path)
+    >>> question = ToolQuestion(text="OK?", choices=("Pass",))
+    >>> _ = write_json_lines([Task(id="007", payload={"q": "?"})], question, path)
     >>> path.read_text()
     '{"item_id": "007", "q": "?", "label": null, "note": null}\\n'
     """
