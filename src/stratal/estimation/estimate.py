@@ -971,8 +971,12 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of all, and then of each by its name."""
-        own = [f"{_named(row)}: {note}" for row in self for note in row.remarks if note not in self.remarks]
-        return tuple(dict.fromkeys([*self.remarks, *own]))
+        rows: dict[str, list[str]] = {}
+        for row in self:
+            for note in dict.fromkeys(row.remarks):
+                rows.setdefault(note, []).append(_named(row))
+        own = [(names, note) for note, names in rows.items() if note not in self.remarks]
+        return tuple(dict.fromkeys([*self.remarks, *(f"{_several(names)}: {note}" for names, note in own)]))
 
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
         """Return the differences of all pairs, with intervals that hold together unless told otherwise.
@@ -1142,6 +1146,13 @@ def _member(row: Estimate, together: Together) -> Estimate:
     freedom = together.freedom_of(seen.degrees_of_freedom)
     own = seen.own and seen.own.with_freedom(together.freedom_of(row.degrees_of_freedom))
     return replace(row, evidence=replace(seen, own=own, degrees_of_freedom=freedom, together=together))
+
+
+def _several(names: Sequence[str]) -> str:
+    """Return names as one writes them, the first two of many."""
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
 def _named(row: Estimate) -> str:
