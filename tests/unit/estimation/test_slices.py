@@ -118,6 +118,16 @@ def test_a_slice_of_rare_mistakes_takes_no_noise_from_a_proxy_that_is_good_elsew
     assert rare < 1.5 * alone
 
 
+def test_a_slice_of_which_no_unit_was_drawn_is_named():
+    rate, z = truth()
+    sample = stratal.designs.SimpleRandom(budget=20).draw(
+        stratal.Population.from_arrays(proxy={"p": rate}, groups=GROUPS), seed=2
+    )
+    found = stratal.estimate(sample, z[sample.ids], by="g")
+    assert len(found) < 5
+    assert "no unit was drawn of g 'slice 0'" in str(found)
+
+
 def test_composites_hold_on_average_and_have_less_error():
     rng, runs = np.random.default_rng(1), sized(4_000, 40_000)
     truth = 0.7 + 0.05 * rng.standard_normal((runs, 8))
