@@ -65,9 +65,9 @@ def slice_residuals(
     lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
     own = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
     # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
-    squares, explained = np.bincount(codes, (away[:, 1:] @ lam) ** 2), np.bincount(codes, away[:, 0] ** 2)
-    explained *= float(lam @ cross) / max(float(explained.sum()), 1e-300)
-    part = np.sqrt(np.minimum(explained / np.maximum(squares, 1e-300), 1.0))
+    squares, outcomes = np.bincount(codes, (away[:, 1:] @ lam) ** 2), np.bincount(codes, away[:, 0] ** 2)
+    share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
+    part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
     return z - part[codes] * ((x - own) @ lam), free / (free - len(column))
 
 

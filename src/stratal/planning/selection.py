@@ -507,7 +507,8 @@ class Selection(Printed, Plotted):
         design = self._design
         rows = {row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates}
         state = {True: "survives", False: "out"}
-        crossing = any(rows[name][1][1] >= 0 for name in rows if name not in self.survivors)
+        ends = [rows[name][1] or [None] for name in rows if name not in self.survivors]
+        crossing = any(end[-1] is not None and end[-1] >= 0 for end in ends)
         return plain_dict(
             {
                 "statement": self.statement,
