@@ -470,7 +470,9 @@ def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") 
     """
     binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
     outcome = "binary" if binary else "bounded"
-    return plain_mean(unit, weighting, outcome=outcome, bounds=(0.0, 1.0), target=target)
+    # Where the sizes of clusters, or how many units were drawn, are chance, they are none of the share's.
+    estimator = "auto" if weighting.random_within_strata else "hajek"
+    return plain_mean(unit, weighting, estimator=estimator, outcome=outcome, bounds=(0.0, 1.0), target=target)
 
 
 def four_cells(

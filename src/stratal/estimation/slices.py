@@ -64,7 +64,11 @@ def slice_residuals(
         return None
     lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
     own = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
-    return z - (x - own) @ lam, free / (free - len(column))
+    # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
+    squares, outcomes = np.bincount(codes, (away[:, 1:] @ lam) ** 2), np.bincount(codes, away[:, 0] ** 2)
+    share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
+    part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
+    return z - part[codes] * ((x - own) @ lam), free / (free - len(column))
 
 
 def composite_means(values: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -54,6 +54,11 @@ _OPTIMISTIC = 4.0
 _PROBE = 0.03
 """Half-width for which the price of the winner's own value is named."""
 
+_WIDER = (
+    "a model is out by a bound against the model that led then; its interval, against the leader of now and "
+    "for all pairs together, is wider and may hold 0"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes(Record):
@@ -502,6 +507,8 @@ class Selection(Printed, Plotted):
         design = self._design
         rows = {row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates}
         state = {True: "survives", False: "out"}
+        ends = [rows[name][1] or [None] for name in rows if name not in self.survivors]
+        crossing = any(end[-1] is not None and end[-1] >= 0 for end in ends)
         return plain_dict(
             {
                 "statement": self.statement,
@@ -526,7 +533,7 @@ class Selection(Printed, Plotted):
                     }
                     for name in design.answers
                 ],
-                "notes": list(self.notes),
+                "notes": [*([_WIDER] if crossing else []), *self.notes],
             }
         )
 
@@ -541,7 +548,7 @@ class Selection(Printed, Plotted):
             rows=[list(row.values()) for row in rows],
         )
         tables = [table] if self.labels else []
-        return Page(lines=[found["statement"]], tables=tables, notes=noted(self.notes))
+        return Page(lines=[found["statement"]], tables=tables, notes=noted(found["notes"]))
 
     def _page(self) -> Page:
         return self.page()
@@ -660,6 +667,11 @@ def select(
     known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
     if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
+    if criterion == PREFERENCE and TIE in names:
+        raise InputError(
+            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} names no model",
+            action="Rename the column.",
+        )
     found, codes = units_and_answers(population, names, seed)
     if budget is not None:
         check_budget(budget, population.size)

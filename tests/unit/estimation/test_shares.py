@@ -387,3 +387,19 @@ def test_one_class_alone_keeps_its_trials():
     only = Confusion(true=np.zeros(1, int), predicted=np.zeros(1, int), n_classes=1, weighting=weighting)
 
     assert tuple(only.metric("accuracy").confidence_interval()) == (1.0, 1.0)
+
+
+def test_cells_of_clusters_add_up_and_two_classes_mirror_each_other() -> None:
+    # By weights that do not add up to 1 the cells' sum was .95, and one class's interval twice the other's.
+    rng = np.random.default_rng(7)
+    cluster = np.repeat(np.arange(200), rng.integers(3, 12, 200))
+    true = np.where(rng.random(len(cluster)) < 0.2, "pass", "fail")
+    judge = np.where(rng.random(len(cluster)) < 0.8, true, "fail")
+    population = stratal.Population.from_arrays(groups={"judge": judge, "cluster": cluster.astype(str)})
+    sample = stratal.designs.ClusterSample(cluster="cluster", n_clusters=25).draw(population, seed=1)
+    found = stratal.estimate(sample, true[sample.ids], judge="judge")
+    assert sum(row.value for row in found if row.label["metric"] == "share") == pytest.approx(1.0)
+    passed, failed = (found.of(metric="prevalence", **{"class": name}) for name in ("pass", "fail"))
+    low, high = failed.confidence_interval()
+    assert passed.confidence_interval().low == pytest.approx(1 - high)
+    assert passed.confidence_interval().high == pytest.approx(1 - low)

@@ -98,6 +98,36 @@ def test_no_proxy_makes_a_slice_wrong_and_a_good_one_helps(kind):
         assert wider < 1.03
 
 
+def test_a_slice_of_rare_mistakes_takes_no_noise_from_a_proxy_that_is_good_elsewhere():
+    # With λ as large as everywhere the squared error was nine times that of the labels alone.
+    rng = np.random.default_rng(1)
+    proxy, common = rng.random(3000), np.arange(3000) % 3 > 0
+    z = (rng.random(3000) < np.where(common, proxy, 0.998)) * 1.0
+    population = stratal.Population.from_arrays(
+        proxy=proxy, groups={"g": np.where(common, "common", "rare").tolist()}
+    )
+    errors = []
+    for seed in range(sized(40, 400)):
+        sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed)
+        found = [
+            stratal.estimate(sample, z[sample.ids], by="g", estimator=e) for e in ("auto", "horvitz-thompson")
+        ]
+        errors.append([rows.values - [z[common].mean(), z[~common].mean()] for rows in found])
+    (helped, rare), (plain, alone) = np.mean(np.square(errors), axis=0)
+    assert helped < plain
+    assert rare < 1.5 * alone
+
+
+def test_a_slice_of_which_no_unit_was_drawn_is_named():
+    rate, z = truth()
+    sample = stratal.designs.SimpleRandom(budget=20).draw(
+        stratal.Population.from_arrays(proxy={"p": rate}, groups=GROUPS), seed=2
+    )
+    found = stratal.estimate(sample, z[sample.ids], by="g")
+    assert len(found) < 5
+    assert "no unit was drawn of g 'slice 0'" in str(found)
+
+
 def test_composites_hold_on_average_and_have_less_error():
     rng, runs = np.random.default_rng(1), sized(4_000, 40_000)
     truth = 0.7 + 0.05 * rng.standard_normal((runs, 8))

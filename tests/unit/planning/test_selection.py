@@ -260,3 +260,17 @@ def test_other_samples_and_other_labels_are_refused() -> None:
         stratal.next_round(first.sample, additional=5)
     assert isinstance(first.sample.design, Disagreements)
     assert replace(first.sample.design, budget=9).budget == 9
+
+
+def test_an_interval_wider_than_the_bound_that_left_a_model_out_is_explained() -> None:
+    columns = answers(0.95, 0.93, 0.9, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4)
+    selection = finish(stratal.select(population(columns), answers=list(columns), indifference=0.02))
+    models = {row["model"]: row for row in selection.to_dict()["models"]}
+    assert any(row["state"] == "out" and row["confidence_interval"][1] > 0 for row in models.values())
+    assert "out by a bound against the model that led then" in str(selection)
+
+
+def test_a_model_called_tie_cannot_be_preferred() -> None:
+    columns = {"a": TRUTH, "tie": np.roll(TRUTH, 1)}
+    with pytest.raises(stratal.errors.InputError, match="cannot be preferred"):
+        stratal.select(population(columns), answers=list(columns), criterion="preference")

@@ -135,7 +135,7 @@ class Mean(Estimand):
             z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
         own = groups[observed.labelled]
         found = _group_means(sample, frame, z, own, names, (kind, ends), request, group, observed.labelled)
-        return replace(found, remarks=(*found.remarks, *observed.notes))
+        return replace(found, remarks=(*found.remarks, *_not_drawn(sample, group, names), *observed.notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
@@ -231,6 +231,19 @@ def _group_means(
     table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
     return composite(table) if request.estimator == "composite" else table
 
+
+def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
+    """Return a note of the groups without a row, of which no unit was drawn."""
+    known = sample.totals.get(group, {}) if isinstance(group, str) else {}
+    missing = sorted(map(str, known.keys() - {*names}))
+    if not missing:
+        return []
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{more}"]
+
+
+_SHOWN = 5
+"""Groups that a note names."""
 
 _OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
 """One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other."""
