@@ -291,8 +291,9 @@ def estimate(requested: EstimateOptions) -> Result:
 
 
 def as_said(labels: Labels) -> Labels:
-    """Return labels as annotators said them, whatever they count as."""
-    return replace(labels, positive=None, mapping=None)
+    """Return labels as annotators said them, whatever number they count as: --map still spells them."""
+    kept = {said: meant for said, meant in (labels.mapping or {}).items() if not isinstance(meant, float)}
+    return replace(labels, positive=None, mapping=kept or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,21 @@ def test_a_second_look_replaces_all_annotators_of_an_item(judged):
     assert stratal.annotator_agreement(found).decided == 1
 
 
+@pytest.mark.usefixtures("judged")
+def test_labels_in_another_spelling_than_the_verdicts_are_mapped(run_command):
+    head, rows = filled("l.csv", [])
+    write(
+        "L.csv", head, [[unit, "not sure" if k == 0 else said.title()] for k, (unit, said) in enumerate(rows)]
+    )
+    words = ["--judge", "verdict", "--map", "Fail=fail,Pass=pass,Not sure="]
+    done = run_command("estimate", "s.parquet", "L.csv", *words, "--disagreements", "again.csv")
+    assert "7 items" in done.stdout
+
+    _, rows = filled("again.csv", ["Pass"] * 7)
+    assert {row[-2] for row in rows} <= {"Pass", "Fail"}
+    assert run_command("estimate", "s.parquet", "L.csv", "again.csv", *words).status == 0
+
+
 def test_a_second_look_at_other_labels_is_refused(judged, run_command):
     sample, labels = judged
     write_disagreements(sample, labels, ["verdict"], "again.csv")
