@@ -486,10 +486,11 @@ class Selection(Printed, Plotted):
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
         own = 0.25 * (1.959964 / _PROBE) ** 2
         rounded = f"{self.random_labels:,.0f}"
-        missing = int(np.sum(self.truth == None)) if self.done else 0  # noqa: E711
+        handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
+        missing = int(np.sum(self.truth[:handed_out] == None)) if labels else 0  # noqa: E711
         return (
             *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
-            *([f"{missing} units without a label count against every claim"] if missing else []),
+            *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are of first order, those of accuracy exact"
             if self._design.everywhere
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "
