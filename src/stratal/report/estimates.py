@@ -322,7 +322,7 @@ def requirement_text(held: Mapping[str, Any]) -> str:
     'value>=0.9: UNDECIDED; about 350 more labels would decide it if the estimate stays'
     """
     text = f"{held['required']}: {held['verdict']}"
-    if held["verdict"] != "UNDECIDED":
+    if held["verdict"] != "UNDECIDED" or held.get("estimate", 0.0) is None:
         return text
     more = held["more_labels"]
     if more is None:

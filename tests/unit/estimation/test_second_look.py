@@ -76,6 +76,7 @@ def test_scores_on_the_other_side_of_the_labels_are_looked_at_again(judged):
 def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     words = ["estimate", "s.parquet", "l.csv", "--positive", "pass", "--judge", "verdict"]
     done = run_command(*words, "--disagreements", "again.csv")
+    not_yet = run_command(*words[:3], "again.csv", *words[3:])
     _, rows = filled("again.csv", [])
     # The first three labels were wrong, the next two right; nobody has looked at the others yet.
     filled("again.csv", [row[3] for row in rows[:3]] + [row[5] for row in rows[3:5]])
@@ -87,6 +88,8 @@ def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     report = run_command("report", "s.parquet", "l.csv", "again.csv", *words[3:], "--output", "r.md")
 
     assert "Disagreements: 8 items in again.csv" in done.stdout
+    assert not_yet.status == 0
+    assert "second look (again.csv): nothing is filled in yet" in not_yet.stdout
     assert len(labels.ids) == 40
     assert sorted(labels.replaced.ids) == sorted(row[0] for row in rows[:5])
     assert dict(zip(labels.ids, labels.values, strict=True))[rows[0][0]] == rows[0][3]
