@@ -540,6 +540,11 @@ def _remarks(requested: EvidenceOptions, evidence: GatheredEvidence, labels: Lab
     sample = evidence.sample
     found = _agreement(sample, labels, classes=requested.predicted is not None)
     found += [evidence.disagreements] if evidence.disagreements else []
+    if sample.looks is not None and requested.look is None:
+        found.append(
+            f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
+            "otherwise say which look this is: --look N"
+        )
     asked_for_mean = requested.estimand is None and sample.estimand is None
     if (
         asked_for_mean
