@@ -744,7 +744,9 @@ def gathered(
     found = GatheredEvidence(sample, counted, requested.answered, by_default=by_default)
     alone = only_labels and requested.metric is None
     questions = known.get("questions", ()) if alone else ()
-    more = {"words": known.get("words"), "disagreements": known.get("disagreements", "")}
+    said: Labels | None = known.get("words")
+    said = as_said(replace(said, mapping=meant)) if said is not None and meant else said
+    more = {"words": said, "disagreements": known.get("disagreements", "")}
     return requested, bounds, replace(found, questions=questions, **more)
 
 

@@ -10,6 +10,7 @@ from tests.e2e.pasted import write
 
 import stratal
 from stratal.estimation.second_look import write_disagreements
+from stratal.study.opening import open_study
 
 
 @pytest.fixture
@@ -131,6 +132,18 @@ def test_labels_in_another_spelling_than_the_verdicts_are_mapped(run_command):
     _, rows = filled("again.csv", ["Pass"] * 7)
     assert {row[-2] for row in rows} <= {"Pass", "Fail"}
     assert run_command("estimate", "s.parquet", "L.csv", "again.csv", *words).status == 0
+
+
+@pytest.mark.usefixtures("judged")
+def test_answers_of_a_study_in_another_spelling_are_mapped(run_command):
+    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann"]
+    assert run_command("study", "new", "s.parquet", "--output", "st", *asked).status == 0
+    with open_study(Path("st")) as study:
+        for number in range(40):
+            study.submit("ann", study.next_item("ann").id, "Pass" if number % 3 else "Fail")
+    words = ["estimate", "st", "--judge", "verdict"]
+    assert "Fail=fail" in run_command(*words).message
+    assert "'verdict' agrees with people" in run_command(*words, "--map", "Fail=fail,Pass=pass").stdout
 
 
 def test_a_second_look_at_other_labels_is_refused(judged, run_command):
