@@ -52,6 +52,23 @@ def test_rounds_until_the_winner_is_known(tickets):
     assert found["labels"] < 500
 
 
+def test_a_plan_says_how_to_select_with_the_same_options(tickets):
+    said = run("plan p.csv --answers answer_* --select --id id --confidence-level .9 --budget 200")
+    line = said.splitlines()[-1].removeprefix("Next: stratal ")
+    assert all(words in line for words in ("--id id", "--confidence-level 0.9", "--budget 200"))
+    assert "50 units to label" in run(line.replace("'", ""))
+
+
+def test_labels_of_an_earlier_round_that_were_left_out_are_counted(tickets):
+    run("select p.csv --answers answer_* --indifference 0.001 --output round1")
+    fill("round1/to_label.csv", tickets)
+    run("select --extend round1 --labels round1/to_label.csv --output round2")
+    fill("round2/to_label.csv", tickets)
+    said = run("select --extend round2 --labels round2/to_label.csv")
+    assert "50 drawn units without a label count against every claim" in said
+    assert "without a label" not in run("select --extend round1 --labels round1/to_label.csv")
+
+
 def test_a_study_goes_on_until_the_winner_is_known(tickets):
     run("select p.csv --answers answer_* --show text --indifference 0.05 --output round1")
     run("study new round1 --output st --question Topic? --annotators ada --classes bug,praise,spam")
@@ -78,6 +95,7 @@ def test_a_study_goes_on_until_the_winner_is_known(tickets):
         ("select p.csv --answers answer_* --labels p.csv --output r", "--labels"),
         ("select --extend r --output s", "needs the labels"),
         ("plan p.csv --select --budget 5", "--select"),
+        ("plan p.csv --answers answer_* --select --half-width .1", "--half-width without --select"),
     ],
 )
 def test_mistakes(tickets, words, message):

@@ -317,7 +317,8 @@ def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Na
     page = handover_page(found, _strata(sample), shown=not first_of_ids)
     labels = [*(requested.labels or []), written.to_label]
     if requested.half_width is None:
-        return Result(found, page, ("estimate", written.sample, *labels))
+        look = () if sample.looks is None or requested.extend is not None else ("--look", 1)
+        return Result(found, page, ("estimate", written.sample, *labels, *look))
     given = [word for path in labels for word in ("--labels", path)]
     then = ("draw", "--extend", written.sample, *given, "--output", f"{requested.output}-next")
     return Result(found, page, then)

@@ -291,8 +291,9 @@ def estimate(requested: EstimateOptions) -> Result:
 
 
 def as_said(labels: Labels) -> Labels:
-    """Return labels as annotators said them, whatever they count as."""
-    return replace(labels, positive=None, mapping=None)
+    """Return labels as annotators said them, whatever number they count as: --map still spells them."""
+    kept = {said: meant for said, meant in (labels.mapping or {}).items() if not isinstance(meant, float)}
+    return replace(labels, positive=None, mapping=kept or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,6 +540,11 @@ def _remarks(requested: EvidenceOptions, evidence: GatheredEvidence, labels: Lab
     sample = evidence.sample
     found = _agreement(sample, labels, classes=requested.predicted is not None)
     found += [evidence.disagreements] if evidence.disagreements else []
+    if sample.looks is not None and requested.look is None:
+        found.append(
+            f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
+            "otherwise say which look this is: --look N"
+        )
     asked_for_mean = requested.estimand is None and sample.estimand is None
     if (
         asked_for_mean
@@ -738,7 +744,9 @@ def gathered(
     found = GatheredEvidence(sample, counted, requested.answered, by_default=by_default)
     alone = only_labels and requested.metric is None
     questions = known.get("questions", ()) if alone else ()
-    more = {"words": known.get("words"), "disagreements": known.get("disagreements", "")}
+    said: Labels | None = known.get("words")
+    said = as_said(replace(said, mapping=meant)) if said is not None and meant else said
+    more = {"words": said, "disagreements": known.get("disagreements", "")}
     return requested, bounds, replace(found, questions=questions, **more)
 
 

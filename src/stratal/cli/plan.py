@@ -23,6 +23,8 @@ OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin
     assume residual_sd estimand labels looks
     outcome positive map output select"""
 
+NOT_SELECTING = """proxy groups by features predicted second_moment margin softmax missing label history
+    half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
 
 _INDIFFERENCE = 0.01
 
@@ -85,7 +87,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
 @command(
     PlanOptions,
     without="show",
-    needs={OF_A_FILE: "with FILE", "value": "with --labels"},
+    needs={OF_A_FILE: "with FILE", "value": "with --labels", NOT_SELECTING: "without --select"},
 )
 def plan(requested: PlanOptions) -> Result:
     """Say what a budget will buy, before any label is bought.
@@ -181,7 +183,7 @@ def _learned(requested: PlanOptions) -> dict[str, Any]:
 
 def _selection(requested: PlanOptions) -> Result:
     """Say how many labels it takes to find the best of several models."""
-    from stratal.cli.select import answers_as_groups
+    from stratal.cli.select import SelectOptions, answers_as_groups
     from stratal.planning.selection import expected_labels
     from stratal.report import Page
 
@@ -199,14 +201,11 @@ def _selection(requested: PlanOptions) -> Result:
         f"others are clearly worse, {many} if all are equally good, {most} at most, "
         f"of {found['population_size']:,} units."
     ]
-    narrowed = () if requested.indifference == _INDIFFERENCE else ("--indifference", requested.indifference)
-    given = (
-        requested.file,
-        "--answers",
-        requested.answers,
-        *words(SharedDrawOptions(estimand=requested.estimand, file=Path())),
-    )
-    return Result(found, Page(lines=lines), ("select", *given, *narrowed, "--output", new_folder("round1")))
+    typed = structs.asdict(requested)
+    same = {name: typed[name] for name in SelectOptions.__struct_fields__ if name in typed}
+    following = SelectOptions(**same | dict.fromkeys(("labels", "value", "map", "output")))
+    given = (requested.file, *words(following), "--output", new_folder("round1"))
+    return Result(found, Page(lines=lines), ("select", *given))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

@@ -91,7 +91,7 @@ def answers_as_groups(requested: Reading) -> Reading:
 
 @command(
     SelectOptions,
-    without="proxy groups by features predicted bounds second_moment margin softmax missing label",
+    without="proxy groups by features predicted bounds second_moment margin softmax missing label history",
     needs={_FIRST: "without --extend (in a first round)"},
 )
 def select(requested: SelectOptions) -> Result:

@@ -172,10 +172,14 @@ def held_against(
     for wanted in map(Requirement.parse, requirements):
         rows = known.get(wanted.name, [])
         if len(rows) != 1:
+            single = [name for name, each in known.items() if len(each) == 1]
+            ends = [name for name in single if name.endswith(f":{wanted.name}")]
             raise InputError(
                 f"'{wanted}': {'several estimates are' if rows else 'no estimate is'} called {wanted.name!r}",
-                allowed=near_names(wanted.name, [name for name, each in known.items() if len(each) == 1]),
-                action="Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
+                allowed=near_names(wanted.name, single) if not ends else ", ".join(map(repr, ends)),
+                action="Name one of these."
+                if ends
+                else "Name one, such as recall:CLASS, or value@GROUP with by= (--by).",
             )
         own = method if alone and rows[0] is alone[0] else "auto"
         held.append(wanted.held_against(rows[0], confidence_level, own))

@@ -13,6 +13,7 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import class_column, group_column, number_column
+from stratal.labels import Labels
 from stratal.labels.label_file import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts
 from stratal.tables.files import cell
@@ -92,12 +93,17 @@ def write_disagreements(
     if sample.proxies.shape[1] and sample.proxy_names[0] not in own | set(payload):
         payload[sample.proxy_names[0]] = surest
     ids = id_texts(sample.ids)
+    # As people wrote it, by which it is found again in their file.
+    mapped = (isinstance(labels, Labels) and labels.mapping) or {}
+    told = zip(labels.ids, labels.values, strict=True) if mapped else ()
+    written = {(unit, str(mapped.get(said, said))): said for unit, said in told}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         head = (sample.id_name, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
         writer.writerow([cell(name) for name in head])
         for row in rows:
             which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
+            first = written.get((ids[row], people[row]), people[row])
             given = (column[row] for column in (*payload.values(), *shown.values()))
-            writer.writerow([cell(entry) for entry in (ids[row], *given, which, people[row], "")])
+            writer.writerow([cell(entry) for entry in (ids[row], *given, which, first, "")])
     return len(rows)

@@ -106,9 +106,10 @@ def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
     kept = labels.only([row for row, unit in enumerate(labels.ids) if unit not in again])
     earlier = () if labels.replaced is None else (labels.replaced,)
     note = (
-        f"second look ({look.source}): in {changed} of {len(look.ids)} the first label was wrong; only items "
-        "on which a judge and people differed were looked at again, which can only bring them closer"
+        f"in {changed} of {len(look.ids)} the first label was wrong; only items on which a judge and people "
+        "differed were looked at again, which can only bring them closer"
     )
+    note = f"second look ({look.source}): {note if look.ids else 'nothing is filled in yet'}"
     people = kept.annotators and (*kept.annotators, *(ADJUDICATED for _ in look.ids))
     return replace(
         kept,

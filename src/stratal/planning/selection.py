@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
@@ -17,19 +12,17 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
-from stratal.estimation.estimate import (
-    Estimate,
-    Estimates,
-    linearised_estimate,
-    of_variable,
-    undefined_estimate,
-)
-from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, log_capital
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, of_variable, undefined_estimate
+from stratal.intervals.elimination import DOUBLINGS, DifferenceLimits, SMALLEST_STEP, Turns, log_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
+from typing import Any, Self
+import math
+import numpy as np
+
 
 MOST_MODELS = 100
 """Pairs and their bounds grow with the square; beyond this nothing was measured."""
@@ -491,10 +484,11 @@ class Selection(Printed, Plotted):
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
         own = 0.25 * (1.959964 / _PROBE) ** 2
         rounded = f"{self.random_labels:,.0f}"
-        missing = int(np.sum(self.truth == None)) if self.done else 0  # noqa: E711
+        handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
+        missing = int(np.sum(self.truth[:handed_out] == None)) if labels else 0  # noqa: E711
         return (
             *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
-            *([f"{missing} units without a label count against every claim"] if missing else []),
+            *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are of first order, those of accuracy exact"
             if self._design.everywhere
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: differences are "

@@ -126,11 +126,18 @@ class History(Record):
         return len(set(self.ids.tolist()) & set(id_texts(id_array(ids))))
 
     def note(self, known: int, size: int) -> str:
-        """Return what it is, and how many of the population's items it knows."""
+        """Return what it is, and how many of the population's items it knows; refuse one of other items."""
+        if not known:
+            raise InputError(
+                "none of these items has past results",
+                given=f"results of '{self.ids[0]}', …",
+                allowed="results of the same items, joined by id",
+                action="Write ids alike in both files; another column of ids: id= (--id).",
+            )
         lacking = f"; {size - known:,} of {size:,} items have none" if known < size else ""
         return (
             f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
-            f"({self.rank} factors, chosen by leaving models out){lacking}"
+            f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){lacking}"
         )
 
     def write(self, path: str | Path) -> Path:

@@ -257,7 +257,10 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         elif rows:
             title = "Leaderboard" if "leaderboard" in found and kind == "comparisons" else TABLES[kind]
             tables.append(_leaders(found) if title == "Leaderboard" else _lowest(title, rows, kind, level))
-    notes = [note for note in found.get("notes", ()) if note not in warned]
+    # Its sentence says the same, with what the missing labels could change.
+    counts = found.get("nonresponse") or {"drawn": 0, "labelled": 0}
+    said = f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label"
+    notes = [note for note in found.get("notes", ()) if note not in warned and not note.startswith(said)]
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
@@ -322,7 +325,7 @@ def requirement_text(held: Mapping[str, Any]) -> str:
     'value>=0.9: UNDECIDED; about 350 more labels would decide it if the estimate stays'
     """
     text = f"{held['required']}: {held['verdict']}"
-    if held["verdict"] != "UNDECIDED":
+    if held["verdict"] != "UNDECIDED" or held.get("estimate", 0.0) is None:
         return text
     more = held["more_labels"]
     if more is None:

@@ -17,7 +17,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
-from stratal.estimation.requirement import Requirement
+from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import items
@@ -383,6 +383,9 @@ def _interim(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the estimate so far and the interval that holds at every moment, and why one is missing."""
     found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
+    if require:  # until there is an estimate
+        open_yet = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
+        found["requirements"] = [{"required": str(wanted), **open_yet} for wanted in require]
     if isinstance(study.sample().design, Disagreements):
         return found, ["labels only tell models apart: stratal study extend shows how they stand"]
     if not any(row["labelled"] for row in rounds):

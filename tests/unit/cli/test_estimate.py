@@ -46,6 +46,18 @@ def test_exit_statuses(audit, run_command, options, status):
         assert found["requirements"][-1]["verdict"] == verdicts[status]
 
 
+def test_planned_looks_are_not_forgotten(audit, run_command):
+    write("p.csv", ["id", "score"], [[f"u{k}", 0.5 + k / 1000] for k in range(400)])
+    options = ["--proxy", "score", "--budget", 40, "--looks", 4, "--output", "looked"]
+    drawn = run_command("draw", "p.csv", *options)
+    assert drawn.stdout.endswith("estimate looked/sample.parquet looked/to_label.csv --look 1\n")
+    sample = stratal.Sample.read("looked/sample.parquet")
+    write("l.csv", ["id", "label"], [[unit, k % 2] for k, unit in enumerate(sample.ids.tolist())])
+    words = ["estimate", "looked/sample.parquet", "l.csv"]
+    assert "looks were planned (pocock:4)" in run_command(*words).stdout
+    assert "looks were planned" not in run_command(*words, "--look", 4).stdout
+
+
 def test_what_is_missing_is_named(audit, run_command, tmp_path):
     alone = run_command("estimate", "sample.parquet")
     assert "the labels are missing" in alone.message

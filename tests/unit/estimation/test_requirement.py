@@ -97,6 +97,15 @@ def test_the_bounds_of_a_requirement_are_the_outcomes():
     assert stratal.require(stratal.estimate(sample, errors, outcome="unbounded"), "value<=500")
 
 
+def test_of_two_judges_the_names_to_choose_from_are_said():
+    verdicts = np.array(["yes", "no"] * 200)
+    population = stratal.Population.from_arrays(groups={"a": verdicts, "b": verdicts})
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
+    found = stratal.estimate(sample, sample.groups["a"], estimand=stratal.estimands.JudgeReport(["a", "b"]))
+    with pytest.raises(stratal.InputError, match=r"'kappa' \(allowed: 'a:kappa', 'b:kappa'\)"):
+        stratal.require(found, "kappa>=.5")
+
+
 def test_rows_are_called_by_what_they_are_of():
     answers = np.array(["yes", "no"] * 200)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")

@@ -10,6 +10,7 @@ from tests.e2e.pasted import write
 
 import stratal
 from stratal.estimation.second_look import write_disagreements
+from stratal.study.opening import open_study
 
 
 @pytest.fixture
@@ -76,6 +77,7 @@ def test_scores_on_the_other_side_of_the_labels_are_looked_at_again(judged):
 def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     words = ["estimate", "s.parquet", "l.csv", "--positive", "pass", "--judge", "verdict"]
     done = run_command(*words, "--disagreements", "again.csv")
+    not_yet = run_command(*words[:3], "again.csv", *words[3:])
     _, rows = filled("again.csv", [])
     # The first three labels were wrong, the next two right; nobody has looked at the others yet.
     filled("again.csv", [row[3] for row in rows[:3]] + [row[5] for row in rows[3:5]])
@@ -87,6 +89,8 @@ def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     report = run_command("report", "s.parquet", "l.csv", "again.csv", *words[3:], "--output", "r.md")
 
     assert "Disagreements: 8 items in again.csv" in done.stdout
+    assert not_yet.status == 0
+    assert "second look (again.csv): nothing is filled in yet" in not_yet.stdout
     assert len(labels.ids) == 40
     assert sorted(labels.replaced.ids) == sorted(row[0] for row in rows[:5])
     assert dict(zip(labels.ids, labels.values, strict=True))[rows[0][0]] == rows[0][3]
@@ -113,6 +117,33 @@ def test_a_second_look_replaces_all_annotators_of_an_item(judged):
     assert len(found.ids) == 79
     assert found.replaced.annotators == ("ann", "bo")
     assert stratal.annotator_agreement(found).decided == 1
+
+
+@pytest.mark.usefixtures("judged")
+def test_labels_in_another_spelling_than_the_verdicts_are_mapped(run_command):
+    head, rows = filled("l.csv", [])
+    write(
+        "L.csv", head, [[unit, "not sure" if k == 0 else said.title()] for k, (unit, said) in enumerate(rows)]
+    )
+    words = ["--judge", "verdict", "--map", "Fail=fail,Pass=pass,Not sure="]
+    done = run_command("estimate", "s.parquet", "L.csv", *words, "--disagreements", "again.csv")
+    assert "7 items" in done.stdout
+
+    _, rows = filled("again.csv", ["Pass"] * 7)
+    assert {row[-2] for row in rows} <= {"Pass", "Fail"}
+    assert run_command("estimate", "s.parquet", "L.csv", "again.csv", *words).status == 0
+
+
+@pytest.mark.usefixtures("judged")
+def test_answers_of_a_study_in_another_spelling_are_mapped(run_command):
+    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann"]
+    assert run_command("study", "new", "s.parquet", "--output", "st", *asked).status == 0
+    with open_study(Path("st")) as study:
+        for number in range(40):
+            study.submit("ann", study.next_item("ann").id, "Pass" if number % 3 else "Fail")
+    words = ["estimate", "st", "--judge", "verdict"]
+    assert "Fail=fail" in run_command(*words).message
+    assert "'verdict' agrees with people" in run_command(*words, "--map", "Fail=fail,Pass=pass").stdout
 
 
 def test_a_second_look_at_other_labels_is_refused(judged, run_command):

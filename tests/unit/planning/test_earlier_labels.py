@@ -121,7 +121,9 @@ def test_rows_that_nobody_filled_in_are_left_out():
 def test_labels_of_nobody_and_of_strangers_are_refused():
     population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
 
-    with pytest.raises(LabelError, match="1 of 2 labelled ids are not in the population"):
+    with pytest.raises(
+        LabelError, match=r"1 of 2 labelled ids are not in the population.*the proxy's column beside"
+    ):
         stratal.plan(population, 20, labels={3: 1.0, 777: 0.0})
     with pytest.raises(LabelError, match="no unit is labelled yet"):
         stratal.plan(population, 20, labels={3: None})

@@ -82,6 +82,12 @@ def test_items_without_past_results_are_kept_and_counted(files):
     assert "20 of 120 items have none" in population.notes[-1]
 
 
+def test_a_history_of_other_items_is_refused(files):
+    other = as_history({f"m{at}": np.arange(N) % (at + 2) > 0 for at in range(M)}, ids=[*range(N)])
+    with pytest.raises(InputError, match="none of these items has past results"):
+        stratal.Population.read(files / "units.csv", history=other)
+
+
 def test_another_history_is_another_population(files):
     one = stratal.Population.read(files / "units.csv", history=files / "wide.parquet")
     sample = stratal.plan(one, 20).draw(seed=7)

@@ -185,3 +185,11 @@ def test_two_models_take_one_line(row, line):
 
     assert line in page.lines[-1]
     assert not page.tables
+
+
+def test_an_answer_says_once_what_is_not_labelled():
+    missing = {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}}
+    notes = ["3 of 25 drawn units have no label (12.0%); those labelled stand for them", "another note"]
+    text = page_text(answer_page(FOUND | missing | {"notes": notes}))
+    assert text.count("drawn units have no label") == 1
+    assert "Note: another note." in text

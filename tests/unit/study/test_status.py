@@ -28,4 +28,6 @@ def test_a_status_says_what_is_decided(make_study, run_command):
 
 def test_a_study_without_labels_is_undecided(make_study, run_command):
     study = make_study()
-    assert run_command("study", "status", str(study.folder), "--require", "value>=.5").status == 5
+    done = run_command("study", "status", str(study.folder), "--require", "value>=.5")
+    assert done.status == 5
+    assert "Required value>=0.5: UNDECIDED.\n" in done.stdout
