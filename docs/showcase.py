@@ -146,7 +146,7 @@ def judge() -> None:
             while (item := study.next_item(name)) is not None:
                 answer = right[item.id]
                 study.submit(name, item.id, other[answer] if rng.random() < SLIPS else answer, seconds=5)
-    page.runs("stratal study status study/", 14)
+    page.runs("stratal study status study/", 4)
     page.runs("stratal estimate study/ --judge judge", 20)
     page.runs("stratal report study/ --judge judge --output report.html")
     truth = {unit: "1" if answer == "Pass" else "0" for unit, answer in right.items()}

@@ -599,6 +599,10 @@ def labels_so_far(
     each = [found] if isinstance(found, Estimate) else found
     widths = [half_width_of(row, confidence_level, interval) for row in each]
     half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
+    forgotten = (
+        f"no unit of round {number} has a label; give the labels of all rounds"
+        for number in np.setdiff1d(sample.round, sample.round[labelled]).tolist()
+    )
     width, note = None, "influence's deviations"
     known = requested.labelled_outcomes(found, labelled)
     if known is None:
@@ -630,7 +634,7 @@ def labels_so_far(
         label_driven=label_driven,
         width=width,
         note=note,
-        refuted=() if known is None else found.refuted,
+        refuted=(*forgotten, *(() if known is None else found.refuted)),
         known=known,
         first=np.bincount(sample.stratum[sample.round == 1], minlength=strata.n_strata)
         if deviations == "recalibrated" and learner is None and strata.n_strata > 1
