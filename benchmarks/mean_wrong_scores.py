@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.rounds import CountsSoFar
+from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.widths import interval_of_counts
 from stratal.strata import Strata
 

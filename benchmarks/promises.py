@@ -25,8 +25,9 @@ from scipy.special import expit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
+from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.plan import Plan
-from stratal.planning.rounds import CountsSoFar, further
+from stratal.planning.rounds import further
 from stratal.planning.widths import expected_half_width, interval_of_counts, smallest_budget
 from stratal.strata import neyman
 

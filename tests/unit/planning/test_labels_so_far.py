@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.rounds import CountsSoFar, labels_so_far
+from stratal.planning.labels_so_far import CountsSoFar, labels_so_far
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 
