@@ -23,7 +23,7 @@ import numpy as np
 import stratal
 from stratal.arrays import FloatArray
 from stratal.estimation.comparison import ModelOutcomes
-from stratal.estimation.estimate import ratio_of_means
+from stratal.estimation.linearised import ratio_of_means
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import StudentLimits

@@ -34,7 +34,7 @@ from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments,
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.labels_so_far import PLANNED, next_allocation
-from stratal.planning.plan import floored
+from stratal.planning.planner import floored
 from stratal.population.influence import stratum_averages
 from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations

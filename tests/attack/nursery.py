@@ -23,7 +23,7 @@ from typing import Any, Self
 
 EARLY = ("stratal.cli.application", "stratal.designs.handover", "stratal.designs.sample_file", "duckdb",
          "ibis.backends.duckdb", "pyarrow.parquet", "pyarrow.csv", "scipy.optimize", "scipy.special",
-         "stratal.planning.plan", "stratal.simulation.engine", "stratal.study", "sqlite3")  # fmt: skip
+         "stratal.planning.planner", "stratal.simulation.engine", "stratal.study", "sqlite3")  # fmt: skip
 PYTHONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.scandir", "shutil.rmtree")
 """Python's own calls at which a run can be killed, on every system."""
 

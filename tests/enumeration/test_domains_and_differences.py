@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.estimate import of_variable, smooth_mean_function
+from stratal.estimation.linearised import of_variable, smooth_mean_function
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import domain_mean
 

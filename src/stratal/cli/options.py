@@ -290,7 +290,7 @@ class Planning(Reading, frozen=True, kw_only=True):
 
         `learned` is what `stratal.plan` takes of earlier labels.
         """
-        from stratal.planning.plan import plan
+        from stratal.planning.planner import plan
 
         with progress("reading and stratifying"):
             return plan(

@@ -223,7 +223,7 @@ def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
 
 def _without_file(requested: PlanOptions) -> dict[str, Any]:
     """Plan from a number of units and a guessed rate."""
-    from stratal.planning.plan import WORST_RATE, plan_for_rate
+    from stratal.planning.planner import WORST_RATE, plan_for_rate
 
     if requested.population_size is None:
         raise InputError(

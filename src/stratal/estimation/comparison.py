@@ -33,15 +33,12 @@ from stratal.estimation.estimands.means import within_limits
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
-    Linearised,
     correlation_from,
-    drawn_variance,
     linearised_estimate,
-    of_variable,
-    ratio_of_means,
     undefined_estimate,
 )
 from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.linearised import Linearised, drawn_variance, of_variable, ratio_of_means
 from stratal.estimation.outcome_means import (
     MINIMUM_FOR_FITTING,
     MeanEstimate,

@@ -20,13 +20,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import refuse_unknown
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    linearised_estimate,
-    of_variable,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.shares import (
     OfShares,
     domain_mean,

@@ -25,14 +25,7 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimand import Request
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    Nonresponse,
-    StratumRow,
-    drawn_variance,
-    empty_strata_notes,
-)
+from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import (
     N_FOLDS,
     SHRINKAGE,
@@ -45,6 +38,7 @@ from stratal.estimation.lam import (
     inflation,
     intercept,
 )
+from stratal.estimation.linearised import Linearised, drawn_variance
 from stratal.estimation.notes import promise_notes, size_notes, tail_notes
 from stratal.estimation.respondents import (
     Respondents,

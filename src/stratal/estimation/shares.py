@@ -19,14 +19,8 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    correlation_from,
-    linearised_estimate,
-    ratio_of_means,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import LABELS_AT_THE_BOUNDS, Evidence, remaining_share

@@ -34,7 +34,7 @@ from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
-from stratal.planning.plan import floor_of, influence_spreads, one_stratum
+from stratal.planning.planner import floor_of, influence_spreads, one_stratum
 from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,

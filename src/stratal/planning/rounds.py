@@ -30,7 +30,7 @@ from stratal.errors import (
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.planning.plan import checked_half_widths
+from stratal.planning.planner import checked_half_widths
 from stratal.planning.widths import (
     smallest_budgets,
 )

@@ -17,13 +17,8 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
-from stratal.estimation.estimate import (
-    Estimate,
-    Estimates,
-    linearised_estimate,
-    of_variable,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import of_variable
 from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, log_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates

@@ -20,7 +20,8 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.planning.plan import Plan, plan
+from stratal.planning.plan import Plan
+from stratal.planning.planner import plan
 from stratal.population import Population
 from stratal.simulation.engine import simulate
 from stratal.simulation.simulated_design import SimulatedDesign

@@ -30,7 +30,7 @@ from stratal.estimation import formulas
 from stratal.estimation.estimand import Several, ToolQuestion, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.outcome_means import default_estimator
-from stratal.planning.plan import plan
+from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed

@@ -8,7 +8,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimate import ratio_of_means, smooth_mean_function
+from stratal.estimation.linearised import ratio_of_means, smooth_mean_function
 from stratal.estimation.regression.quantiles import quantile_estimate, weighted_quantile
 
 

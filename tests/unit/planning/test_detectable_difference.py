@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.plan import plan_for_rate
+from stratal.planning.planner import plan_for_rate
 
 REPLICATES = 1500
 

@@ -11,7 +11,7 @@ from tests.work import calls
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimands import F1, LevelMeans
-from stratal.planning.plan import Planner
+from stratal.planning.planner import Planner
 from stratal.population.influence import influence_moments
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.plan import ESTIMATORS
+from stratal.planning.planner import ESTIMATORS
 from stratal.strata.moments import CALIBRATION_SLOPE, expected_variance, scenarios
 
 

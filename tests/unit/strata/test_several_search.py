@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimation.estimand import as_estimand
-from stratal.planning.plan import Planner, influence_spreads
+from stratal.planning.planner import Planner, influence_spreads
 from stratal.strata.several_solver import Choices, Demands, Program, searched
 
 

@@ -15,13 +15,8 @@ from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError
 from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    linearised_estimate,
-    ratio_of_means,
-    smooth_mean_function,
-)
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mean_function
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits

@@ -26,7 +26,8 @@ from stratal.estimation.estimands.scores import (
     pearson,
     spearman,
 )
-from stratal.estimation.estimate import Estimate, Estimates, Linearised, linearised_estimate
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
+from stratal.estimation.linearised import Linearised
 from stratal.estimation.shares import mean_of
 from stratal.population.influence import Influence
 from stratal.population.population import Population

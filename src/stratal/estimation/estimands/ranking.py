@@ -20,13 +20,8 @@ from stratal.errors import InputError, LabelError
 from stratal.estimation.columns import class_column, number_column, require_some
 from stratal.estimation.confusion import satterthwaite_of_groups, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimate import (
-    Estimate,
-    Linearised,
-    linearised_estimate,
-    of_variable,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text

@@ -25,13 +25,8 @@ from stratal.estimation.confusion import smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
-from stratal.estimation.estimate import (
-    Estimate,
-    linearised_estimate,
-    numeric_gradient,
-    of_variable,
-    undefined_estimate,
-)
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import numeric_gradient, of_variable
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.limits import OffsetLimits, OuterLimits

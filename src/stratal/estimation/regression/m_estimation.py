@@ -13,8 +13,9 @@ from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.errors import InputError, refuse_unknown
-from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
+from stratal.estimation.estimate import Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
+from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
     GeneralisedLinear,
     LinearLoss,

@@ -1,0 +1,210 @@
+"""Values whose error is that of a weighted mean: a function of means, with its variance by linearisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.errors import InputError
+from stratal.intervals.evidence import require_target
+from stratal.intervals.limits import SkewedLimits
+from stratal.intervals.proportion import skewnesses_of
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linearised:
+    """An estimate with the per-unit variable that carries its error.
+
+    Parameters
+    ----------
+    value : float
+    variable : float (n,)
+        u: the weighted mean of u, less its expectation, is the estimate's error to first order.
+    design_variance : float
+        Due to drawing n of the N units; NaN where one label leaves nothing to estimate it from.
+    population_variance : float
+        Due to drawing the N units themselves; 0 for the target `population`.
+    degrees_of_freedom : float
+
+    Examples
+    --------
+    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04, population_variance=0.0,
+    ...            degrees_of_freedom=1.0).standard_error
+    0.2
+    """
+
+    value: float
+    variable: FloatArray
+    design_variance: float
+    population_variance: float
+    degrees_of_freedom: float
+
+    @property
+    def variance(self) -> float:
+        """Of the chosen target."""
+        return self.design_variance + self.population_variance
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of the variance."""
+        return float(np.sqrt(max(self.variance, 0.0)))
+
+
+def of_variable(
+    value: float, variable: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return an estimate from its value and its linearised variable (n,).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
+    0.8
+    """
+    return Linearised(
+        value=value,
+        variable=variable,
+        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
+        population_variance=drawn_variance(variable, weighting, target),
+        degrees_of_freedom=weighting.degrees_of_freedom(variable),
+    )
+
+
+def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **how: bool) -> float:
+    """Return the variance of a variable's mean (n,) that drawing the N units themselves adds, if it does."""
+    require_target(target)
+    if target == "population":
+        return 0.0
+    return float(weighting.population_covariance(variable[:, None], **how)[0, 0])
+
+
+def undefined(labels: int) -> Linearised:
+    """Return the result where no label tells anything."""
+    return Linearised(
+        value=np.nan,
+        variable=np.full(labels, np.nan),
+        design_variance=np.nan,
+        population_variance=0.0,
+        degrees_of_freedom=0.0,
+    )
+
+
+def smooth_mean_function(
+    variables: FloatArray,
+    function: Callable[[FloatArray], float],
+    weighting: Weighting,
+    *,
+    gradient: Callable[[FloatArray], FloatArray] | None = None,
+    target: str = "population",
+) -> Linearised:
+    """Return g(means) of the weighted means of several variables, with its linearised variable.
+
+    Parameters
+    ----------
+    variables : float (n, q)
+        Of the labelled units.
+    function : callable
+        Means (q,) to a number; differentiable at the means.
+    weighting : Weighting
+    gradient : callable, optional
+        Means (q,) to the partial derivatives (q,); central differences if not given.
+    target : {"population", "superpopulation"}
+
+    Raises
+    ------
+    InputError
+        If the function or its gradient is not finite at the means.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
+    >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
+    >>> result.value, round(result.standard_error, 4)
+    (4.0, 2.1909)
+    """
+    means = weighting.mean(variables)
+    value = float(function(means))
+    slopes = numeric_gradient(function, means) if gradient is None else np.asarray(gradient(means), float)
+    if slopes.shape != means.shape:
+        raise InputError(
+            "the gradient must have one entry per mean", given=slopes.shape, allowed=f"({len(means)},)"
+        )
+    if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
+        raise InputError(
+            "the function or its gradient is not finite at the estimated means",
+            given=f"means {[float(mean) for mean in means]}",
+            action="Choose a function that is smooth there, or label more units.",
+        )
+    return of_variable(value, variables @ slopes, weighting, target)
+
+
+def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray) -> FloatArray:
+    """Return the partial derivatives (q,) by central differences.
+
+    Examples
+    --------
+    >>> numeric_gradient(lambda m: m[0] / m[1], np.array([1.0, 2.0])).round(6)
+    array([ 0.5 , -0.25])
+    """
+    steps = np.cbrt(np.finfo(np.float64).eps) * np.maximum(np.abs(means), 1e-3)
+    slopes = np.empty_like(means)
+    for j, step in enumerate(steps):
+        up, down = means.copy(), means.copy()
+        up[j] += step
+        down[j] -= step
+        slopes[j] = (float(function(up)) - float(function(down))) / (up[j] - down[j])
+    return slopes
+
+
+def ratio_of_means(
+    numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
+
+    NaN where the denominator is 0.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
+    >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
+    0.6667
+    """
+    above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
+    if below == 0:
+        return undefined(len(numerator))
+    value = above / below
+    return of_variable(value, (numerator - value * denominator) / below, weighting, target)
+
+
+def skewed_limits(found: Sequence[Linearised], weighting: Weighting) -> list[SkewedLimits]:
+    """Return for each the limits that are corrected for the skewness of what each label adds.
+
+    Variance of another origin than the labels has none.
+    """
+    variables = np.column_stack([result.variable for result in found])
+    own, whole = np.diag(weighting.covariance(variables)), np.array([result.variance for result in found])
+    share = np.clip(np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0), 0.0, 1.0)
+    skewnesses = skewnesses_of(variables, weighting) * share**1.5
+    census = weighting.census
+    freedoms = [np.inf if census else result.degrees_of_freedom for result in found]
+    return [
+        SkewedLimits(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=freedom,
+            skewness=float(skewness),
+            own_freedom=freedom,
+        )
+        for result, skewness, freedom in zip(found, skewnesses, freedoms, strict=True)
+    ]

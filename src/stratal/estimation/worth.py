@@ -1,0 +1,164 @@
+"""What labels are worth: the simple random sample with as small an error, or as narrow an interval."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.intervals.evidence import Evidence
+from stratal.intervals.proportion import clopper_pearson
+
+if TYPE_CHECKING:
+    pass
+
+
+REPLICATES = 1_000
+
+
+BORROWED = 2.0
+"""Labels' worth that a stratum takes from all labels."""
+
+
+_SEED = 20_261_121
+
+
+_MOST_LABELS = 20_000
+"""Beyond this the range is within a few hundredths, and not worth the memory."""
+
+
+_BISECTIONS = 60
+
+
+def effective_size_interval(
+    size: float | None, evidence: Evidence, confidence_level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return a range for the effective sample size; None where it is not known or there is none.
+
+    For simple random and stratified samples, and the mean over the population. How often it holds the true
+    size was measured: benchmarks/results/effective_size.md.
+
+    Parameters
+    ----------
+    size : float, optional
+        The effective sample size.
+    evidence : Evidence
+        What it is of.
+    confidence_level : float
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> sample = stratal.plan(population, 100).draw(seed=7)
+    >>> labels = {unit: float((unit >= 500) != (unit % 10 == 0)) for unit in sample.ids.tolist()}
+    >>> found = stratal.estimate(sample, labels)
+    >>> low, high = effective_size_interval(found.effective_sample_size, found.evidence)
+    >>> low < found.effective_sample_size < high
+    True
+    """
+    weighting = evidence.weighting
+    stratified = weighting.random_within_strata and not evidence.superpopulation
+    if size is None or not evidence.varies or not stratified or evidence.n > _MOST_LABELS:
+        return None
+    tail = (1.0 - confidence_level) / 2.0
+    sizes = _replicated(evidence)
+    if not np.all(sizes > 0):  # labels that all agree, about which the proxy varies: worth no random label
+        return None
+    logs = np.log(sizes)
+    ends = np.quantile(logs, [tail, 1.0 - tail])
+    around = ends - logs.mean() + math.log(size)
+    at = around if evidence.own is not None else ends  # a win rate's own size is not that of its parts
+    low, high = math.exp(min(around[0], at[0])), math.exp(max(around[1], at[1]))
+    return min(low, size), float(min(max(high, size), weighting.population_size))
+
+
+def random_labels_of_equal_width(
+    size: float | None,
+    evidence: Evidence,
+    interval: tuple[float, float],
+    confidence_level: float,
+    range_: tuple[float, float] | None,
+) -> float | None:
+    """Return how many random labels give as narrow an interval; None where the effective size stands.
+
+    Parameters
+    ----------
+    size : float, optional
+        The effective sample size.
+    evidence : Evidence
+    interval : (float, float)
+        Two-sided.
+    confidence_level : float
+    range_ : (float, float), optional
+        That of the effective size. Without one it does not stand, nor where all of it is more than this.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=range(5000))
+    >>> sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=7)
+    >>> found = stratal.estimate(sample, [1.0] * 50)
+    >>> ends = tuple(found.confidence_interval())
+    >>> round(random_labels_of_equal_width(None, found.evidence, ends, 0.95, None))
+    50
+    """
+    if evidence.bounds is None or evidence.own is not None or evidence.census:
+        return None
+    lowest, highest = evidence.bounds
+    scale = highest - lowest
+    value, width = (evidence.value - lowest) / scale, (interval[1] - interval[0]) / scale
+    trials = _trials_worth(value, width, confidence_level)
+    binary = value * (1.0 - value)
+    labels = trials * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
+    if not evidence.superpopulation:
+        labels = labels / (1.0 + labels / evidence.weighting.population_size)
+    return float(labels) if size is None or range_ is None or labels < range_[0] else None
+
+
+def _trials_worth(value: float, width: float, confidence_level: float) -> float:
+    """Return the binary trials whose interval about a value has this width."""
+    few, many = math.log(0.1), math.log(1e15)
+    for _ in range(_BISECTIONS):
+        middle = (few + many) / 2.0
+        low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
+        few, many = (middle, many) if high - low > width else (few, middle)
+    return math.exp(many)
+
+
+def _replicated(evidence: Evidence) -> FloatArray:
+    """Return the effective size of each replicate (B,)."""
+    weighting, z, residuals = evidence.weighting, evidence.z, evidence.residuals
+    stratum, counts = weighting.stratum, weighting.counts
+    shares, factors = weighting.shares, weighting.variance_factors
+    chances = (shares / np.maximum(counts, 1))[stratum]
+    chances = chances / chances.sum()
+    rng = np.random.default_rng(_SEED)
+    variance, means, within = np.zeros(REPLICATES), [], []
+    for h, count in enumerate(counts):
+        own = np.flatnonzero(stratum == h)
+        other = rng.choice(len(z), size=REPLICATES, p=chances)
+        weights = rng.gamma(np.r_[np.ones(count), BORROWED], size=(REPLICATES, count + 1))
+        weights /= weights.sum(axis=1, keepdims=True)
+        mean, spread = _borrowed_moments(z, own, other, weights)
+        means.append(mean)
+        within.append(spread)
+        variance += factors[h] * _borrowed_moments(residuals, own, other, weights)[1]
+    centres = np.column_stack(means)
+    between = (centres - (centres @ shares)[:, None]) ** 2
+    spread = (np.column_stack(within) + between) @ shares
+    return np.asarray(
+        spread / np.maximum(variance + spread / weighting.population_size, np.finfo(float).tiny)
+    )
+
+
+def _borrowed_moments(
+    values: FloatArray, own: IntArray, other: IntArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
+    known, borrowed, last = values[own], values[other], weights[:, -1]
+    mean = weights[:, :-1] @ known + last * borrowed
+    square = weights[:, :-1] @ known**2 + last * borrowed**2
+    return mean, np.maximum(square - mean**2, 0.0)

@@ -1,0 +1,814 @@
+"""`plan`: what a budget will buy, before any label is bought; or the budget that a precision needs.
+
+One `Planner` plans for every estimand, which says itself what is expected of it and what strata a budget
+bears: `Estimand.anticipated`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.successive import Successive
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    names_mistyped,
+    near_names,
+    no_level,
+    not_positive,
+    refuse_unknown,
+)
+from stratal.estimation.anticipated import Anticipated, Division
+from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
+from stratal.estimation.estimands.classification import refuse_a_misread_proxy
+from stratal.estimation.outcome_means import default_estimator
+from stratal.intervals.looks import PlannedLooks
+from stratal.intervals.proportion import student_quantile
+from stratal.planning.earlier_labels import EarlierLabels
+from stratal.planning.widths import smallest_budget
+from stratal.population.expressions import Number
+from stratal.population.influence import (
+    Influence,
+    InfluenceOfLevels,
+    averages,
+    influence_moments,
+    stratum_averages,
+)
+from stratal.population.population import require_population
+from stratal.population.rules import Everything, cells_of
+from stratal.population.summary import HEDGE
+from stratal.proxy.history import HISTORY, history_columns
+from stratal.strata import Allocation, Strata, allocate, allocate_several
+from stratal.strata.integers import check_budget, whole_number
+from stratal.strata.moments import expected_variance, scenarios
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
+from stratal.planning.plan import (
+    BY_COST,
+    ENDS,
+    Plan,
+    PlannedDesign,
+    PlannedPart,
+    level_of_last_look,
+    worst_bounds,
+)
+
+ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
+"""The estimators that a plan compares under each design."""
+
+
+def expectations(
+    design: str,
+    strata: Strata,
+    n_h: IntArray,
+    whole: Strata,
+    *,
+    n_proxies: int = 1,
+    labels: EarlierLabels | None = None,
+) -> list[PlannedDesign]:
+    """Return what each estimator is expected to give under one design.
+
+    Parameters
+    ----------
+    design : str
+        Its name.
+    strata : Strata
+        What it draws from.
+    n_h : int (H,)
+    whole : Strata
+        The population as one stratum, to compare with a simple random sample.
+    n_proxies : int
+        Proxies that estimators may correct by.
+    labels : EarlierLabels, optional
+        Labels that are in already, whose word is taken instead of the proxy's.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> whole = stratal.strata.stratify(population, "none")
+    >>> expectations("simple-random", whole, np.array([10]), whole)[0].relative_efficiency
+    1.0
+    """
+    usable: tuple[str, ...] = ESTIMATORS if n_proxies else ESTIMATORS[:1]
+    if not whole.scaled:
+        usable = tuple(name for name in usable if name != "difference")
+    n = np.array([n_h.sum()])
+    census = n[0] == whole.sizes[0]
+    if labels is None and (not whole.scaled or (whole.standard_deviations[0] == 0 and not census)):
+        low, high = worst_bounds(whole)
+        # The worst: half of each stratum's labels lie at either end of their bounds.
+        worst = math.sqrt(expected_variance(strata.sizes, n_h, np.full(len(n_h), ((high - low) / 2) ** 2)))
+        errors = {name: None if name == "difference" else worst for name in usable}
+        return [
+            PlannedDesign(design=design, estimator=name, worst_standard_error=error)
+            for name, error in errors.items()
+        ]
+    ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
+    simple = scenarios(whole) if labels is None else labels.scenario(whole, n)
+    random = float(expected_variance(whole.sizes, n, simple.variances[0]))
+    rows = []
+    for name in usable:
+        possible = ways.standard_errors(strata, n_h, name)
+        error = float(possible[0])
+        rows.append(
+            PlannedDesign(
+                design=design,
+                estimator=name,
+                expected_standard_error=error,
+                optimistic_standard_error=float(possible.min()),
+                conservative_standard_error=float(possible.max()),
+                relative_efficiency=random / error**2 if error > 0 else (1.0 if random == 0 else None),
+            )
+        )
+    return rows
+
+
+def simple_allocation(whole: Strata, budget: int) -> Allocation:
+    """Return a simple random sample's allocation: all labels to all units as one stratum.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
+    >>> simple_allocation(stratal.strata.stratify(population, "none"), 4).n_h
+    array([4])
+    """
+    one = np.array([1])
+    return Allocation(
+        n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
+    )
+
+
+def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
+    """Return N units as one stratum, of which nothing else is known."""
+    return Strata(
+        rule=Everything(),
+        names=("all",),
+        sizes=np.array([size]),
+        proxy_means=np.array([mean]),
+        proxy_variances=np.zeros(1),
+        conditional_variances=np.array([variance]),
+        scaled=scaled,
+        method="none",
+    )
+
+
+def influence_spreads(
+    population: Population, strata: Strata, influences: Sequence[Influence | InfluenceOfLevels]
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return how J influences are expected to vary, and where no label tells more of them.
+
+    Returns
+    -------
+    deviations : float (J, H)
+        Standard deviation of each in each stratum, divisor N_h.
+    variances : float (J,)
+        Of each over all units.
+    known : bool (J, H)
+        Whether a stratum holds only units that the estimand knows without a label.
+    """
+    means, own, squares, known = influence_moments(population, strata.rule, influences)
+    squares = np.maximum(squares, own)
+    overall = squares @ strata.weights - (means @ strata.weights) ** 2
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+    return deviations, np.maximum(overall, 0.0), np.asarray(known > 1.0 - 1e-9)
+
+
+PILOT = 50
+"""Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
+search for a budget starts here too."""
+
+
+WORST_RATE = 0.5
+"""The rate at which labels say least."""
+
+
+def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
+    """Return the wanted half-widths (J,) of J estimands, checked.
+
+    Of one estimand, whose population is the stratum `whole`, a half-width that every interval within its
+    bounds is under is refused.
+
+    Examples
+    --------
+    >>> checked_half_widths([0.05, 0.1], 2)
+    array([0.05, 0.1 ])
+    """
+    several = half_widths if isinstance(half_widths, Sequence | np.ndarray) else [half_widths]
+    if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in several):
+        raise not_positive("half_width", half_widths)
+    if several is half_widths and len(several) != count:
+        raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
+    low, high = (-math.inf, math.inf) if whole is None or count > 1 else whole.bounds
+    half_width = float(several[0])
+    if math.isfinite(high - low) and half_width >= (high - low) / 2:
+        percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
+        raise InputError(
+            f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
+            given=f"half-width {half_width:g}",
+            allowed=f"below {(high - low) / 2:g}",
+            action=f"Half-widths are on the outcome's own scale{percent}.",
+        )
+    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
+
+
+def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
+    """Refuse a plan with both a budget and a half-width, or neither."""
+    if (budget is None) == (half_width is None):
+        either = "one of budget= (--budget N) and half_width= (--half-width W)"
+        raise InputError("give either a budget or a half-width", allowed=either)
+
+
+WORTHWHILE = 1.02
+"""Stratified sampling is recommended when its expected relative efficiency exceeds this."""
+
+
+PILOT_SHARE = 0.5
+"""Share of the optimistic budget that goes to the first round."""
+
+
+MOST_PARTS = 500
+"""Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
+
+
+@names_mistyped
+def plan(
+    population: Population,
+    budget: int | None = None,
+    *,
+    half_width: float | Sequence[float] | None = None,
+    method: str | None = None,
+    n_strata: int | None = None,
+    by: str | None = None,
+    proxy: str | None = None,
+    allocation: str | None = None,
+    minimum: int = 2,
+    confidence_level: float = 0.95,
+    assume: str = "conservative",
+    pilot: bool = False,
+    residual_sd: float | None = None,
+    estimand: ToolQuestion = None,
+    labels: Any = None,
+    calibrate_by: str | None = None,
+    labelled_units: Population | None = None,
+    looks: int | str | PlannedLooks | None = None,
+) -> Plan:
+    """Plan which units to label and say what to expect, before any label is bought.
+
+    Give either `budget` or `half_width`.
+
+    Parameters
+    ----------
+    population : Population
+    budget : int, optional
+        Labels that can be bought.
+    half_width : float or sequence of float, optional
+        Half the width of the interval that is wanted, in the outcome's units; the smallest budget expected to
+        reach it is found. Which budget that is depends on how good the proxy is, so that a pilot first is
+        cheaper.
+    method, n_strata, by, proxy
+        See `stratal.strata.stratify`. For the mean k-means, and ten strata by default (of each category, with
+        `by`), fewer for small budgets: on average at least five draws each.
+    allocation : str, optional
+        See `stratal.strata.allocate`; for the mean `"robust"` unless given. `"cost-optimal:minutes"` names a
+        column of what each unit's label costs; `budget` is then money.
+    minimum : int
+        Draws that every stratum gets at least; 2, so that its variance can be estimated.
+    confidence_level : float
+        Of `half_width`.
+    assume : {"conservative", "expected", "optimistic"}
+        How good the proxy is taken to be when a budget is found for `half_width`.
+    pilot : bool
+        Plan only the first round on the way to `half_width`. Its labels then say how many more are needed:
+        see `next_round`.
+    residual_sd : float, optional
+        Standard deviation of outcome less proxy, for outcomes without bounds; half the proxy's own if left
+        out.
+    estimand : Estimand, str, mapping or list of these, optional
+        What the labels are for, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean
+        unless given. Strata are then Neyman's of its influence, up to fifteen in each of its cells. With a
+        list, `half_width` may be a list too: the fewest labels that reach all of them; with a budget the
+        largest expected standard error is made small.
+    labels : Labels, mapping of id to label or Series, optional
+        Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
+        they show of the proxy, from optimistic to conservative as far as they leave it open. Which units the
+        plan labels does not change, but where they say that strata will not help.
+    calibrate_by : str, optional
+        With `labels`: column of categories in which the proxy may be worth something else each time. The
+        labels of each recalibrate it there; strata are crossed with it.
+    labelled_units : Population, optional
+        The units that `labels` are of, where these are others than the population's, with the same proxy:
+        last month's audit. A note warns where the proxy is distributed otherwise.
+
+    looks : int or str, optional
+        How often the labels will be looked at, such as 4 or "obrien-fleming:4"; "pocock" unless named. The
+        intervals of `estimate(…, look=1)` to the last hold together, so that labelling may stop at any look.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `budget` and `half_width` is given, for unknown methods or columns, for options
+        that the estimand does not take, such as `by`, `proxy`, `allocation` and `labels` with any but the
+        mean, and for `labels` with a pilot, which they are.
+    LabelError
+        For labels of ids that are not in the population.
+    BudgetError
+        If the budget is below what the design needs or above N, or no budget reaches the half-width.
+
+    Notes
+    -----
+    Expected variances are those of Fogliato et al. (2024), eq. 3-5 and 8, with the S_h of an overconfident
+    proxy: outcomes are taken to follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge that says 0 or 1
+    is not taken to be certain.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> careful = stratal.plan(population, half_width=0.05)
+    >>> careful.assume, round(careful.half_width_range[1], 2)
+    ('conservative', 0.05)
+    """
+    _refuse_two_goals(budget, half_width)
+    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
+        raise no_level(confidence_level)
+    refuse_unknown("assumption of the proxy", assume, ENDS)
+    if pilot and labels is not None:
+        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
+    if pilot and budget is not None:
+        raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+    for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
+        if value is not None and labels is None:
+            raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
+    if calibrate_by is not None and by not in (None, calibrate_by):
+        raise InputError(
+            "strata are crossed with the column that the proxy is calibrated by",
+            given=f"by={by!r}, calibrate_by={calibrate_by!r}",
+            action="Leave by= (--by) out.",
+        )
+    requested = as_estimand(estimand)
+    division = Division(
+        method=method,
+        n_strata=n_strata,
+        by=by or calibrate_by,
+        proxy=proxy,
+        allocation=allocation,
+        minimum=minimum,
+        residual_sd=residual_sd,
+    )
+    requested.refuse_plan_options({"labels": labels} | asdict(division))
+    planner = Planner(
+        population=require_population(population, "plan"),
+        estimand=requested,
+        requested=division,
+        confidence_level=confidence_level,
+        half_width=half_width,
+        looks=None if looks is None else PlannedLooks.parse(looks),
+    )
+    if labels is not None:
+        proxy = planner.anticipated.requested.proxy
+        earlier = EarlierLabels.of(
+            population, labels, proxy, calibrate_by=calibrate_by, labelled_units=labelled_units
+        )
+        planner = replace(planner, labels=earlier)
+    for part in filter(lambda part: part.by_answer, planner.parts):
+        refuse_a_misread_proxy(part, population)
+    if budget is not None:
+        return planner.at(budget)
+    return planner.first_round() if pilot else planner.reaching(assume)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    """What was asked of `plan`, for whatever estimand.
+
+    Parameters
+    ----------
+    population : Population
+    estimand : Estimand
+        One, or several at once.
+    requested : Division
+        How to divide the units.
+    confidence_level : float
+    half_width : float or (J,), optional
+        What is wanted: one for all parts of the estimand, or one for each.
+    labels : EarlierLabels, optional
+        What earlier labels say, instead of the proxy.
+    looks : PlannedLooks, optional
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
+    >>> planner = Planner(population=population, estimand=Estimand.parse_text("f1:cat"))
+    >>> planner.at(20).allocation.budget
+    20
+    """
+
+    population: Population
+    estimand: Estimand
+    requested: Division = field(default_factory=Division)
+    confidence_level: float = 0.95
+    half_width: Any = None
+    labels: EarlierLabels | None = None
+    looks: PlannedLooks | None = None
+
+    @cached_property
+    def normal(self) -> float:
+        """How many standard errors half of the (last look's) interval is, by the normal."""
+        level = level_of_last_look(self.confidence_level, self.looks)
+        return -float(student_quantile((1.0 - level) / 2.0, np.inf))
+
+    @cached_property
+    def parts(self) -> list[Estimand]:
+        """The single estimands that are asked for."""
+        found = list(parts_of(self.estimand, self.population))
+        if len(found) > MOST_PARTS:
+            raise InputError(
+                f"{self.estimand.text} asks for more numbers at once than can be planned for",
+                given=f"{len(found):,}",
+                allowed=f"up to {MOST_PARTS}",
+                action="Name fewer levels or estimands, or plan for the mean and ask for the levels of the "
+                "estimate: estimate(…, by=…), estimate --by.",
+            )
+        return found
+
+    @cached_property
+    def anticipated(self) -> Anticipated:
+        """What is expected of the estimand, and the strata for it."""
+        return self.estimand.anticipated(self.population, self.requested)
+
+    @cached_property
+    def half_widths(self) -> FloatArray:
+        """The wanted half-widths (J,), checked."""
+        return checked_half_widths(self.half_width, len(self.parts), self.anticipated.whole)
+
+    @property
+    def blind(self) -> bool:
+        """Whether nothing can be expected of the proxy: it only orders, or calls every outcome certain."""
+        whole = self.anticipated.whole
+        return self.labels is None and (not whole.scaled or whole.standard_deviations[0] == 0)
+
+    def reaching(self, assume: str) -> Plan:
+        """Return the plan of the fewest labels that are expected to reach the half-widths."""
+        wanted, anticipated = self.half_widths, self.anticipated
+        if len(wanted) > 1:
+            return self.at(None)
+        (least, most), half_width = anticipated.budgets, float(wanted[0])
+
+        def width(budget: int) -> float:
+            found = self.at(budget)
+            half = found.worst_half_width if self.blind else found.half_width_if(assume)
+            return math.inf if half is None else half
+
+        def normal_width(budget: int) -> float:
+            error = getattr(self.at(budget).recommended, f"{assume}_standard_error")
+            return math.inf if error is None else self.normal * float(error)
+
+        start = PILOT
+        if self.blind:
+            assume = "conservative"
+        elif not math.isfinite(width(most)):
+            raise BudgetError(
+                "nothing can be expected of this proxy, so no half-width can be planned for",
+                action="Give a budget, or plan a pilot (pilot=True).",
+            )
+        else:
+            start = smallest_budget(normal_width, half_width, PILOT, least, most)
+        found = smallest_budget(width, half_width, start, least, most)
+        return replace(self.at(found), half_width=half_width, assume=assume)
+
+    def first_round(self) -> Plan:
+        """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
+        wanted, size = self.half_widths, self.population.size
+        # Where nothing can be expected of the proxy the pilot will tell.
+        enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("optimistic").budget
+        least = max(self.anticipated.budgets[0], min(PILOT, enough))
+        found = self.at(min(size, max(least, round(PILOT_SHARE * enough))))
+        return replace(found, half_width=float(wanted[0]) if len(wanted) == 1 else None, pilot=True)
+
+    def at(self, budget: int | None) -> Plan:
+        """Return the plan of a budget, or of all units that matter, if there are fewer.
+
+        Without a budget it is that of the half-widths of several estimands.
+        """
+        anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
+        parts: tuple[PlannedPart, ...] = ()
+        notes: tuple[str, ...] = ()
+        cost, money = self._cost, budget
+        if cost is not None:
+            budget = self._affordable(cost, money)
+        if budget is not None:
+            check_budget(budget, self.population.size)
+        strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
+        most = int(strata.sizes[~strata.is_known].sum())
+        if budget is not None and budget >= most < whole.size:
+            budget = most
+            notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
+        shared, divided = None, strata.n_strata > 1 or not anticipated.simple
+        if divided and len(self.parts) > 1:
+            shared, parts = self._shared_by_all(strata, budget)
+        elif divided:
+            rule, minimum = self.requested.allocation or anticipated.allocation, self.requested.minimum
+            how: dict[str, Any] = {"budget": budget, "method": rule}
+            if cost is not None:
+                prices = stratum_averages(self.population, strata.rule, [Number(name=cost)])[:, 0]
+                how = {"method": BY_COST, "costs": prices, "cost_budget": money}
+                notes = (*notes, f"Of a simple random sample the money buys about {budget:,} labels.")
+            shared = self._above_the_floor(strata, minimum, partial(allocate, strata, **how))
+        budget = budget if shared is None else shared.budget
+        assert budget is not None
+        expected = partial(expectations, whole=whole, n_proxies=anticipated.n_proxies, labels=earlier)
+        designs = expected(SimpleRandom.kind, whole, np.array([budget]))
+        if shared is not None:
+            designs += expected(Stratified.kind, strata, shared.n_h)
+        if parts:  # the error of all their influences as one says nothing
+            ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
+            designs = [replace(row, **ends) for row in designs]
+        chosen, why = self._recommended(designs, strata, budget)
+        usual = chosen.expected_standard_error
+        if usual and self.of_history:
+            designs.append(self._successive(chosen, usual, budget))
+            chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
+        remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
+        why = why if divided else strata.notes
+        if shared is None or chosen.design != Stratified.kind:
+            strata, shared = whole, simple_allocation(whole, budget)
+        return Plan(
+            budget=budget,
+            population_size=whole.size,
+            strata=strata,
+            allocation=shared,
+            designs=tuple(designs),
+            recommended=chosen,
+            assumptions=anticipated.assumptions if earlier is None else earlier.assumptions,
+            notes=(*self.population.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
+            scenario=None if earlier is None else earlier.scenario(strata, shared.n_h),
+            labels=None if earlier is None else earlier.to_dict(),
+            confidence_level=self.confidence_level,
+            population=self.population,
+            estimand=self.estimand.to_dict() if self.estimand.recorded else None,
+            parts=parts,
+            looks=self.looks,
+        )
+
+    @property
+    def _cost(self) -> str | None:
+        """The column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
+        rule, colon, column = (self.requested.allocation or "").partition(":")
+        if rule != BY_COST:
+            return None
+        known = (*self.population.feature_names, *self.population.proxy_names)
+        if not colon or column not in known:
+            raise InputError(
+                f"'{BY_COST}' needs the column of what a label of each unit costs",
+                given=repr(column) if colon else None,
+                allowed=near_names(column, known) if known else "a column of numbers: features=",
+                action=f"Write {BY_COST}:minutes; the budget is then money in the column's units.",
+            )
+        return column
+
+    def _affordable(self, cost: str, money: float | None) -> int:
+        """Return how many labels of random units the money buys."""
+        if money is None or self.half_width is not None:
+            raise InputError(f"'{BY_COST}' needs a budget of money", action="Give budget=, no half_width=.")
+        (mean,) = averages(self.population, [Number(name=cost)])
+        if not mean > 0:
+            raise InputError(f"'{cost}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
+        return max(1, min(self.population.size, int(money / mean)))
+
+    @cached_property
+    def of_history(self) -> bool:
+        """Whether the mean of one outcome is asked for, strata are left to us, and a history predicts it."""
+        left = all(
+            getattr(self.requested, name) is None for name in ("method", "n_strata", "by", "allocation")
+        )
+        mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
+        proxies = self.population.proxy_names
+        known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
+        return known and left and mean and self.requested.proxy in (None, HISTORY)
+
+    def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
+        """Return what a round of unequal probabilities is expected to give, by the history's own word.
+
+        With π ∝ x the difference estimator has variance (Σ x)²/n − Σ x² over N², x² being the variance that
+        the history predicts of a unit, hedged as the probabilities are. The range is the strata's.
+        """
+        picture = self.population.distribution(HISTORY)
+        moved = (1.0 - HEDGE) * picture.values + HEDGE * picture.mean
+        variances = np.maximum(moved * (1.0 - moved), 0.0)
+        left = float(picture.counts @ np.sqrt(variances)) ** 2 / budget - float(picture.counts @ variances)
+        share = math.sqrt(max(left, 0.0)) / picture.size / usual
+        gain = (stratified.relative_efficiency or 1.0) / share**2 if share > 0 else None
+        ends: Any = {f"{end}_standard_error": getattr(stratified, f"{end}_standard_error") for end in ENDS}
+        ends = {name: error * share for name, error in ends.items()}
+        return PlannedDesign(design=Successive.kind, estimator="ppi++", relative_efficiency=gain, **ends)
+
+    def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
+        """Return the allocation that is made with no stratum far below its share of its answer's labels."""
+        found = made(minimum=minimum)
+        least = floor_of(strata, self.parts, found.n_h, minimum)
+        if least is None:
+            return found
+        n_h = made(minimum=least).n_h
+        return replace(found, n_h=n_h, budget=int(n_h.sum()))
+
+    def _shared_by_all(
+        self, strata: Strata, budget: int | None
+    ) -> tuple[Allocation, tuple[PlannedPart, ...]]:
+        """Return the allocation among several estimands, and what it is expected to give each of them.
+
+        It is of the budget, or of the fewest labels with which all half-widths are reached.
+        """
+        influences = list(self.estimand.influences(self.population))
+        deviations, variances, _ = influence_spreads(self.population, strata, influences)
+        spreads = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
+        wanted = np.ones(len(spreads)) if self.half_width is None else self.half_widths
+        names = [part.text for part in self.parts]
+
+        def made(minimum: Any) -> Allocation:
+            # Without a budget the errors themselves count, not what they are to each other.
+            errors = wanted / self.normal if budget is None else wanted
+            how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
+            return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation
+
+        shared = self._above_the_floor(strata, self.requested.minimum, made)
+        left = (1.0 / shared.budget - 1.0 / strata.size) * strata.size / max(strata.size - 1, 1)
+        parts = []
+        for j, spread in enumerate(np.where(strata.is_known, 0.0, deviations)):
+            error = float(np.sqrt(expected_variance(strata.sizes, shared.n_h, spread**2)))
+            parts.append(
+                PlannedPart(
+                    estimand=names[j],
+                    labels=int(shared.n_h[spread > 0].sum()),
+                    expected_standard_error=error,
+                    expected_half_width=self.normal * error,
+                    wanted_half_width=None if self.half_width is None else float(wanted[j]),
+                    relative_efficiency=float(variances[j]) * left / error**2 if error > 0 else np.inf,
+                )
+            )
+        return shared, tuple(parts)
+
+    def _recommended(
+        self, designs: list[PlannedDesign], strata: Strata, budget: int
+    ) -> tuple[PlannedDesign, tuple[str, ...]]:
+        """Return the row of the design to draw, with the estimator that it will have, and a note."""
+        anticipated, usual = self.anticipated, {}
+        for row in designs:
+            n_strata = strata.n_strata if row.design == Stratified.kind else 1
+            if row.estimator == default_estimator(
+                row.design, budget, n_strata, anticipated.n_proxies, scaled=anticipated.whole.scaled
+            ):
+                usual[row.design] = row
+        random, stratified = usual[SimpleRandom.kind], usual.get(Stratified.kind)
+        if stratified is None:
+            return random, ()
+        gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
+        wanted = (
+            not anticipated.simple
+            or self._cost is not None
+            or anticipated.requested.by is not None
+            or anticipated.requested.n_strata is not None
+        )
+        if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
+            return stratified, ()
+        if simple >= WORTHWHILE:
+            return random, ()
+        return random, (
+            f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
+        )
+
+
+LEAST_SHARE = 0.5
+"""Of the proportional share of a stratum among those of its answer."""
+
+
+_HALVINGS = 20
+"""Halvings of the share that fits: a millionth of it is left."""
+
+
+def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:
+    """Return minima (H,) that give each stratum half of its share of its answer's labels; None for means.
+
+    Parameters
+    ----------
+    strata : Strata
+    parts : iterable of Estimand
+        The single ones that are planned for.
+    n_h : int (H,)
+        An allocation without them.
+    least : int or int (H,)
+        What it was not to be less than, such as units drawn already.
+    """
+    cells = cells_of(strata.rule) if any(part.by_answer for part in parts) else None
+    if cells is None:
+        return None
+    return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)
+
+
+def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, known: BoolArray) -> IntArray:
+    """Return the minima (H,) that give each stratum half of its share among those of its cell.
+
+    Less than half where units drawn already leave too few labels for all strata.
+
+    Examples
+    --------
+    >>> sizes, cells, known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
+    >>> floored(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), known)
+    array([23,  3, 25])
+    """
+    n_cell, size = (np.bincount(cells, values * ~known) for values in (n_h, sizes))
+    share = LEAST_SHARE * (n_cell / np.maximum(size, 1))[cells] * np.where(known, 0, sizes)
+    total, part = int(n_h.sum()), 1.0
+    step = 0.5
+    for _ in range(_HALVINGS):
+        minima = np.minimum(np.maximum(np.ceil(part * share - 1e-9).astype(np.int64), drawn), sizes)
+        fits = int(minima.sum()) <= total
+        if fits and part == 1.0:
+            return minima
+        part, step = (part + step if fits else part - step), step / 2.0
+    return minima if fits else drawn
+
+
+def plan_for_rate(
+    population_size: int,
+    rate: float = WORST_RATE,
+    *,
+    budget: int | None = None,
+    half_width: float | None = None,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+
+    Parameters
+    ----------
+    population_size : int
+        N.
+    rate : float
+        The share that is expected; ½ is the worst case.
+    budget, half_width
+        Give one of them, as in `stratal.plan`.
+    confidence_level : float
+
+    Returns
+    -------
+    Plan
+        It holds no population, so that nothing can be drawn from it.
+
+    Raises
+    ------
+    InputError
+        For a rate outside (0, 1), such as percent, and if not exactly one of budget and half-width is given.
+
+    Examples
+    --------
+    >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
+    383
+    """
+    size = whole_number("population_size", population_size)
+    if not 0 < rate < 1:
+        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
+        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
+    _refuse_two_goals(budget, half_width)
+    whole = one_stratum(size, rate, rate * (1 - rate))
+
+    def at(labels: int) -> Plan:
+        check_budget(labels, size)
+        shared = simple_allocation(whole, labels)
+        (row,) = expectations(SimpleRandom.kind, whole, shared.n_h, whole, n_proxies=0)
+        return Plan(
+            budget=labels,
+            population_size=size,
+            strata=whole,
+            allocation=shared,
+            designs=(row,),
+            recommended=row,
+            assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
+            notes=("With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN.",),
+            confidence_level=confidence_level,
+        )
+
+    if budget is not None:
+        return at(budget)
+    wanted = float(checked_half_widths(half_width, 1, whole)[0])
+    return at(
+        smallest_budget(
+            lambda labels: at(labels).expected_half_width or 0.0,
+            *(wanted, min(2 * PILOT, size), min(2, size), size),
+        )
+    )
