@@ -133,7 +133,7 @@ SEVERAL = [
             ("label_values", list[LabelValue] | UnsetType, UNSET),
             ("requirements", list[Requirement] | UnsetType, UNSET),
         ],
-        namespace={"__doc__": "Several estimates, in a table alone."},
+        namespace={"__doc__": "Several estimates, as a table only."},
     )
     for kind in TABLES
 ]

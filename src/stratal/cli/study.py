@@ -311,7 +311,7 @@ def label(
     allow_images: Annotated[
         Text,
         option(
-            "Show pictures at https addresses too, whose servers then learn who looks: https; or study for "
+            "Show pictures at https addresses too, whose servers then see who looks: https; or study for "
             "those of the folder alone; remembered.",
             "https",
             shown="study",

@@ -23,7 +23,7 @@ from stratal.intervals.limits import Limits
 
 SMALLEST_STEP = 0.0025
 """The nearest that a gambler expects the truth, where no indifference is given: nearer ones need so many
-labels that they are told by the units being labelled out."""
+labels that nearly all units are labelled by then."""
 
 DOUBLINGS = 4
 """Gamblers, each of whom expects twice the distance: four are within √2 of the best for 1 to 11 times the

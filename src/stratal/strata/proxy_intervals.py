@@ -273,9 +273,7 @@ def _requested(
         return found, ()
     if not crossed:
         return found, _fewer(parts[0].picture, requested, len(found[0]) + 1)
-    return found, (
-        f"{short} of {len(parts)} groups have fewer than the {requested} strata asked for in each.",
-    )
+    return found, (f"{short} of {len(parts)} groups have fewer than {requested} strata.",)
 
 
 def _chosen(

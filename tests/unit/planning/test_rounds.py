@@ -356,3 +356,11 @@ def test_sizes_that_labels_decided_follow_them_in_a_round_without_labels_too():
 
     assert second.weighting().sizes_follow_labels
     assert third.weighting().sizes_follow_labels
+
+
+def test_a_round_whose_labels_were_forgotten_is_named(pilot):
+    later = stratal.next_round(pilot, labelled(pilot), additional=40)
+    newest = later.ids[later.round == 2].tolist()
+
+    with pytest.warns(stratal.StratalWarning, match="no unit of round 1 has a label; give the labels of all"):
+        stratal.next_round(later, {unit: TRUTH[unit] for unit in newest}, additional=10)
