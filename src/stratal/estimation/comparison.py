@@ -306,10 +306,7 @@ class _RatioLimits(OffsetLimits):
     degrees_of_freedom: float
     means: tuple[Term, Term] | None
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "log-t"
+    method = "log-t"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio."""
