@@ -89,10 +89,7 @@ MAIN = {
         Figure("win rate"),
         Figure("difference"),
     ),
-    "paired_proxies": (
-        Figure("win rate: covers", called="coverage of a win rate"),
-        Figure("ratio: covers", called="of a ratio"),
-    ),
+    "paired_proxies": (Figure("win rate: covers", called="coverage of a win rate"),),
     "regression": (Figure("ratio", called="first call, times as fast as ppi-python"),),
     "regression_coverage": (Figure("95 %", called="coverage of 95 %"),),
     "coefficient_intervals": (Figure("coverage", "skewness-corrected", "coverage of the first coefficient"),),

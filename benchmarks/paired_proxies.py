@@ -1,4 +1,4 @@
-"""Win rates and ratios of two models with their proxies: coverage, and width over that without them.
+"""Win rates of two models with their proxies: coverage, and width over that without them.
 
 Simple random samples of real pairs of models and of generated ones. In strata that were made of the proxies,
 as a plan's are, no λ is fitted, and nothing differs.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,7 +23,7 @@ from scipy.special import expit
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimands import Ratio, WinRate
+from stratal.estimands import WinRate
 
 RESULTS = Path(__file__).with_name("results") / "paired_proxies.md"
 SIZE = 4_000
@@ -100,23 +99,21 @@ def generated(first: float, second: float, sharp: float) -> Pair:
     return a, b, p, q
 
 
-def measured(pair: Pair, asked: type[Any], n: int, replicates: int) -> tuple[float, ...]:
+def measured(pair: Pair, n: int, replicates: int) -> tuple[float, ...]:
     """Return coverage with and without proxies, the ratio of mean widths and that of mean squared errors."""
     a, b, p, q = pair
     population = stratal.Population.from_arrays(proxy={"p": p, "q": q})
-    log, ways = asked is Ratio, (asked(("a", "b"), ("p", "q")), asked(("a", "b")))
-    value = np.log(a.mean() / b.mean()) if log else np.mean(0.5 + 0.5 * np.sign(a - b))
+    ways = WinRate(("a", "b"), ("p", "q")), WinRate(("a", "b"))
+    value = np.mean(0.5 + 0.5 * np.sign(a - b))
     rows = []
     for seed in range(replicates):
         sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed)
         labels = {"a": a[sample.ids], "b": b[sample.ids]}
         row: list[float] = []
         for found in (stratal.estimate(sample, labels, estimand=way) for way in ways):
-            ends = np.array([found.value, *found.confidence_interval()])
-            middle, low, high = np.log(ends) if log else ends
-            row += [low <= value <= high, high - low, (middle - value) ** 2]
-        if np.all(np.isfinite(row)):
-            rows.append(row)
+            low, high = found.confidence_interval()
+            row += [low <= value <= high, high - low, (found.value - value) ** 2]
+        rows.append(row)
     held, width, error, held_without, width_without, error_without = np.mean(rows, axis=0)
     return held, held_without, width / width_without, error / error_without
 
@@ -127,19 +124,16 @@ def section(n: int, replicates: int) -> str:
     for name, pair in pairs():
         if n > 0.8 * len(pair[0]):
             continue
-        cells = []
-        for asked in (WinRate, Ratio):
-            covers, without, width, error = measured(pair, asked, n, replicates)
-            lowest, widest = min(lowest, covers), max(widest, width)
-            cells += [f"{covers:.3f} ({without:.3f})", f"{width:.3f}", f"{error:.2f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        covers, without, width, error = measured(pair, n, replicates)
+        lowest, widest = min(lowest, covers), max(widest, width)
+        lines.append(f"| {name} | {covers:.3f} ({without:.3f}) | {width:.3f} | {error:.2f} |")
         print(lines[-1], flush=True)
     command = f"OMP_NUM_THREADS=1 python -m benchmarks.paired_proxies --replicates {replicates} --sizes {n}"
     return "\n".join([
         f"{n} labels", "", f"`{command}`, {circumstances()}", "",
         f"Lowest coverage {lowest:.3f}, widest {widest:.3f} of the width without proxies.", "",
-        "| models | win rate: covers | width | error | ratio: covers | width | error |",
-        "|---" * 7 + "|", *lines,
+        "| models | win rate: covers | width | error |",
+        "|---" * 4 + "|", *lines,
     ])  # fmt: skip
 
 
@@ -152,11 +146,10 @@ def main() -> None:
     parts = {int(part.split()[0]): part.strip() for part in kept}
     parts |= {n: section(n, options.replicates) for n in map(int, options.sizes.split(","))}
     head = (
-        "# Two models with their proxies: win rate and ratio\n\n"
+        "# Two models with their proxies: the win rate\n\n"
         "Coverage of 95 % intervals with the proxies of both models (without them in brackets), mean width\n"
-        "and mean squared error over those without, of a ratio on its logarithm. Samples are simple random.\n"
-        "Draws in which a model is never right have no ratio. One standard error of a coverage of .95 is\n"
-        "0.22 over the root of the replicates."
+        "and mean squared error over those without. Samples are simple random. One standard error of a\n"
+        "coverage of .95 is 0.22 over the root of the replicates."
     )
     RESULTS.write_text("\n\n## ".join([head, *(parts[n] for n in sorted(parts))]) + "\n", encoding="utf-8")
 

@@ -91,7 +91,8 @@ def matthews_ends(seen, counts, sizes):
             return MATTHEWS(every[0], every[1], every[0] + every[2])
 
         low, high = (np.array([ends[cell][side][draw] for cell in others]) for side in (1, 2))
-        around = directions(correlation_of(seen[draw][:, others].T, counts, centre[others], factors))
+        shares = (seen[draw][:, others].T + centre[others][:, None]) / (counts + 1.0)
+        around = directions(correlation_of(shares, factors))
         value = float(function(centre[others]))
         least, most = ends_over(function, centre[others], low, high, around)
         found.append((value, float(least), float(most)))

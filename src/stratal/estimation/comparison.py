@@ -6,9 +6,8 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, repeat
 from typing import Any, ClassVar
 
@@ -19,7 +18,6 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.columns import (
     answers_of,
     joined_columns,
@@ -38,12 +36,10 @@ from stratal.estimation.estimate import (
     undefined_estimate,
 )
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.linearised import Linearised, drawn_variance, of_variable, ratio_of_means
+from stratal.estimation.linearised import drawn_variance, ratio_of_means
 from stratal.estimation.outcome_means import (
     MINIMUM_FOR_FITTING,
-    MeanEstimate,
     estimate_mean,
-    mean_estimate,
     plain_mean,
 )
 from stratal.estimation.respondents import Respondents
@@ -57,12 +53,6 @@ from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
-
-_STEPS = 50
-"""Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""
-
-_SOLVED = 1e-13
-"""Relative step at which it ends: the ratio of the swapped models is then the reciprocal, with its limits."""
 
 _SIGNIFICANT = 2.0
 """Standard errors from 0 at which a correlation counts as one."""
@@ -89,8 +79,6 @@ class ModelOutcomes(Record):
         Of the outcomes.
     slopes : float (k, p), optional
         What of the sample's proxies predicts each model's outcome; None for none.
-    fitting : mapping
-        How λ is found for a contrast, where that is not as usual: `estimator`, `lam`, `clip`, `folds`.
 
     Examples
     --------
@@ -112,7 +100,6 @@ class ModelOutcomes(Record):
     target: str = "population"
     bounds: tuple[float, float] | None = None
     slopes: FloatArray | None = None
-    fitting: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def first(self) -> FloatArray:
@@ -135,12 +122,12 @@ class ModelOutcomes(Record):
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
         frame, both = self.frame, [self.pair(*places) for places in pairs]
-        plain = [replace(pair, slopes=None, fitting={}) for pair in both]
+        plain = [replace(pair, slopes=None) for pair in both]
         differences = [
             replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
         ]
         whole = frame.share == 1.0
-        columns = zip(self.models, self.z.T, strict=True) if whole and not self.alone else ()
+        columns = zip(self.models, self.z.T, strict=True) if whole else ()
         refused = self.bounds is None and any(found.limits() is None for found in differences)
         found = Comparisons.from_rows(
             self.sample,
@@ -159,31 +146,26 @@ class ModelOutcomes(Record):
         """Return the mean of the first less the second."""
         most = None if self.bounds is None else float(self.bounds[1] - self.bounds[0])
         ends = None if most is None else (-most, most)
-        slopes = self._usable(1.0)
-        proxy = None if slopes is None else contrast_proxy(self, slopes[0] - slopes[1])
+        lean = self._usable
+        proxy = None if lean is None else contrast_proxy(self, lean)
         net_wins = 0.0 if proxy is None and self.right_or_wrong else None
         return replace(self._mean_of(self.first - self.second, ends, proxy, net_wins), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
-        slopes = self._usable(1.0)
-        proxy = None if slopes is None else contrast_proxy(self, 0.5 * (slopes[0] - slopes[1]), 0.5)
+        lean = self._usable
+        proxy = None if lean is None else contrast_proxy(self, 0.5 * lean, 0.5)
         wins = 0.5 + 0.5 * np.sign(self.first - self.second)
         return self._mean_of(wins, (0.0, 1.0), proxy, 0.5 if proxy is None else None)
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
         weighting, first, second = self.frame.weighting, self.first, self.second
-        plain = ratio_of_means(first, second, weighting, self.target)
-        if not (np.isfinite(plain.value) and plain.value > 0):
+        result = ratio_of_means(first, second, weighting, self.target)
+        if not (np.isfinite(result.value) and result.value > 0):
             why = "the mean outcome of a model is 0"
             return undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
-        slopes = self._usable(self._ratio_of_proxies)
-        result = plain if slopes is None else _tuned_ratio(self, plain, slopes)
-        # Proxies move the ratio from the labels'. Both means are then moved by one factor, in opposite
-        # directions, so that the limits of the swapped models' ratio are the reciprocals.
-        means = weighting.mean(self.z)
-        hidden = self._unseen_of_ratio(result.value, float(np.sqrt(means[0] * means[1] / result.value)))
+        hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
             value=result.value,
@@ -202,31 +184,18 @@ class ModelOutcomes(Record):
         )
 
     @property
-    def alone(self) -> bool:
-        """Whether one unit is labelled, of outcomes without bounds: no error of their means is known."""
-        return self.bounds is None and len(self.first) == 1
-
-    @property
     def right_or_wrong(self) -> bool:
         """Every outcome is 0 or 1."""
         z = self.z
         return self.bounds is not None and tuple(self.bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
 
     @property
-    def _ratio_of_proxies(self) -> float:
-        """The ratio that the proxies predict."""
-        if self.slopes is None:
-            return 1.0
-        first, second = self.slopes @ self.frame.summary.overall_means
-        return float(first / second) if second > 0 else 1.0
-
-    def _usable(self, share_of_second: float) -> FloatArray | None:
-        """Return the slopes where there are labels to fit λ by, and strata leave something to explain."""
-        if self.slopes is None or (len(self.first) < MINIMUM_FOR_FITTING and not self.fitting):
+    def _usable(self) -> FloatArray | None:
+        """What the proxies say of the difference (p,): where there are labels to fit λ by, and it pays."""
+        if self.slopes is None or len(self.first) < MINIMUM_FOR_FITTING:
             return None
-        lean = self.slopes[0] - share_of_second * self.slopes[1]
-        pays = bool(self.fitting) or _left_by_strata(self, lean)
-        return self.slopes if np.any(lean) and pays else None
+        lean = self.slopes[0] - self.slopes[1]
+        return lean if np.any(lean) and _left_by_strata(self, lean) else None
 
     def mean(self, z: FloatArray, **options: Any) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
@@ -246,9 +215,6 @@ class ModelOutcomes(Record):
         is the value of a tie where the interval is made of those of wins and losses.
         """
         frame, sample = self.frame, self.sample
-        if self.alone:
-            single = of_variable(float(z[0]), np.zeros(1), frame.weighting, self.target)
-            return frame.complete(linearised_estimate(single, frame.weighting, target=self.target), sample)
         if self.target != "population" and frame.share < 1:
             raise InputError(
                 "strata without labels are known for these units, not for others",
@@ -267,17 +233,14 @@ class ModelOutcomes(Record):
             frame.weighting,
             summary,
             stratum=frame.stratum,
-            **{
-                "estimator": "auto" if proxy is None else "ppi++",
-                "target": self.target,
-                "bounds": ends,
-                "outcome": "unbounded" if bounds is None else "bounded",
-                "design": sample.design.kind,
-                "stratum_names": frame.names,
-                "drawn": sample.size,
-                "notes": frame.notes,
-                **self.fitting,
-            },
+            estimator="auto" if proxy is None else "ppi++",
+            target=self.target,
+            bounds=ends,
+            outcome="unbounded" if bounds is None else "bounded",
+            design=sample.design.kind,
+            stratum_names=frame.names,
+            drawn=sample.size,
+            notes=frame.notes,
         )
         limits = contrast_limits(found) if net_wins is None else self._net_wins(found, net_wins)
         found = replace(found, evidence=replace(found.evidence, own=limits))
@@ -343,10 +306,7 @@ class _RatioLimits(OffsetLimits):
     degrees_of_freedom: float
     means: tuple[Term, Term] | None
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "log-t"
+    method = "log-t"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio."""
@@ -417,10 +377,6 @@ def contrast_proxy(
     )
 
 
-def _moments(pair: ModelOutcomes, slopes: FloatArray) -> ProxyMoments:
-    return ProxyMoments.of(*contrast_proxy(pair, slopes), pair.frame.stratum)
-
-
 def _left_by_strata(pair: ModelOutcomes, slopes: FloatArray) -> bool:
     """Return whether strata leave enough of the proxies' variance for a fitted λ to pay."""
     sample, weighting, summary = pair.sample, pair.frame.weighting, pair.frame.summary
@@ -432,7 +388,8 @@ def _left_by_strata(pair: ModelOutcomes, slopes: FloatArray) -> bool:
     values = sample.proxies[pair.labelled][:, used]
     low, high = np.array(bounds, dtype=np.float64).T
     unknown = ((values - low) * (high - values)) @ slopes[used] ** 2
-    factors, moments = weighting.variance_factors, _moments(pair, slopes)
+    factors = weighting.variance_factors
+    moments = ProxyMoments.of(*contrast_proxy(pair, slopes), pair.frame.stratum)
     explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
     stratum = pair.frame.stratum
     unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
@@ -449,41 +406,6 @@ def _scaled(
         proxy_means=known + share * summary.proxy_means,
         proxy_covariances=share**2 * summary.proxy_covariances,
     )
-
-
-def _tuned_ratio(pair: ModelOutcomes, plain: Linearised, slopes: FloatArray) -> Linearised:
-    """Return the ratio at which the mean of first − ratio · second, with the proxies' help, is 0."""
-    frame = pair.frame
-
-    def mean(z: FloatArray, slope: FloatArray, lam: FloatArray | None = None) -> MeanEstimate:
-        return mean_estimate(
-            z,
-            _moments(pair, slope),
-            weighting=frame.weighting,
-            estimator="ppi++",
-            lam=lam,
-            target=pair.target,
-        )
-
-    found = plain
-    for _ in range(_STEPS):
-        if not 0 < found.value < math.inf:
-            return plain
-        gap = mean(pair.first - found.value * pair.second, slopes[0] - found.value * slopes[1])
-        below = mean(pair.second, slopes[1], gap.lam).value
-        if below <= 0:
-            return plain
-        step = gap.value / below
-        found = Linearised(
-            value=found.value + step,
-            variable=gap.variable / below,
-            design_variance=gap.design_variance / below**2,
-            population_variance=gap.population_variance / below**2,
-            degrees_of_freedom=gap.degrees_of_freedom,
-        )
-        if abs(step) <= _SOLVED * found.value:
-            break
-    return found if found.value > 0 else plain
 
 
 def bounds_of_outcomes(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
@@ -556,27 +478,23 @@ class Comparisons(Estimates):
         k = len(self.means)
         ranks = self.ranks(confidence_level) if len(self) == k * (k - 1) // 2 else {}
         order = sorted(self.means, key=lambda mean: -mean.value)
-        best = str(order[0].label["model"])
-        to_best: dict[str, tuple[float, list[float | None] | None]] = {}
-        for row in self:
-            a, b = str(row.label["a"]), str(row.label["b"])
-            if best not in (a, b):
-                continue
-            sign, ends = (1.0 if b == best else -1.0), row.limits(confidence_level)
-            if ends is not None and sign < 0:
-                ends = [None if end is None else -end for end in reversed(ends)]
-            to_best[a if b == best else b] = sign * row.value, ends
-        found = []
+        pairs = {(row.label["a"], row.label["b"]): row for row in self}
+        best, found = str(order[0].label["model"]), []
         for mean in order:
             name = str(mean.label["model"])
-            difference, ends = to_best.get(name, (None, None))
+            row, sign = pairs.get((name, best)), 1.0
+            if row is None:
+                row, sign = pairs.get((best, name)), -1.0
+            ends = None if row is None else row.limits(confidence_level)
+            if ends is not None and sign < 0:
+                ends = [None if end is None else -end for end in reversed(ends)]
             found.append(
                 {
                     "rank": list(ranks[name]) if ranks else None,
                     "model": name,
                     "mean": mean.value,
                     "confidence_interval": mean.limits(confidence_level),
-                    "to_best": difference,
+                    "to_best": None if row is None else sign * row.value,
                     "to_best_interval": ends,
                 }
             )
@@ -662,6 +580,9 @@ def compare(
     require_sample(sample, "compare")
     outcomes = _by_model(outcomes)
     names = list(outcomes)
+    for model, proxy in (proxies or {}).items():
+        refuse_unknown("model", model, names)
+        refuse_unknown("proxy", proxy, sample.proxy_names)
     outcomes = joined_columns(sample, outcomes)
     z, labelled = number_columns(sample, outcomes)
     models = ModelOutcomes(
@@ -672,7 +593,7 @@ def compare(
         models=tuple(names),
         target=target,
         bounds=bounds_of_outcomes(sample, z) if bounds is None else bounds,
-        slopes=_proxies(sample, names, proxies),
+        slopes=_slopes(sample, [proxies.get(name) for name in names]) if proxies else None,
     )
     found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
     found = with_label_values(found, outcomes)
@@ -713,14 +634,6 @@ def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
     return [(j, base) for j in range(len(names)) if j != base]
 
 
-def _proxies(sample: Sample, names: list[str], proxies: Mapping[str, str] | None) -> FloatArray | None:
-    """Return what of the sample's proxies predicts each model's outcome (k, p)."""
-    for model, proxy in (proxies or {}).items():
-        refuse_unknown("model", model, names)
-        refuse_unknown("proxy", proxy, sample.proxy_names)
-    return _slopes(sample, [proxies.get(name) for name in names]) if proxies else None
-
-
 def _slopes(sample: Sample, proxies: Sequence[str | None]) -> FloatArray:
     """Return what of the sample's proxies is each model's (k, p)."""
     return np.array([[float(own == name) for name in sample.proxy_names] for own in proxies])
@@ -730,10 +643,6 @@ _TIED = 0.45
 """How often each of two answers that differ is taken to be right where no proxy says."""
 
 SAME, DIFFERENT = "same answer", "different answers"
-
-
-ON_SCALE = (*Estimand.takes, "bounds", "limits")
-"""Options of what is made of each model's outcomes."""
 
 
 def on_scale(
@@ -760,7 +669,7 @@ class OfModels(Estimand):
     """A quantity of several models on the same units."""
 
     listed: ClassVar[str] = "models"
-    takes: ClassVar[tuple[str, ...]] = (*ON_SCALE, "estimator", "lam", "clip", "cross_fit")
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds", "limits")
     most: ClassVar[int | None] = None
     """Models that it is of at most."""
     models: tuple[str, ...]
@@ -795,6 +704,19 @@ class OfModels(Estimand):
         """The formula that is 1 where all models give the same answer."""
         return agreement_of(self.models)
 
+    def cells(self, population: Population) -> tuple[Cells, tuple[str, ...]]:
+        """Return the parts of the population by whether the models agree, and those that need no label.
+
+        Examples
+        --------
+        >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
+        >>> Difference(("new", "old")).cells(Population.from_arrays(groups=groups))[1]
+        ('same answer',)
+        """
+        if not self.by_answers(population.group_names):
+            return Cells(names=("all",)), ()
+        return Cells(names=(SAME, DIFFERENT), tests=(self.same,)), (SAME,)
+
     def by_answers(self, groups: Any) -> bool:
         """Return whether the models are columns of answers."""
         return set(self.models) <= set(groups)
@@ -822,27 +744,6 @@ class OfModels(Estimand):
         """Return the models, whose outcomes are labels where the sample does not hold their answers."""
         return () if self.by_answers(sample.groups) else self.models
 
-    def slopes(self, sample: Sample) -> FloatArray | None:
-        """Return what of the sample's proxies predicts each model's outcome (k, p); None where unknown."""
-        if not self.proxies or not set(self.proxies) <= set(sample.proxy_names):
-            return None
-        return _slopes(sample, self.proxies)
-
-    def fitting(
-        self, sample: Sample, labelled: BoolArray, frame: Respondents, request: Request
-    ) -> dict[str, Any]:
-        """Return how λ is to be found for a contrast, where that is asked for."""
-        given = request.given
-        found: dict[str, Any] = {name: given[name] for name in ("estimator", "lam", "clip") if name in given}
-        if request.cross_fit is not None:
-            found["folds"] = sample_folds(sample, labelled, frame, request.cross_fit)
-        if found and not self.proxies:
-            raise InputError(
-                f"{next(iter(found))!r} is of a fit to proxies, and {self.text!r} has none",
-                action=f"Name them: {self.kind}:{','.join(self.models)},proxies=COL+COL.",
-            )
-        return found
-
     def outcomes(
         self, sample: Sample, labels: Any, needless: Expression | None, request: Request = PLAIN
     ) -> ModelOutcomes:
@@ -861,18 +762,17 @@ class OfModels(Estimand):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        frame = Respondents.of(sample, labelled, needless)
         z, bounds = on_scale(sample, z, request)
+        known = self.proxies and set(self.proxies) <= set(sample.proxy_names)
         return ModelOutcomes(
             sample=sample,
-            frame=frame,
+            frame=Respondents.of(sample, labelled, needless),
             labelled=labelled,
             z=z,
             models=self.models,
             target=request.target,
             bounds=bounds,
-            slopes=self.slopes(sample),
-            fitting=self.fitting(sample, labelled, frame, request),
+            slopes=_slopes(sample, self.proxies) if known else None,
         )
 
 
@@ -881,34 +781,43 @@ def agreement_of(models: Sequence[str]) -> Agree:
     return Agree(names=tuple(sorted(models)))
 
 
-def agreement_cells(of: OfModels, population: Population) -> tuple[Cells, tuple[str, ...]]:
-    """Return the parts of the population by whether the models agree, and those that need no label.
-
-    Examples
-    --------
-    >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
-    >>> agreement_cells(Difference(("new", "old")), Population.from_arrays(groups=groups))[1]
-    ('same answer',)
-    """
-    if not of.by_answers(population.group_names):
-        return Cells(names=("all",)), ()
-    return Cells(names=(SAME, DIFFERENT), tests=(of.same,)), (SAME,)
-
-
-def _spread(of: OfModels, population: Population, chances: tuple[Expression, ...]) -> Expression:
-    """Return E[(z_a − z_b)² | x]: answers that differ are not both right, scores are taken as unrelated."""
-    first, second = chances
-    if of.by_answers(population.group_names):
-        return (1.0 - of.same) * (first + second)
-    difference = first - second
-    return difference * difference + first * (1.0 - first) + second * (1.0 - second)
-
-
 @dataclass(frozen=True, slots=True)
 class TwoModels(OfModels):
     """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
 
     most: ClassVar[int | None] = 2
+
+    @property
+    def needless(self) -> Expression | None:
+        """The formula that is 1 for the units that need no label: those that both answer alike."""
+        return self.same
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the quantity of the two models' outcomes."""
+        found = self.quantity(self.outcomes(sample, labels, self.needless, request))
+        return replace(found, label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the influence of the labelled units."""
+        pair = self.outcomes(sample, labels, self.needless)
+        return LabelledInfluence(u=self.variable(pair), labelled=pair.labelled)
+
+    def square(self, population: Population, ratio: float) -> Expression:
+        """Return E[(z_a − ratio z_b)² | x]: answers that differ are not both right, scores are unrelated."""
+        first, second = self.chances(population)
+        if self.by_answers(population.group_names):
+            both = self.same * (1.0 - ratio) ** 2 * first
+            return both + (1.0 - self.same) * (first + ratio**2 * second)
+        gap = first - ratio * second
+        return gap * gap + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
+
+    def quantity(self, pair: ModelOutcomes) -> Estimate:
+        """Return the estimate from the outcomes."""
+        raise NotImplementedError
+
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the labelled units' influence (m,), up to a constant."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -922,8 +831,7 @@ class Difference(TwoModels):
         the labels give the outcomes.
     proxies : tuple of str, optional
         The proxy of each. From 50 labels on the estimate takes off, with a fitted λ, what they say of the
-        two models: their difference, as `compare` does, of a ratio R the first less R times the second.
-        Strata that were made of them leave nothing to take.
+        difference, as `compare` does, where strata leave something of it; a ratio is planned with them.
 
     Examples
     --------
@@ -940,24 +848,22 @@ class Difference(TwoModels):
         if self.by_answers(population.group_names):
             mean = (1.0 - self.same) * mean
         value = float(averages(population, [mean])[0])
-        cells, known = agreement_cells(self, population)
+        cells, known = self.cells(population)
         return Influence(
             value=value,
             mean=mean,
-            square=_spread(self, population, (first, second)),
+            square=self.square(population, 1.0),
             cells=cells,
             known=known,
         )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def quantity(self, pair: ModelOutcomes) -> Estimate:
         """Return the mean difference."""
-        found = self.outcomes(sample, labels, self.same, request).difference()
-        return replace(found, label=self.label)
+        return pair.difference()
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the paired differences of the labelled units."""
-        pair = self.outcomes(sample, labels, self.same)
-        return LabelledInfluence(u=pair.first - pair.second, labelled=pair.labelled)
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the paired differences."""
+        return pair.first - pair.second
 
 
 @dataclass(frozen=True, slots=True)
@@ -988,15 +894,13 @@ class WinRate(TwoModels):
             known=found.known,
         )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+    def quantity(self, pair: ModelOutcomes) -> Estimate:
         """Return the share of units on which the first model is better."""
-        found = self.outcomes(sample, labels, self.same, request).win_rate()
-        return replace(found, label=self.label)
+        return pair.win_rate()
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the wins of the labelled units, less one half."""
-        pair = self.outcomes(sample, labels, self.same)
-        return LabelledInfluence(u=0.5 * np.sign(pair.first - pair.second), labelled=pair.labelled)
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the wins, less one half."""
+        return 0.5 * np.sign(pair.first - pair.second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1015,7 +919,6 @@ class Ratio(TwoModels):
     """
 
     kind: ClassVar[str] = "ratio"
-    takes: ClassVar[tuple[str, ...]] = ON_SCALE
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
@@ -1027,30 +930,24 @@ class Ratio(TwoModels):
                 action="Plan for the difference of the two models instead, or swap them.",
             )
         value = above / below
-        if self.by_answers(population.group_names):
-            square = self.same * (1.0 - value) ** 2 * first
-            square = square + (1.0 - self.same) * (first + value**2 * second)
-        else:
-            gap = first - value * second
-            square = gap * gap + first * (1.0 - first) + value**2 * second * (1.0 - second)
-        cells, _ = agreement_cells(self, population)
+        cells, _ = self.cells(population)
         return Influence(
             value=value,
             mean=(1.0 / below) * (first - value * second),
-            square=(1.0 / below**2) * square,
+            square=(1.0 / below**2) * self.square(population, value),
             cells=cells,
         )
 
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
-        """Return the ratio, with an interval made on its logarithm."""
-        pair = self.outcomes(sample, labels, None, request)
-        return replace(pair.frame.complete(pair.ratio(), sample), label=self.label)
+    needless = None
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the ratio's linearised variable on the labelled units."""
-        pair = self.outcomes(sample, labels, None)
+    def quantity(self, pair: ModelOutcomes) -> Estimate:
+        """Return the ratio, with an interval made on its logarithm."""
+        return pair.frame.complete(pair.ratio(), pair.sample)
+
+    def variable(self, pair: ModelOutcomes) -> FloatArray:
+        """Return the ratio's linearised variable."""
         found = ratio_of_means(pair.first, pair.second, pair.frame.weighting)
-        return LabelledInfluence(u=np.nan_to_num(found.variable), labelled=pair.labelled)
+        return np.nan_to_num(found.variable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1077,7 +974,7 @@ class Differences(OfModels, Several):
     def influence(self, population: Population) -> Influence:
         """Return the moments of all differences as one; none matters where all models answer the same."""
         found = together([part.influence(population) for part in self.parts], population)
-        cells, known = agreement_cells(self, population)
+        cells, known = self.cells(population)
         return replace(found, cells=cells, known=known)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:

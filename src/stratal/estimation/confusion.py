@@ -13,26 +13,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import refuse_unknown
-from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.shares import (
+    MISSED,
     OfShares,
     domain_mean,
     four_cells,
     hits_and_misses,
+    mean_of,
     most_unseen,
     of_two_sums,
-    share_of,
     shares_above,
     smoothed,
-    unseen_misses_note,
 )
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
 
@@ -65,11 +65,11 @@ _DUST = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
-    """Weighted shares per class, or slopes with respect to them.
+    """Weighted shares per class, or slopes with respect to them; axes of replicates may go before.
 
     Parameters
     ----------
-    hits, predicted, true : float (K,)
+    hits, predicted, true : float (…, K)
     everything : float
 
     Examples
@@ -90,20 +90,24 @@ class Shares:
         hit = true == predicted
         # A class that no average counts may be among the answers alone, or among the truths alone.
         size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
-        return Shares(
-            hits=np.bincount(true[hit], weights[hit], minlength=size).astype(np.float64),
-            predicted=np.bincount(predicted, weights, minlength=size).astype(np.float64),
-            true=np.bincount(true, weights, minlength=size).astype(np.float64),
-            everything=float(weights.sum()),
+        hits, of_answers, of_truth = (
+            np.bincount(codes, own, minlength=size).astype(np.float64)
+            for codes, own in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
         )
+        return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
 
     @staticmethod
     def of_class(which: int, form: FloatArray, n_classes: int) -> Shares:
         """Return a linear form of one class's shares."""
-        unit = np.zeros(n_classes)
-        unit[which] = 1.0
+        rows = np.zeros((n_classes, 4))
+        rows[which] = form
+        return Shares.of_forms(rows)
+
+    @staticmethod
+    def of_forms(rows: FloatArray) -> Shares:
+        """Return a linear form (K, 4) in (hits, predicted, true, all), one row per class."""
         return Shares(
-            hits=form[0] * unit, predicted=form[1] * unit, true=form[2] * unit, everything=float(form[3])
+            hits=rows[:, 0], predicted=rows[:, 1], true=rows[:, 2], everything=float(rows[:, 3].sum())
         )
 
     def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
@@ -112,13 +116,27 @@ class Shares:
         return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.everything)
 
     def forms(self, form: FloatArray) -> FloatArray:
-        """Return a linear form of the shares for each class (K,)."""
+        """Return a linear form of the shares for each class (…, K)."""
         parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
         return np.asarray(parts + form[3] * self.everything)
 
 
-Metric = Callable[[Shares], tuple[float, Shares, str]]
-"""A metric's value, its slopes, and what is wrong where it has none."""
+class Metric(Protocol):
+    """A metric as a function of shares."""
+
+    def value(self, shares: Shares) -> FloatArray:
+        """Return its value (…,), NaN where it has none."""
+        ...
+
+    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        """Return its value, its slopes, and what is wrong where it has none."""
+        ...
+
+
+def _over(above: FloatArray, below: FloatArray, everything: float = 1.0) -> FloatArray:
+    """Return a ratio from 0 to 1, NaN where nothing is in the denominator."""
+    known = below > _DUST * everything
+    return np.where(known, np.clip(above / np.where(known, below, 1.0), 0.0, 1.0), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +155,18 @@ class ClassRatio:
     below: FloatArray
     which: int
 
+    def value(self, shares: Shares) -> FloatArray:
+        """Return the ratio (…,)."""
+        above, below = (shares.forms(form)[..., self.which] for form in (self.above, self.below))
+        return _over(above, below, shares.everything)
+
     def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
         """Return the ratio, its slopes, and what is wrong where there is none."""
-        k = self.which
-        below = float(shares.forms(self.below)[k])
-        if below <= _DUST * shares.everything:
+        value = float(self.value(shares))
+        if np.isnan(value):
             return np.nan, shares, "no labelled unit counts towards its denominator"
-        value = min(max(float(shares.forms(self.above)[k]) / below, 0.0), 1.0)
-        slopes = (self.above - value * self.below) / below
-        return value, Shares.of_class(k, slopes, len(shares.hits)), ""
+        slopes = (self.above - value * self.below) / float(shares.forms(self.below)[self.which])
+        return value, Shares.of_class(self.which, slopes, len(shares.hits)), ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,93 +176,75 @@ class _Averaged:
     average: str
     n_classes: int
 
-    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
-        above, below = shares.forms(self.above), shares.forms(self.below)
+    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
+        above, below = (shares.forms(form) for form in (self.above, self.below))
         kept = below > _DUST * shares.everything
-        kept[self.n_classes :] = False
-        missing = self.n_classes - int(kept.sum())
-        if missing and (self.average == "macro" or not np.any(kept)):
+        kept[..., self.n_classes :] = False
+        below = np.where(kept, below, 1.0)
+        each = np.where(kept, above / below, 0.0)
+        part = np.asarray({"micro": below, "weighted": shares.true}.get(self.average, 1.0) * kept, np.float64)
+        return each, part, below
+
+    def value(self, shares: Shares) -> FloatArray:
+        """Return the average (…,)."""
+        each, part, _ = self._parts(shares)
+        # A mean over the classes needs all of them.
+        all_of = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.average != "macro")
+        total = part.sum(axis=-1)
+        return np.where(all_of, _over((part * each).sum(axis=-1), total), np.nan)
+
+    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        value = float(self.value(shares))
+        each, part, below = self._parts(shares)
+        if np.isnan(value):
+            missing = self.n_classes - int(np.sum(part > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        if self.average == "weighted" and not np.any(shares.true[kept] > 0):
-            return np.nan, shares, "the classes with units in the denominator have none in the truth"
-        if self.average == "micro":
-            total = float(below[kept].sum())
-            value = float(above[kept].sum()) / total
-            slopes = np.outer(kept, (self.above - value * self.below) / total)
-            return value, _from_rows(slopes), ""
-        each = np.where(kept, above / np.where(kept, below, 1.0), 0.0)
-        part = np.where(kept, 1.0 / kept.sum(), 0.0)
-        support = np.zeros(len(each))
-        value = float(part @ each)
+        around = each if self.average != "micro" else np.full_like(each, value)
+        share = part / part.sum()
+        slopes = (share / below)[:, None] * (self.above - around[:, None] * self.below)
         if self.average == "weighted":
-            part = np.where(kept, shares.true, 0.0)
-            part /= part.sum()
-            value = float(part @ each)
-            support = np.where(kept, each - value, 0.0) / float(shares.true[kept].sum())
-        scale = np.where(kept, part / np.where(kept, below, 1.0), 0.0)
-        slopes = scale[:, None] * (self.above - each[:, None] * self.below)
-        slopes[:, 2] += support
-        return min(max(value, 0.0), 1.0), _from_rows(slopes), ""
+            slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
+        return value, Shares.of_forms(slopes), ""
 
 
-def _from_rows(slopes: FloatArray) -> Shares:
-    """Return slopes (K, 4) in (hits, predicted, true, all), one row per class, as shares."""
-    return Shares(
-        hits=slopes[:, 0], predicted=slopes[:, 1], true=slopes[:, 2], everything=float(slopes[:, 3].sum())
-    )
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """Matthews' correlation of K classes (Gorodkin 2004), or Cohen's kappa: agreement beyond chance.
 
+    Both are Σ hits less what the margins let expect, over what is possible.
+    """
 
-def _accuracy(shares: Shares) -> tuple[float, Shares, str]:
-    nothing = np.zeros(len(shares.hits))
-    value = min(float(shares.hits.sum()) / shares.everything, 1.0)
-    slopes = Shares(
-        hits=nothing + 1.0 / shares.everything,
-        predicted=nothing,
-        true=nothing,
-        everything=-value / shares.everything,
-    )
-    return value, slopes, ""
+    name: str
 
+    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
+        p, t, total = shares.predicted, shares.true, shares.everything
+        above = shares.hits.sum(axis=-1) * total - (p * t).sum(axis=-1)
+        pairs = ((p, p), (t, t)) if self.name == "mcc" else ((p, t), (t, p))
+        first, second = (np.asarray(total**2 - (a * b).sum(axis=-1)) for a, b in pairs)
+        return above, np.sqrt(np.maximum(first * second, 0.0)), first, second
 
-def _matthews(shares: Shares) -> tuple[float, Shares, str]:
-    """Return Matthews' correlation of K classes (Gorodkin 2004)."""
-    total = shares.everything
-    above = float(shares.hits.sum()) * total - float(shares.predicted @ shares.true)
-    of_predicted = total**2 - float(shares.predicted @ shares.predicted)
-    of_true = total**2 - float(shares.true @ shares.true)
-    if min(of_predicted, of_true) <= _DUST * total**2:
-        return np.nan, shares, "only one class was seen"
-    below = np.sqrt(of_predicted * of_true)
-    value = above / below
-    slopes = Shares(
-        hits=np.full(len(shares.hits), total / below),
-        predicted=-shares.true / below + value * shares.predicted / of_predicted,
-        true=-shares.predicted / below + value * shares.true / of_true,
-        everything=float(shares.hits.sum()) / below - value * total * (1 / of_predicted + 1 / of_true),
-    )
-    return min(max(value, -1.0), 1.0), slopes, ""
+    def value(self, shares: Shares) -> FloatArray:
+        """Return it (…,)."""
+        above, below, first, second = self._parts(shares)
+        known = np.minimum(first, second) > _DUST * shares.everything**2
+        return np.where(known, np.clip(above / np.where(known, below, 1.0), -1.0, 1.0), np.nan)
 
-
-def _chance(shares: Shares) -> float:
-    """Return how often answers and truths would be equal by chance."""
-    return float(shares.predicted @ shares.true) / shares.everything**2
-
-
-def _kappa(shares: Shares) -> tuple[float, Shares, str]:
-    """Return Cohen's kappa of K classes: (agreement − chance) / (1 − chance), chance by the two margins."""
-    total = shares.everything
-    agreed, chance = float(shares.hits.sum()) / total, _chance(shares)
-    if 1.0 - chance <= _DUST:
-        return np.nan, shares, "only one class was seen"
-    value = (agreed - chance) / (1.0 - chance) if abs(agreed - chance) > _DUST else 0.0
-    below = (1.0 - chance) * total
-    slopes = Shares(
-        hits=np.full(len(shares.hits), 1.0 / below),
-        predicted=-(1.0 - value) * shares.true / (below * total),
-        true=-(1.0 - value) * shares.predicted / (below * total),
-        everything=(2.0 * (1.0 - value) * chance - agreed) / below,
-    )
-    return min(max(value, -1.0), 1.0), slopes, ""
+    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        value = float(self.value(shares))
+        if np.isnan(value):
+            return np.nan, shares, "only one class was seen"
+        p, t, total = shares.predicted, shares.true, shares.everything
+        _, below, first, second = self._parts(shares)
+        of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
+        slopes = Shares(
+            hits=np.full(len(p), total / below),
+            predicted=value * of_answers / first - t / below,
+            true=value * of_truth / second - p / below,
+            everything=float(shares.hits.sum() / below - value * total * (1 / first + 1 / second)),
+        )
+        return value, slopes, ""
 
 
 def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
@@ -268,12 +271,10 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     >>> metric_function("f2", 1, 2)(perfect)[0]
     1.0
     """
-    if name == "accuracy":
-        return _accuracy
     if name in SIGNED:
-        return _matthews if name == "mcc" else _kappa
-    if name == "balanced_accuracy":
-        name, which = "recall", "macro"
+        return _Signed(name)
+    if name in ("accuracy", "balanced_accuracy"):
+        name, which = "recall", "micro" if name == "accuracy" else "macro"
     above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
     if isinstance(which, str):
         refuse_unknown("average", which, AVERAGES)
@@ -302,57 +303,19 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
     >>> round(float(of_two_shares(metric_function("mcc", None, 2), 2)(0.1, 0.1, 0.3)), 3)
     0.218
     """
-    if isinstance(function, ClassRatio):
-        return lambda hits, misses, answered: _ratio(function, hits, answered, hits + misses)
-    if n_classes != 2:
+    alone = isinstance(function, ClassRatio)
+    if not alone and n_classes != 2:
         return None
-    if isinstance(function, _Averaged):
-        return lambda hits, misses, answered: _averaged_ratio(function, hits, misses, answered)
-    if function is _kappa:
-        return _kappa_of_two
-    return _correlation if function is _matthews else None
+    metric = replace(function, which=0) if isinstance(function, ClassRatio) else function
 
+    def of_shares(hits: Any, misses: Any, answered: Any) -> FloatArray:
+        hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
+        true = hits + misses
+        either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
+        first, second, third = (np.stack(pair, axis=-1) for pair in either)
+        return metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
 
-def _ratio(form: ClassRatio | _Averaged, hits: Any, answered: Any, true: Any) -> FloatArray:
-    shares = np.broadcast_arrays(hits, answered, true, 1.0)
-    above, below = (np.tensordot(part, np.array(shares), axes=1) for part in (form.above, form.below))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(below > _DUST, np.clip(above / below, 0.0, 1.0), np.nan))
-
-
-def _averaged_ratio(form: _Averaged, hits: Any, misses: Any, answered: Any) -> FloatArray:
-    """Return an average over the two classes; `micro` is that of all shares together."""
-    true = hits + misses
-    either = ((hits, answered, true), (1.0 - answered - misses, 1.0 - answered, 1.0 - true))
-    if form.average == "micro":
-        shares = [np.broadcast_arrays(*rows, 1.0) for rows in either]
-        above, below = (
-            sum(np.tensordot(part, np.array(rows), axes=1) for rows in shares)
-            for part in (form.above, form.below)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(below > _DUST, above / below, np.nan))
-    each = [_ratio(form, *rows) for rows in either]
-    weight = true if form.average == "weighted" else 0.5
-    return np.asarray(weight * each[0] + (1.0 - weight) * each[1])
-
-
-def _correlation(hits: Any, misses: Any, answered: Any) -> FloatArray:
-    """Return Matthews' correlation of two classes, the covariance over both standard deviations."""
-    true = hits + misses
-    spread = true * (1.0 - true) * answered * (1.0 - answered)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = (hits - true * answered) / np.sqrt(spread)
-    return np.asarray(np.where(spread > _DUST**2, np.clip(value, -1.0, 1.0), np.nan))
-
-
-def _kappa_of_two(hits: Any, misses: Any, answered: Any) -> FloatArray:
-    """Return Cohen's kappa of two classes: twice the covariance over the disagreement of chance."""
-    true = hits + misses
-    chance = true + answered - 2.0 * true * answered
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = 2.0 * (hits - true * answered) / chance
-    return np.asarray(np.where(chance > _DUST, np.clip(value, -1.0, 1.0), np.nan))
+    return of_shares
 
 
 def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -523,19 +486,22 @@ class Confusion:
             return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
         weights, inside = self.weighting.weights, member.astype(np.float64)
         shares = Shares.of(self.true[member], self.predicted[member], weights[member], self.n_classes)
-        value, slopes, note = _kappa(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
+        kappa = metric_function("kappa", None, self.n_classes)
+        value, slopes, note = kappa(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
         n, bounds = int(member.sum()), (-1.0, 1.0)
         if not np.isfinite(value):
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         influence = inside * slopes.along(self.true, self.predicted)
         result = of_variable(value, influence, self.weighting, target)
         apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
-        slope = 1.0 / (1.0 - _chance(shares))
+        slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
         error = slope * apart.standard_error
         limits: Limits
         if self.n_classes == 2:
             cells = (self.true == 1, self.predicted == 1)
-            limits = four_cells(_kappa_of_two, *cells, self.weighting, target, member)
+            of_two = of_two_shares(kappa, 2)
+            assert of_two is not None
+            limits = four_cells(of_two, *cells, self.weighting, target, member)
         else:
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
             limits = SumLimits(
@@ -548,7 +514,8 @@ class Confusion:
             bounds=bounds,
             target=target,
             n=n,
-            standard_error=result.standard_error or error,  # labels that all agree have no error of their own
+            # Labels that all agree have no error of their own, but for rounding.
+            standard_error=result.standard_error if result.standard_error > _DUST else error,
         )
 
     def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
@@ -606,7 +573,8 @@ class Confusion:
         either = (function.which,) if isinstance(function, ClassRatio) else (1, 0)
         which = either[0]
         if name == "prevalence" and isinstance(function, ClassRatio):
-            return share_of((self.true == which).astype(np.float64), self.weighting, target)
+            share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
+            return OfShares.of(lambda shares: shares[0], [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None
@@ -668,13 +636,20 @@ class Confusion:
         if not np.any(side):
             return None
         sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
+        units, most = int(sizes.sum()), int(np.floor(most_unseen(sizes, counts) + 1e-9))
+        note = (
+            f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
+            f"{class_name!r}, yet up to {most:,} of these {units:,} units may be (97.5 % confidence), so that "
+            "the interval is wide."
+        )
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
-        return unseen_misses_note(
-            int(np.sum(self.predicted != which)),
-            int(sizes.sum()),
-            int(np.floor(most_unseen(sizes, counts) + 1e-9)),
-            hits / weighting.total * weighting.population_size,
-            class_name,
+        if hits <= 0:
+            return note
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        among = hits / weighting.total * weighting.population_size * MISSED / (1.0 - MISSED)
+        return (
+            f"{note} That at most a tenth of the class is missed would take about "
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels without one"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -700,15 +675,11 @@ class Confusion:
             _, slopes, _ = function(all_shares)
             variables.append(weights * slopes.along(*both))
             terms.append(self.metric(name, k, target))
-        cross = np.array(variables) @ np.array(variables).T
-        spread = np.sqrt(np.diag(cross))
-        scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
-        coefficients = np.full(self.n_classes, 1.0 / self.n_classes)
         return SumLimits(
             value=value,
             terms=tuple(terms),
-            coefficients=coefficients,
-            correlation=scale[:, None] * cross * scale,
+            coefficients=np.full(self.n_classes, 1.0 / self.n_classes),
+            correlation=correlation_from(np.array(variables) @ np.array(variables).T),
         )
 
     def _parts(self, name: str, which: int | str | None) -> tuple[Metric, FloatArray, _Pseudo]:
@@ -770,11 +741,11 @@ class Confusion:
         true, predicted, shares = pseudo
         smoothing = smoothed(self.weighting, shares, counted, self._possible(function, true, predicted))
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
-        weights = np.concatenate([smoothing.unit_weights, smoothing.pseudo_weights])
+        weights = smoothing.weights
         value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))
         variable = slopes.along(*both)
         n = len(self.true)
-        hidden, larger = smoothing.variance(variable[:n], variable[n:]), 1.0
+        hidden, larger = smoothing.variance(variable), 1.0
         if counted is not None:
             # Borrowed labels must not make the denominator look larger than it was found to be.
             seen = float(self.weighting.weights @ counted)
@@ -823,10 +794,7 @@ class UnseenClasses(OffsetLimits):
     seen: Term
     share: float
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "mover"
+    method = "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the mean."""

@@ -728,23 +728,6 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
         return np.array([row.p_value(own, method, alternative) for row, own in pairs])
 
-    def combination(self, contrasts: Any, names: Sequence[str] | None = None) -> Estimates:
-        """Return the linear combinations of the estimates: `contrasts` is (m,) or (k, m)."""
-        matrix = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
-        if matrix.shape[1] != len(self):
-            raise InputError(
-                "contrasts must have one column per estimate", given=matrix.shape[1], allowed=str(len(self))
-            )
-        labels = [f"c{i}" for i in range(len(matrix))] if names is None else names
-        rows = [
-            replace(combined(self.estimates, row, self.joint), label={"combination": name})
-            for row, name in zip(matrix, labels, strict=True)
-        ]
-        joint = None if self.joint is None else matrix @ self.joint @ matrix.T
-        return Estimates(
-            estimates=tuple(rows), kind=self.kind, title=self.title, remarks=self.remarks, joint=joint
-        )
-
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
         """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
         return [row.row(confidence_level) for row in self]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.limits import SkewedLimits
 from stratal.intervals.proportion import skewnesses_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,102 +30,38 @@ from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules import possible_levels
 
-_BORROWED_LABELS = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PooledMoments(Record):
-    """The distribution that each stratum borrows from: all of them alike, or each what is possible there.
-
-    Of n labelled units and J pseudo-labels; the last axis has one entry, or one for each stratum.
-
-    Parameters
-    ----------
-    shares : float (n + J,)
-        The overall smoothed distribution; sums to 1.
-    counted : float (n + J,)
-        1 for what the statistic counts.
-    possible : bool (n + J, 1 or H)
-    plain, extra : float (1 or H,)
-        What the shares of all, and of those counted, are multiplied by.
-
-    Examples
-    --------
-    >>> pooled = PooledMoments.of(np.array([0.5, 0.25, 0.25]), None, np.array([[True], [True], [False]]))
-    >>> pooled.means(np.array([3.0, 0.0, 9.0]))
-    array([2.])
-    """
-
-    shares: FloatArray
-    counted: FloatArray
-    possible: BoolArray
-    plain: FloatArray
-    extra: FloatArray
-
-    @classmethod
-    def of(cls, shares: FloatArray, counted: FloatArray | None, possible: BoolArray) -> PooledMoments:
-        """Return the distribution, half of it what is counted where this is given and possible."""
-        every = np.zeros_like(shares) if counted is None else counted
-        mass, inside = shares @ possible, (shares * every) @ possible
-        half = np.where(inside > 0, 0.5, 0.0)
-        plain = np.where(mass > 0, (1.0 - half) / np.where(mass > 0, mass, 1.0), 0.0)
-        extra = half / np.where(inside > 0, inside, 1.0)
-        return cls(shares=shares, counted=every, possible=possible, plain=plain, extra=extra)
-
-    def means(self, variable: FloatArray) -> FloatArray:
-        """Return the means (1 or H,) of a variable (n + J,)."""
-        every, counted = (self.shares * variable * part @ self.possible for part in (1.0, self.counted))
-        return np.asarray(self.plain * every + self.extra * counted)
-
-    def weights(self, borrowed: FloatArray) -> FloatArray:
-        """Return the weights (n + J,) where each stratum borrows so much (H,)."""
-        wanted = borrowed if self.possible.shape[1] > 1 else np.array([borrowed.sum()])
-        every, counted = (self.possible @ (part * wanted) for part in (self.plain, self.extra))
-        return np.asarray(self.shares * (every + self.counted * counted))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Smoothing(Record):
-    """Smoothed weights of the labelled units and of the pseudo-labels.
+    """Labels of which each stratum's are mixed with one label of a pooled distribution.
 
     Parameters
     ----------
     weighting : Weighting
-    unit_weights : float (n,)
-    pseudo_weights : float (J,)
-        With `unit_weights` they sum to what the design's weights sum to.
-    pooled : PooledMoments
-        The distribution that strata borrow from.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(9, dtype=int), sizes=np.array([90]))
-    >>> smoothing = smoothed(weighting, np.array([0.1]))
-    >>> round(float(smoothing.unit_weights.sum() + smoothing.pseudo_weights.sum()), 9)
-    1.0
+    borrowed : float (n + J, 1 or H)
+        The distribution that strata borrow from, all of them alike or each what is possible there, over the n
+        labelled units and J pseudo-labels.
+    weights : float (n + J,)
+        Smoothed; they sum to what the design's weights sum to.
     """
 
     weighting: Weighting
-    unit_weights: FloatArray
-    pseudo_weights: FloatArray
-    pooled: PooledMoments
+    borrowed: FloatArray
+    weights: FloatArray
 
-    def variance(self, units: FloatArray, pseudo: FloatArray) -> float:
-        """Return the variance of the weighted mean of a variable (n,) with pseudo-labels (J,), smoothed."""
-        both = np.concatenate([units, pseudo])
+    def variance(self, variable: FloatArray) -> float:
+        """Return the variance of the weighted mean of a variable (n + J,), smoothed."""
         weighting, counts = self.weighting, _own_counts(self.weighting)
-        total = counts + _BORROWED_LABELS
-        means, squares = (
+        own = variable[: len(weighting.weights)]
+        mean, square = (
             (
-                np.bincount(weighting.stratum, values[: len(units)], minlength=len(counts)) * (counts > 0)
-                + _BORROWED_LABELS * self.pooled.means(values)
+                np.bincount(weighting.stratum, own**power, minlength=len(counts)) * (counts > 0)
+                + variable**power @ self.borrowed
             )
-            / total
-            for values in (both, both**2)
+            / (counts + 1.0)
+            for power in (1, 2)
         )
-        within = np.maximum(squares - means**2, 0.0)
-        return float(weighting.variance_factors @ within) * weighting.total**2
+        return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0)) * weighting.total**2
 
 
 def smoothed(
@@ -145,27 +81,25 @@ def smoothed(
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> smoothed(weighting, np.array([0.25])).pooled.shares
+    >>> smoothed(weighting, np.array([0.25])).borrowed.ravel()
     array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
     weights, total = weighting.weights, weighting.total
-    n, scale = len(weights), total + float(pseudo_shares.sum())
-    shares = np.concatenate([weights, pseudo_shares]) / scale
-    if counted is not None:
-        several = np.sum(weighting.counts > 0) > 1
-        counted = np.concatenate([counted, np.ones(len(pseudo_shares))]) if several else None
+    shares = np.concatenate([weights, pseudo_shares]) / (total + float(pseudo_shares.sum()))
+    several = np.sum(weighting.counts > 0) > 1
+    every = np.zeros(len(shares)) if counted is None or not several else np.ones(len(shares))
+    every[: len(weights)] *= 0.0 if counted is None else counted
     if possible is None:
         possible = np.ones((len(shares), 1), dtype=bool)
-    pooled = PooledMoments.of(shares, counted, possible)
+    mass, inside = shares @ possible, (shares * every) @ possible
+    half = np.where(inside > 0, 0.5, 0.0)
+    plain, extra = (1.0 - half) / np.where(mass > 0, mass, 1.0), half / np.where(inside > 0, inside, 1.0)
+    borrowed = shares[:, None] * possible * (plain + every[:, None] * extra)
     own = _own_counts(weighting)
-    per_label = weighting.shares * total / (own + _BORROWED_LABELS)
-    borrowed = pooled.weights(_BORROWED_LABELS * per_label)
-    return Smoothing(
-        weighting=weighting,
-        unit_weights=(per_label * (own > 0))[weighting.stratum] + borrowed[:n],
-        pseudo_weights=borrowed[n:],
-        pooled=pooled,
-    )
+    per_label = weighting.shares * total / (own + 1.0)
+    mixed = borrowed @ (per_label if borrowed.shape[1] > 1 else per_label.sum(keepdims=True))
+    mixed[: len(weights)] += (per_label * (own > 0))[weighting.stratum]
+    return Smoothing(weighting=weighting, borrowed=borrowed, weights=mixed)
 
 
 def _own_counts(weighting: Weighting) -> IntArray:
@@ -285,7 +219,7 @@ class OfShares(OffsetLimits):
     --------
     >>> from stratal.intervals.limits import BinomialLimits
     >>> rate = BinomialLimits(value=0.5, trials=25)
-    >>> product = OfShares.independent(lambda s: s[0] * s[1], [rate, rate])
+    >>> product = OfShares.of(lambda s: s[0] * s[1], [rate, rate])
     >>> [round(end, 3) for end in product.ends(0.95, "two-sided")]
     [0.126, 0.416]
     """
@@ -295,31 +229,24 @@ class OfShares(OffsetLimits):
     correlation: FloatArray
     units: FloatArray
 
-    @classmethod
-    def independent(
-        cls, function: ShareFunction, rates: Sequence[Term], units: Sequence[float] | None = None
-    ) -> OfShares:
-        """Return a function of shares that were estimated from samples apart."""
-        count = np.full(len(rates), np.inf) if units is None else np.array(units)
-        return cls.of(function, rates, np.eye(len(rates)), count)
+    method = "mover"
 
     @classmethod
     def of(
-        cls, function: ShareFunction, rates: Sequence[Term], correlation: FloatArray, units: FloatArray
+        cls,
+        function: ShareFunction,
+        rates: Sequence[Term],
+        correlation: FloatArray | None = None,
+        units: FloatArray | float = np.inf,
     ) -> OfShares:
-        """Return the limits around the function's value at the estimated shares."""
+        """Return the limits around the function's value at the estimated shares, unrelated unless given."""
         return cls(
             value=float(function(np.array([rate.value for rate in rates]))),
             function=function,
             rates=tuple(rates),
-            correlation=correlation,
-            units=units,
+            correlation=np.eye(len(rates)) if correlation is None else correlation,
+            units=np.broadcast_to(units, len(rates)),
         )
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side."""
@@ -422,9 +349,9 @@ def hits_and_misses(
         part = next(given, np.full(shares.shape[1:], share))
         return function(hit * part, missed * (1.0 - part), part)
 
-    units = [size for size, there in zip(sizes, needs, strict=True) if there]
+    units = np.array([size for size, there in zip(sizes, needs, strict=True) if there])
     whole = target == "population" and not getattr(weighting, "with_replacement", False)
-    return OfShares.independent(of_rates, rates, units if whole else None)
+    return OfShares.of(of_rates, rates, units=units if whole else np.inf)
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
@@ -438,19 +365,6 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: s
         sizes_follow_labels=weighting.sizes_follow_labels,
     )
     return plain_mean(is_class[inside], own, outcome="binary", target=target)
-
-
-def share_of(indicator: FloatArray, weighting: Weighting, target: str = "population") -> OfShares:
-    """Return the share of units with a property (n,), 0 or 1: a mean, with a mean's interval.
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
-    >>> found = share_of(np.array([1.0, 1, 1, 0, 0, 0, 0, 1]), weighting)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [0.1, 0.77]
-    """
-    return OfShares.independent(lambda shares: shares[0], [mean_of(indicator, weighting, target)])
 
 
 def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
@@ -520,7 +434,7 @@ def four_cells(
         bounds = (0.0, 1.0)
         rates = tuple(domain_mean(cells[j], member, weighting, bounds=bounds, target=target) for j in others)
     whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
-    units = np.full(3, whole if target == "population" else np.inf)
+    units = whole if target == "population" else np.inf
     return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
 
 
@@ -552,10 +466,8 @@ def shares_above(
     used, own = weighting.counts > 0, weighting.random_within_strata
     values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))
     edges = np.unique([*values, least[used].min(), most[used].max()])
-    counts = weighting.counts if own else np.array([len(values)])
-    stratum = weighting.stratum if own else np.zeros(len(values), np.int64)
     terms: list[Term] = []
-    steps, shares = [], []
+    steps, indicators = [], []
     for below, above in pairwise(edges.tolist()):
         reached = (values >= above).astype(np.float64)
         side, part = used & (least < above) & (most > below), 1.0
@@ -565,12 +477,10 @@ def shares_above(
         else:
             terms.append(mean_of(reached, weighting, target))
         steps.append((above - below) * part)
-        overall = float(reached @ weighting.weights / weighting.total)
-        seen = np.bincount(stratum, reached, minlength=len(counts)) if own else overall * counts
-        shares.append((seen + overall) / (counts + 1.0))
+        indicators.append(reached)
     if not terms:
         return None
-    rows = np.array(shares)
+    rows = _stratum_shares(np.array(indicators), weighting)
     # Who is at the higher value is at the lower one, too.
     joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
     correlation = correlation_from(joint @ weighting.variance_factors)
@@ -594,28 +504,30 @@ def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
     array([[ 1.   , -0.333],
            [-0.333,  1.   ]])
     """
-    overall = cells @ weighting.weights / weighting.total
-    own = weighting.random_within_strata
-    counts = weighting.counts if own else np.array([len(weighting.weights)])
-    stratum = weighting.stratum if own else np.zeros(cells.shape[1], dtype=np.int64)
-    sums = np.stack([np.bincount(stratum, row, minlength=len(counts)) for row in cells]).astype(float)
-    if not own:
-        sums = overall[:, None] * counts
-    return correlation_of(sums, counts, overall, weighting.variance_factors)
+    return correlation_of(_stratum_shares(cells, weighting), weighting.variance_factors)
 
 
-def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factors: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) from the cells' labels (d, H) of n_h (H,), and the overall shares (d,).
+def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return the shares (d, H) of cells (d, n) in each stratum, mixed with one label of all strata's."""
+    overall = (cells @ weighting.weights / weighting.total)[:, None]
+    if not weighting.random_within_strata:
+        return np.asarray(overall)
+    counts = weighting.counts
+    sums = np.stack([np.bincount(weighting.stratum, row, minlength=len(counts)) for row in cells])
+    return np.asarray((sums + overall) / (counts + 1.0))
+
+
+def correlation_of(shares: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) of exclusive cells from their shares in each stratum (d, H).
 
     Examples
     --------
-    >>> correlation_of(np.array([[1.0], [1.0]]), np.array([4]), np.full(2, 0.25), np.array([0.25])).round(3)
+    >>> correlation_of(np.full((2, 1), 0.25), np.array([0.25])).round(3)
     array([[ 1.   , -0.333],
            [-0.333,  1.   ]])
     """
-    shares = (sums + overall[:, None]) / (counts + 1.0)
     covariance = -(shares * factors) @ shares.T
-    covariance[np.diag_indices(len(sums))] += shares @ factors
+    covariance[np.diag_indices(len(shares))] += shares @ factors
     return correlation_from(covariance)
 
 
@@ -647,45 +559,6 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
 
 
-def unseen_misses_note(labels: int, units: int, most: int, hits: float, class_name: str) -> str:
-    """Return what is possible where no labelled unit of a class was answered otherwise.
-
-    Parameters
-    ----------
-    labels : int
-        Of units that were answered otherwise.
-    units : int
-        Among which misses may be.
-    most : int
-        Misses that are possible at most, with 97.5 % confidence.
-    hits : float
-        Units of the class that were answered so, as the labels estimate.
-    class_name : str
-
-    Examples
-    --------
-    >>> unseen_misses_note(440, 19_000, 158, 100.0, "match")
-    "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
-units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
-would take about 6,308 such labels without one"
-    """
-    found = (
-        f"none of the {labels:,} labels of units with other answers is of class {class_name!r}, yet "
-        f"up to {most:,} of these {units:,} units may be (97.5 % confidence), so that the "
-        "interval is wide."
-    )
-    if hits <= 0:
-        return found
-    # (1 − M/N)^n = .025 at the M misses that make up the tenth.
-    needed = -np.log(0.025) * units / (hits * MISSED / (1.0 - MISSED))
-    if needed >= units:
-        return found + " Only labels of nearly all of them would show that at most a tenth is missed"
-    return (
-        f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
-        "without one"
-    )
-
-
 MISSED = 0.1
 """Share of a class whose exclusion is what a note counts the labels for."""
 
@@ -696,10 +569,7 @@ class _OfWholeStrata(Limits):
 
     evidence: Evidence
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "stratified-clopper-pearson"
+    method = "stratified-clopper-pearson"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
@@ -715,10 +585,7 @@ class _OfFewUnits(Limits):
     of_shares: OfShares | None
     left: float = 1.0
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "clopper-pearson"
+    method = "clopper-pearson"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
@@ -893,7 +760,7 @@ def of_two_sums(
         return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
 
     rates = [mean_of(row, weighting, target) for row in sums]
-    units = np.full(2, weighting.population_size if target == "population" else np.inf)
+    units = weighting.population_size if target == "population" else np.inf
     return OfShares.of(of_sums, rates, cell_correlation(sums, weighting), units)
 
 
@@ -926,11 +793,11 @@ def domain_trials(
     label = float(np.sum(weights**2) / np.sum(weights))
     smoothing = smoothed(weighting, np.full(2, label / 2), inside)
     unit = unit_scale(z, bounds)
-    units, pseudo = smoothing.unit_weights * inside, smoothing.pseudo_weights
-    below = float(units.sum() + pseudo.sum())
-    value = float(units @ unit + pseudo @ np.array([0.0, 1.0])) / below
-    hidden = smoothing.variance(inside * (unit - value) / below, (np.array([0.0, 1.0]) - value) / below)
+    both, counts = np.append(unit, [0.0, 1.0]), np.append(inside, [1.0, 1.0])
+    below = float(smoothing.weights @ counts)
+    value = float(smoothing.weights @ (counts * both)) / below
     # Borrowed labels must not make the domain look larger than it was found to be.
+    hidden = smoothing.variance(counts * (both - value) / below)
     hidden *= max(below / float(np.sum(weights)), 1.0) ** 2
     scale = (bounds[1] - bounds[0]) ** 2
     largest = max(hidden, variance / scale if np.isfinite(variance) else 0.0)

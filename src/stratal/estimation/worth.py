@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.proportion import clopper_pearson
-
-if TYPE_CHECKING:
-    pass
-
 
 REPLICATES = 1_000
 

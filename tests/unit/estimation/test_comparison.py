@@ -213,14 +213,12 @@ def test_one_label_is_enough_for_bounded_outcomes_and_says_so_for_others(sample)
     first = int(sample.ids[0])
     with pytest.warns(StratalWarning):
         bounded = stratal.compare(sample, {"a": {first: 1}, "b": {first: 0}}).rows()[0]
-    with pytest.warns(StratalWarning):
-        other = stratal.compare(sample, {"a": {first: 3.7}, "b": {first: 0.2}}).rows()[0]
+    with pytest.warns(StratalWarning), pytest.raises(InputError, match="one label of an unbounded outcome"):
+        stratal.compare(sample, {"a": {first: 3.7}, "b": {first: 0.2}})
 
     low, high = bounded["confidence_interval"]
     assert -1 <= low < high <= 1
-    assert other["standard_error"] is None
-    assert other["confidence_interval"] is None
-    json.dumps([bounded, other], allow_nan=False)
+    json.dumps(bounded, allow_nan=False)
 
 
 def test_graded_outcomes_have_the_bounds_that_the_sample_knows():

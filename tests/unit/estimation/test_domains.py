@@ -201,10 +201,6 @@ def test_any_estimates_can_hold_together_and_be_combined():
         assert wider[0].p_value(0.7, method) == pytest.approx(min(4 * found[0].p_value(0.7, method), 1.0))
     ends = found.simultaneous().confidence_interval(0.95, alternative="less")
     assert np.all(ends[1] > found.confidence_interval(0.95, alternative="less")[1])
-    mean = found.combination(np.full(4, 0.25))[0]
-    assert mean.value == pytest.approx(found.values.mean())
-    assert 0 <= mean.confidence_interval().low < mean.value < mean.confidence_interval().high <= 1
-    assert found.combination([1, -1, 0, 0])[0].value == found.differences()[0].value
 
 
 def test_estimates_of_other_labels_do_not_hold_together():

@@ -1,7 +1,7 @@
 """The words of methods: every design, estimator and interval has some."""
 
 from stratal.designs import Design
-from stratal.estimation import ESTIMATORS
+from stratal.estimation.outcome_means import ESTIMATORS
 from stratal.intervals.methods import METHODS
 from stratal.report import method
 

@@ -100,10 +100,7 @@ class Fieller(OffsetLimits):
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "fieller"
+    method = "fieller"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio, `error` being left out on either side."""

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vecto
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import LabelOutcomes, class_column, group_column, named_columns, outcomes
+from stratal.estimation.columns import class_column, group_column, named_columns, outcomes
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -27,7 +27,7 @@ from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.outcome_means import outcome_mean
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
-from stratal.estimation.slices import composite, slice_residuals
+from stratal.estimation.slices import slice_residuals
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
@@ -228,8 +228,7 @@ def _group_means(
         )
         rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
-    table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
-    return composite(table) if request.estimator == "composite" else table
+    return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
 
 
 def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
@@ -245,8 +244,8 @@ def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
 _SHOWN = 5
 """Groups that a note names."""
 
-_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
-"""One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other."""
+_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson")
+"""One λ over all groups where there is a proxy, which "auto" stands for; or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,28 +484,13 @@ class Means(Several):
         """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
         return [labels[name] for name in self.names]
 
-    takes: ClassVar[tuple[str, ...]] = tuple(
-        name for name in MEAN_OPTIONS if name not in ("predicted", "combine", "limits", "proxy")
-    )
-
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
-        """Return each mean, from a mapping of each outcome's name to its labels.
-
-        By weights alone, unless options of a mean are given: then each has its own proxy.
-        """
+        """Return each mean by weights alone, from a mapping of each outcome's name to its labels."""
         z, labelled = named_columns(sample, labels, self.names)
         frame = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
         rows = []
-        plain = not set(request.given) - {"target", "population"}
-        for name, proxy, column in zip(self.names, self.proxies or self.names, z.T, strict=True):
-            if not plain:
-                of_own = replace(request, proxy=proxy if proxy in sample.proxy_names else None)
-                exact = bool(np.isin(column, (0.0, 1.0)).all())
-                observed = LabelOutcomes(z=column, labelled=labelled, right_or_wrong=exact)
-                own = outcome_mean(sample, observed, of_own)
-                rows.append(replace(own, label={"outcome": name}))
-                continue
+        for name, column in zip(self.names, z.T, strict=True):
             kind, bounds, _ = known_outcome(sample, column)
             _, limits = infer_outcome(column, kind, bounds)
             found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
