@@ -97,6 +97,7 @@ def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, 
 def quantile_row() -> str:
     """Time and memory of a median with its interval, N = 10⁶, in this process."""
     from stratal.designs import StratifiedWeighting
+    from stratal.estimation.regression.losses import ArrayUnlabelled
     from stratal.estimation.regression.quantiles import quantile
 
     size, n = 1_000_000, LABELLED
@@ -107,7 +108,7 @@ def quantile_row() -> str:
     weighting = StratifiedWeighting(stratum=np.zeros(n, int), sizes=np.array([size]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    result = quantile(y[rows], 0.5, weighting=weighting, proxy=f[rows], population_proxy=f)
+    result = quantile(y[rows], 0.5, weighting=weighting, proxy=f[rows], unlabelled=ArrayUnlabelled(proxy=f))
     result.confidence_interval(0.95)
     seconds = time.process_time() - start
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

@@ -878,13 +878,13 @@ def annotators(path: Path) -> None:
 @figure
 def regression(path: Path) -> None:
     """Standard error of a slope, by how often the judge is right."""
-    from stratal.estimation.regression import linear_regression
     from stratal.designs import StratifiedWeighting
+    from stratal.estimation.regression import ArrayUnlabelled, linear_regression
 
     rng, size, n, rights = np.random.default_rng(5), 5000, 300, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     length = rng.uniform(size=size)
     right = (rng.random(size) < 0.9 - 0.5 * length).astype(float)
-    stratum = np.zeros(size, dtype=int)
+    stratum, x = np.zeros(size, dtype=int), np.column_stack([np.ones(size), length])
     found: dict[str, list[float]] = {"classical": [], "ppi++": []}
     for rate in rights:
         errors: dict[str, list[float]] = {name: [] for name in found}
@@ -893,13 +893,10 @@ def regression(path: Path) -> None:
             rows = rng.choice(size, n, replace=False)
             for name, kept in errors.items():
                 fit = linear_regression(
-                    length[rows],
+                    x[rows],
                     right[rows],
                     proxy=judge[rows],
-                    population_features=length,
-                    population_proxy=judge,
-                    population_stratum=stratum,
-                    intercept=True,
+                    unlabelled=ArrayUnlabelled(features=x, proxy=judge),
                     estimator=name,
                     weighting=StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum)),
                 )

@@ -111,8 +111,7 @@ def _everything(population: Population) -> dict[str, Any]:
     for calibration, used in (("isotonic", {"proxy": "peer_agreement"}), ("ridge", {"features": ["length"]})):
         made = stratal.estimate(sample, labels, population=population, calibration=calibration, **used)
         found[calibration] = [made.value, made.standard_error]
-    data = {"length": LENGTH[np.asarray(sample.ids, np.int64)]}
-    fitted = stratal.regression.regress(sample, labels, features="length", data=data, population=population)
+    fitted = stratal.regression.regress(sample, labels, features="length", population=population)
     found["regression"] = fitted.values
     return found
 

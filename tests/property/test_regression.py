@@ -8,6 +8,7 @@ from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.estimation.regression.quantiles import quantile
 
@@ -34,9 +35,7 @@ def fit(x, y, f, stratum, rows, weighting, model=linear_regression, **options):
         y[rows],
         weighting=weighting,
         proxy=f[rows],
-        population_features=x,
-        population_proxy=f,
-        population_stratum=stratum,
+        unlabelled=ArrayUnlabelled(features=x, proxy=f, stratum=stratum),
         **options,
     )
 
@@ -52,9 +51,7 @@ def test_the_order_of_units_does_not_matter(seed, estimator):
         y[rows][labelled],
         proxy=f[rows][labelled],
         weighting=StratifiedWeighting(stratum=weighting.stratum[labelled], sizes=weighting.sizes),
-        population_features=x[everyone],
-        population_proxy=f[everyone],
-        population_stratum=stratum[everyone],
+        unlabelled=ArrayUnlabelled(features=x[everyone], proxy=f[everyone], stratum=stratum[everyone]),
         estimator=estimator,
     )
 
@@ -97,7 +94,11 @@ def test_logistic_regression_is_symmetric(seed):
 @given(seeds, st.floats(0, 1))
 def test_a_mean_lies_on_the_line_between_its_parts(seed, lam):
     _, y, f, stratum, rows, weighting = case(seed)
-    given_ = {"weighting": weighting, "proxy": f[rows], "population_proxy": f, "population_stratum": stratum}
+    given_ = {
+        "weighting": weighting,
+        "proxy": f[rows],
+        "unlabelled": ArrayUnlabelled(proxy=f, stratum=stratum),
+    }
 
     ends = [mean_vector(y[rows], lam=end, **given_).values[0] for end in (0.0, 1.0)]
     middle = mean_vector(y[rows], lam=lam, **given_).values[0]
@@ -121,8 +122,7 @@ def test_odd_numbers_give_a_finite_mean_or_an_input_error(y, f, estimator):
         y,
         weighting=weighting,
         proxy=f[rows],
-        population_proxy=f,
-        population_stratum=stratum,
+        unlabelled=ArrayUnlabelled(proxy=f, stratum=stratum),
         estimator=estimator,
     )
 
@@ -157,10 +157,11 @@ def test_odd_numbers_give_a_regression_or_an_input_error(y, f, estimator):
 @given(seeds, st.floats(0.05, 0.95), st.floats(0, 1))
 def test_a_quantile_commutes_with_increasing_maps(seed, q, lam):
     _, y, f, stratum, rows, weighting = case(seed)
-    given_ = {"weighting": weighting, "lam": 0.0, "proxy": f[rows], "population_stratum": stratum}
+    given_ = {"weighting": weighting, "lam": 0.0, "proxy": f[rows]}
 
-    plain = quantile(y[rows], q, population_proxy=f, **given_).value
-    mapped = quantile(np.exp(y[rows]), q, population_proxy=np.exp(f), **(given_ | {"proxy": np.exp(f[rows])}))
+    units, mapped_units = (ArrayUnlabelled(proxy=column, stratum=stratum) for column in (f, np.exp(f)))
+    plain = quantile(y[rows], q, unlabelled=units, **given_).value
+    mapped = quantile(np.exp(y[rows]), q, unlabelled=mapped_units, **(given_ | {"proxy": np.exp(f[rows])}))
 
     assert mapped.value == pytest.approx(np.exp(plain))
 
@@ -170,7 +171,7 @@ def test_a_quantile_commutes_with_increasing_maps(seed, q, lam):
 def test_quantile_intervals_grow_with_the_level(seed, q):
     _, y, f, stratum, rows, weighting = case(seed)
     result = quantile(
-        y[rows], q, weighting=weighting, proxy=f[rows], population_proxy=f, population_stratum=stratum
+        y[rows], q, weighting=weighting, proxy=f[rows], unlabelled=ArrayUnlabelled(proxy=f, stratum=stratum)
     )
 
     bounds = [result.confidence_interval(level) for level in (0.5, 0.8, 0.95, 0.99)]

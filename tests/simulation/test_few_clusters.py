@@ -70,8 +70,7 @@ def test_intervals_of_coefficients_hold(family):
 
     def fitted(sample):
         rows = sample.ids
-        told = {"own": own[rows], "shared": shared[rows]}
-        return stratal.regress(sample, z[rows], family=family, features=("own", "shared"), data=told, lam=0.0)
+        return stratal.regress(sample, z[rows], family=family, features=("own", "shared"), lam=0.0)
 
     truth = fitted(whole).values
     held = np.zeros(3)

@@ -103,24 +103,12 @@ def test_every_way_that_takes_a_population_refuses_another(sample, what):
             sample, labels, additional=10, population=other, predicted=True
         ),
         "calibration": lambda: stratal.estimate(sample, right, calibration="isotonic", population=other),
-        "regress": lambda: stratal.regress(
-            sample, right, features="length", population=other, data={"length": np.ones(60)}
-        ),
+        "regress": lambda: stratal.regress(sample, right, features="length", population=other),
         "estimand": lambda: stratal.estimate(sample, right, estimand="coefficient:length", population=other),
     }
     for name, way in ways.items():
         with pytest.raises(InputError, match="not the population that the sample was drawn from"):
             pytest.fail(f"{name} took it: {way()}")
-
-
-def test_data_of_other_units_is_refused(sample):
-    rows = {unit: row for row, unit in enumerate(ROWS["ids"])}
-    length = ROWS["features"]["length"][[rows[unit] for unit in sample.ids.tolist()]]
-    right = {unit: float(number % 3 > 0) for number, unit in enumerate(sample.ids.tolist())}
-    ask = {"family": "linear", "features": "length", "population": population()}
-    assert stratal.regress(sample, right, data={"length": length}, **ask).names == ("intercept", "length")
-    with pytest.raises(InputError, match=r"data= is not of the drawn units.* 'length' of unit"):
-        stratal.regress(sample, right, data={"length": length[::-1]}, **ask)
 
 
 def test_sizes_that_the_draw_did_not_count_are_refused(sample):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
-from stratal.designs.extending import refuse_other_units, require_same_population
+from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import (
     InputError,
@@ -37,15 +37,19 @@ from stratal.estimation.regression.losses import (
     with_intercept,
 )
 from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
-from stratal.estimation.regression.quantiles import quantile, quantile_estimate, weighted_quantile
-from stratal.estimation.regression.rectified_loss import require_inverse, require_one_per
+from stratal.estimation.regression.quantiles import (
+    quantile,
+    quantile_estimate,
+    require_probability,
+    weighted_quantile,
+)
+from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
-from stratal.randomness import id_texts
 
 
 class Formula:
@@ -162,7 +166,6 @@ def _frame(data: Any) -> Any:
 
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
-_FOUND_HERE = ("outcome", "weighting", "unlabelled", "names")
 _BATCH = 262_144
 
 
@@ -174,7 +177,6 @@ def regress(
     family: str | Loss = "linear",
     features: str | tuple[str, ...] = (),
     formula: str | None = None,
-    data: Mapping[str, Any] | None = None,
     population: Population | None = None,
     proxy: str | None = None,
     intercept: bool = True,
@@ -192,12 +194,10 @@ def regress(
         "linear", "logistic", "poisson", or a loss of your own. A mean and a quantile are estimands of
         `stratal.estimate`.
     features : str or tuple of str
-        Numeric columns.
+        Columns of numbers. Those of the population are found by the sample's ids; proxies, groups and shown
+        columns are in the sample.
     formula : str, optional
         Instead of `features`, as in "log(length) * language" (extra "formula").
-    data : mapping of name to array (n,), optional
-        Columns of the drawn units in the order of `sample.ids`. Those of the population, and those that ride
-        along in the sample (groups and shown ones), are found by the sample's ids and need not be given.
     population : Population, optional
         Where proxy and features of all units are read; the one that the sample was drawn from, if in memory.
     proxy : str, optional
@@ -233,28 +233,21 @@ def regress(
     if population is not None:
         require_same_population(sample, population)
     population = population if population is not None else sample.population
-    taken = [name for name in _FOUND_HERE if name in options]
-    if taken:
-        raise InputError(f"regress finds {taken[0]}= itself", action="Leave it out, or use m_estimate.")
     chosen = (features,) if isinstance(features, str) else tuple(features)
     loss = _checked_loss(family, chosen, formula)
     columns: Features = chosen
-    if formula is not None and population is not None:
-        columns = _population_formula(formula, population)
-    drawn = _drawn_columns(sample, population, data or {}, _read(columns))
-    if formula is not None and population is None:
-        columns = Formula(formula, drawn)
+    drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
+    if formula is not None:
+        columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
     batch = {name: _column(drawn, name) for name in _read(columns)}
     batch |= {name: _numbers(name, batch[name]) for name in chosen}
     estimator = str(options.get("estimator"))
     joined, units, known = labelled_units(
         sample, labels, population, proxy, estimator=estimator, features=columns, intercept=intercept
     )
-    names: tuple[str, ...] | None = None
+    names = ("intercept", *chosen) if intercept and chosen else chosen or None
     if isinstance(columns, Formula):
         names = columns.names
-    elif columns:
-        names = ("intercept", *columns) if intercept else columns
     outcome = joined.by_unit(joined.numbers())
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix = _matrix(batch, len(outcome), columns, intercept)
@@ -389,62 +382,38 @@ def _matrix(batch: Mapping[str, Any], m: int, features: Features, intercept: boo
     return with_intercept(matrix) if intercept else matrix
 
 
-def _population_formula(formula: str, population: Population) -> Formula:
-    """Return a formula with its categories fixed on the population's first batch.
-
-    A category that comes later is an error that says so.
-    """
+def _first_batch(formula: str, population: Population) -> Any:
+    """Return the population's first units, which fix a formula's categories; later ones are errors."""
     names = (*population.group_names, *population.feature_names)
     read = tuple(name for name in names if name in Formula.words(formula))
     if not read:
         raise InputError(
-            f"the formula {formula!r} names no column of the population",
-            allowed=", ".join(map(repr, names)),
+            f"the formula {formula!r} names no column of the population", allowed=", ".join(map(repr, names))
         )
-    return Formula(formula, next(population.batches(read)))
+    return next(population.batches(read))
 
 
 def _drawn_columns(
-    sample: Sample, population: Population | None, data: Mapping[str, Any], names: tuple[str, ...]
+    sample: Sample, population: Population | None, names: Collection[str]
 ) -> dict[str, AnyArray]:
-    """Return the columns of the drawn units: those given, in the sample, or in the population by its ids.
-
-    Columns that are given and known are compared, so that nobody gives those of other units.
-    """
+    """Return the columns of the drawn units: in the sample, and the population's features by its ids."""
     proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     known: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
-    if population is not None:
-        read = tuple(name for name in dict.fromkeys((*names, *data)) if name in population.feature_names)
-        found = features_of(sample, population, read) if read else np.empty((sample.size, 0))
-        known |= dict(zip(read, found.T, strict=True))
-    given = {name: _column(data, name, sample.size) for name in data}
-    # What is missing in a column is named by what reads it.
-    whole = [name for name in given if not any(value != value for value in given[name].tolist())]
-    columns, own = (
-        {f"column {name!r}": values[name] for name in whole if name in known} for values in (known, given)
-    )
-    try:
-        refuse_other_units(id_texts(sample.ids), own, columns)
-    except InputError as error:
-        what = f"data= is not of the drawn units:{error.what.rpartition(':')[2]}"
-        raise InputError(what, action="Give columns in the order of sample.ids.") from None
-    known |= given
+    read = () if population is None else tuple(n for n in population.feature_names if n in names)
+    if population is not None and read:
+        known |= dict(zip(read, features_of(sample, population, read).T, strict=True))
     return known
 
 
-def _column(columns: Mapping[str, Any], name: str, size: int | None = None) -> AnyArray:
+def _column(columns: Mapping[str, Any], name: str) -> AnyArray:
     """Return a column of the drawn units (n,)."""
     if name not in columns:
         raise InputError(
             f"the drawn units have no column {name!r}",
             allowed=near_names(name, columns) if columns else "none is known",
-            action="Give the population (population=, --population FILE), or the column in data=, in the "
-            "order of sample.ids, or draw with show=.",
+            action="Give the population (population=, --population FILE), or draw with show=.",
         )
-    column = np.asarray(columns[name])
-    if size is not None:
-        require_one_per("drawn unit", f"column {name!r}", column, size)
-    return column
+    return np.asarray(columns[name])
 
 
 def _numbers(name: str, column: AnyArray) -> FloatArray:
@@ -462,23 +431,11 @@ def _numbers(name: str, column: AnyArray) -> FloatArray:
 
 def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | None) -> Loss:
     """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
-    if not isinstance(family, str | Loss):
-        raise InputError(
-            "family must be a name or a loss", given=repr(family), action="Give an instance, as in MyLoss()."
-        )
-    if isinstance(family, str) and family not in FAMILIES:
-        raise InputError(
-            f"no such family: {family!r}",
-            allowed=", ".join(map(repr, FAMILIES)),
-            action="Take stratal.estimate for a mean or a quantile.",
-        )
     if features and formula is not None:
-        raise InputError(
-            "give features= or formula=, not both",
-            action="Give features= for plain columns, formula= for what is made of them.",
-        )
+        raise InputError("give features= or formula=, not both", action="Leave one of them out.")
     if isinstance(family, Loss):
         return family
+    refuse_unknown("family", family, FAMILIES)
     if not features and formula is None:
         raise InputError(
             f"{family} regression needs features", action="Give features= or formula= (or take the mean)."
@@ -691,8 +648,7 @@ class Quantile(Estimand):
 
     def __post_init__(self) -> None:
         self._set(probability=float(self.probability))
-        if not 0 < self.probability < 1:
-            raise InputError("probability is out of range", given=self.probability, allowed="between 0 and 1")
+        require_probability(self.probability)
 
     @property
     def title(self) -> str:

@@ -55,10 +55,10 @@ class LossSums:
 class Loss(ABC):
     """A convex loss ℓ_θ(x, y), twice differentiable in θ. Subclass it to estimate something of your own.
 
-    `gradients` and `hessian` are required. `values` makes the line search safer; `check` refuses outcomes
-    that the loss cannot take. `convex_range` is the range of λ for which the rectified loss stays convex
-    whatever the data: the fitted λ is clipped to it unless `clip` says otherwise. `grows` says that the mean
-    grows exponentially with the features, so that units far out can decide a fit.
+    `gradients` and `hessian` are required. `values` makes the line search safer; outcomes outside
+    `outcome_range` are refused. `convex_range` is the range of λ for which the rectified loss stays convex
+    whatever the data: a fitted λ is clipped to it. `grows` says that the mean grows exponentially with the
+    features, so that units far out can decide a fit.
 
     Examples
     --------
@@ -78,6 +78,7 @@ class Loss(ABC):
 
     name: ClassVar[str] = "custom"
     convex_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    outcome_range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     quadratic: ClassVar[bool] = False
     grows: ClassVar[bool] = False
 
@@ -99,12 +100,24 @@ class Loss(ABC):
         """ℓ per unit (n,), up to a term free of θ; `None` makes the solver watch the gradient instead."""
         return None
 
-    def check(self, outcome: FloatArray, role: str) -> None:  # noqa: B027
-        """Raise an `InputError` if the loss cannot take these outcomes; `role` says what they are."""
+    def check(self, outcome: FloatArray, role: str) -> None:
+        """Raise an `InputError` for outcomes outside the loss's range; `role` says what they are."""
+        low, high = self.outcome_range
+        if outcome.size and (outcome.min() < low or outcome.max() > high):
+            raise InputError(
+                f"{role} of a {self.name} regression is out of range",
+                given=f"{outcome.min():g} to {outcome.max():g}",
+                allowed=f"{low:g} to {high:g}",
+                action="Use linear_regression for any other numbers.",
+            )
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """tr(A⁻¹ ∇²ℓ_i) per unit (n,), for the leverage correction; `None` corrects by degrees of freedom."""
         return None
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """Var(y | x) of an outcome with this conditional mean, up to a dispersion: the same everywhere."""
+        return np.ones_like(mean)
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """Second derivative in the linear predictor where the loss is not flat; `None` if there is none."""
@@ -159,6 +172,10 @@ class MeanLoss(Loss):
         """½ ‖y − θ‖²."""
         return np.asarray(0.5 * np.sum((theta - outcome.reshape(len(outcome), -1)) ** 2, axis=1))
 
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """Return that of 0 and 1 for means in [0, 1]; the same everywhere for others."""
+        return mean * (1.0 - mean) if mean.min() >= 0 and mean.max() <= 1 else np.ones_like(mean)
+
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """Zeros: the divisor n_h − 1 of the design's variance already accounts for the mean."""
         return np.zeros(len(features))
@@ -167,8 +184,9 @@ class MeanLoss(Loss):
 class GeneralisedLinear(Loss):
     """b(xθ) − y·xθ, the negative log-likelihood of a canonical generalised linear model.
 
-    A subclass gives the cumulant function b and its two derivatives in the linear predictor η = xθ. The
-    Hessian Σ w b''(η) x xᵀ does not depend on the outcome, so the rectified loss is convex for λ in [0, 1].
+    A subclass gives the cumulant function b, its derivative in the linear predictor η = xθ, and `variance`,
+    the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ does not depend on the
+    outcome, so the rectified loss is convex for λ in [0, 1].
 
     Examples
     --------
@@ -185,10 +203,6 @@ class GeneralisedLinear(Loss):
         """b'(η) alone."""
         return self.cumulant_and_mean(eta)[1]
 
-    @abstractmethod
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """b''(η) as a function of the mean: the conditional variance up to a dispersion."""
-
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """(b'(η) − y) x."""
         return np.asarray((self.mean(features @ theta) - outcome)[:, None] * features)
@@ -197,9 +211,8 @@ class GeneralisedLinear(Loss):
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Σ w b''(η) x xᵀ."""
-        return np.asarray(
-            features.T @ (features * (weights * self.variance(self.mean(features @ theta)))[:, None])
-        )
+        spread = weights * self.variance(self.mean(features @ theta))
+        return np.asarray(features.T @ (features * spread[:, None]))
 
     def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
         """b(η) − y η."""
@@ -251,10 +264,6 @@ class LinearLoss(GeneralisedLinear):
         """½ η² and the linear predictor itself."""
         return 0.5 * eta**2, eta
 
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """One."""
-        return np.ones_like(mean)
-
 
 class LogisticLoss(GeneralisedLinear):
     """log(1 + exp(xθ)) − y·xθ: logistic regression, outcomes and proxies in [0, 1].
@@ -266,6 +275,7 @@ class LogisticLoss(GeneralisedLinear):
     """
 
     name: ClassVar[str] = "logistic"
+    outcome_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """1 / (1 + exp(−η))."""
@@ -282,15 +292,6 @@ class LogisticLoss(GeneralisedLinear):
         """μ (1 − μ)."""
         return np.asarray(mean * (1.0 - mean))
 
-    def check(self, outcome: FloatArray, role: str) -> None:
-        """Refuse numbers outside [0, 1]."""
-        if outcome.size and (outcome.min() < 0 or outcome.max() > 1):
-            raise InputError(
-                f"{role} of a logistic regression must be between 0 and 1",
-                given=f"{outcome.min():g} to {outcome.max():g}",
-                action="Give 0/1 (or probabilities), or use linear_regression.",
-            )
-
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """A quarter, that of η = 0."""
         return 0.25
@@ -306,6 +307,7 @@ class PoissonLoss(GeneralisedLinear):
     """
 
     name: ClassVar[str] = "poisson"
+    outcome_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     grows: ClassVar[bool] = True
 
     def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -317,24 +319,12 @@ class PoissonLoss(GeneralisedLinear):
         """μ."""
         return mean
 
-    def check(self, outcome: FloatArray, role: str) -> None:
-        """Refuse negative numbers."""
-        if outcome.size and outcome.min() < 0:
-            raise InputError(
-                f"{role} of a Poisson regression must not be negative",
-                given=f"{outcome.min():g} at the lowest",
-                action="Give counts, or use linear_regression.",
-            )
-
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """The mean outcome; 1 where all are 0."""
         return float(np.mean(outcome)) or 1.0
 
 
-_CHUNK = 1 << 16
-"""Units per block where there are no features."""
-
-_CHUNK_NUMBERS = 25_000
+_CHUNK = 25_000
 """Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool."""
 
 
@@ -462,9 +452,7 @@ class Unlabelled:
         The divisor is N_h − 1; a stratum of one unit has zeros.
         """
         d, n_strata = len(theta), self.n_strata
-        seen = np.zeros(n_strata)
-        means = np.zeros((n_strata, d))
-        spread = np.zeros((n_strata, d, d))
+        seen, means, spread = np.zeros(n_strata), np.zeros((n_strata, d)), np.zeros((n_strata, d, d))
         scale = self.counts / self.totals
         for block in self.blocks():
             gradients = loss.gradients(theta, block.features, block.proxy)
@@ -474,26 +462,22 @@ class Unlabelled:
                 part = gradients[rows]
                 m = len(part)
                 centre = np.full(m, 1.0 / m) @ part
-                centred = part - centre
-                shift = centre - means[h]
+                centred, shift = part - centre, centre - means[h]
                 spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
                 means[h] += shift * (m / (seen[h] + m))
                 seen[h] += m
-        return np.asarray(spread / np.maximum(seen - 1, 1)[:, None, None])
+        return np.asarray(spread / np.maximum(seen - 1.0, 1.0)[:, None, None])
 
 
 def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
-    """Yield each stratum in the block with its rows: slices where the block is sorted by stratum."""
+    """Yield each stratum in the block with its rows."""
     if n_strata == 1:
         yield 0, slice(None)
         return
-    if np.any(stratum[1:] < stratum[:-1]):
-        for h in np.unique(stratum):
-            yield int(h), np.flatnonzero(stratum == h)
-        return
-    edges = np.searchsorted(stratum, np.arange(n_strata + 1))
+    order = np.argsort(stratum, kind="stable")
+    edges = np.searchsorted(stratum[order], np.arange(n_strata + 1))
     for h in np.flatnonzero(np.diff(edges)):
-        yield int(h), slice(edges[h], edges[h + 1])
+        yield int(h), order[edges[h] : edges[h + 1]]
 
 
 class ArrayUnlabelled(Unlabelled):
@@ -543,26 +527,20 @@ class ArrayUnlabelled(Unlabelled):
         self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
-        columns = {"proxy": self.proxy, "features": self.features, "stratum": self.stratum}
-        columns |= {} if self.weights is None else {"weights": self.weights}
+        columns = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
         for name, values in columns.items():
-            if len(values) != n:
+            if values is not None and len(values) != n:
                 raise InputError(
                     f"unlabelled {name} and proxy must have one entry per unit",
                     given=f"{len(values)} and {n}",
                     action="Give one row for each unlabelled unit in both.",
                 )
-        if np.any(self.stratum[1:] < self.stratum[:-1]):
-            order = np.argsort(self.stratum, kind="stable")
-            for name, values in columns.items():
-                setattr(self, name, values[order])
-        n_strata = max(int(self.stratum[-1]) + 1, 1) if n_strata is None else n_strata
+        n_strata = max(int(self.stratum.max()) + 1, 1) if n_strata is None else n_strata
         super().__init__(self._runs, n_strata=n_strata, separate=separate)
 
     def _runs(self) -> Iterator[Block]:
         """Yield runs short enough for the cache."""
-        width = self.features.shape[1]
-        chunk = max(_CHUNK_NUMBERS // width, 512) if width else _CHUNK
+        chunk = max(_CHUNK // max(self.features.shape[1], 1), 512)
         for start in range(0, len(self.proxy), chunk):
             rows = slice(start, start + chunk)
             yield Block(
@@ -571,32 +549,6 @@ class ArrayUnlabelled(Unlabelled):
                 stratum=self.stratum[rows],
                 weights=None if self.weights is None else self.weights[rows],
             )
-
-
-def population_units(
-    unlabelled: Unlabelled | None, features: Any, proxy: Any, stratum: Any, *, intercept: bool = False
-) -> Unlabelled | None:
-    """Return the population side, from units or from arrays; `None` where there is no proxy.
-
-    Examples
-    --------
-    >>> population_units(None, None, [0.1, 0.2], None).size
-    2
-    """
-    if unlabelled is not None and proxy is not None:
-        raise InputError(
-            "give unlabelled= or the population's arrays, not both",
-            action="Give unlabelled= alone, or the arrays alone.",
-        )
-    if unlabelled is not None and intercept:
-        raise InputError(
-            "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
-        )
-    if proxy is None:
-        return unlabelled
-    if features is not None and intercept:
-        features = with_intercept(feature_matrix("population_features", features))
-    return ArrayUnlabelled(features=features, proxy=proxy, stratum=stratum)
 
 
 def with_intercept(features: FloatArray) -> FloatArray:

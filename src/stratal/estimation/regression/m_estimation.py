@@ -17,17 +17,13 @@ from stratal.estimation.estimate import Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
-    GeneralisedLinear,
     LinearLoss,
     LogisticLoss,
     Loss,
     MeanLoss,
     PoissonLoss,
     Unlabelled,
-    feature_matrix,
     finite_array,
-    population_units,
-    with_intercept,
 )
 from stratal.estimation.regression.rectified_loss import (
     Options,
@@ -37,7 +33,6 @@ from stratal.estimation.regression.rectified_loss import (
     minimum_failure,
     newton,
     require_inverse,
-    require_one_per,
 )
 from stratal.report import plain_dict
 
@@ -46,22 +41,6 @@ _HIGHEST_LEVERAGE = 0.75
 
 _LEAST_LEFT = 1.0 - _HIGHEST_LEVERAGE
 """Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
-
-
-def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArray:
-    """Return the degrees of freedom (q,) of the variance of each variable (n, q).
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
-    >>> coefficient_freedom(weighting, np.arange(6.0).reshape(3, 2))
-    array([2., 2.])
-    """
-    if weighting.random_within_strata and len(weighting.sizes) == 1:
-        # Of one stratum they do not depend on the variable.
-        return np.full(variables.shape[1], weighting.degrees_of_freedom(variables[:, 0]))
-    return np.array([weighting.degrees_of_freedom(column) for column in variables.T])
 
 
 def left_out_residuals(
@@ -179,8 +158,8 @@ class FewClusters(Record):
 _ROUNDING = 1e-24
 """A variance below this share of the mean square is that of a constant, in floating point."""
 
-_FIRST_TOLERANCE = 0.05
-"""Of the first round: λ needs no exact θ."""
+_FIRST_TOLERANCE, _TOLERANCE = 0.05, 1e-9
+"""Of the first round, in which λ needs no exact θ, and of the second."""
 
 
 def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
@@ -190,24 +169,22 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     where the labels alone have none, from the fit to the proxies). One would do in the limit.
     """
     options, nothing, loss = rectified.options, np.zeros(len(rectified.shares)), rectified.loss
-    start = np.zeros(rectified.n_parameters)
-    if options.start is not None:
-        require_one_per("coefficient", "start", np.ravel(options.start), len(start))
-        start = finite_vector("start", options.start)
+    low, high = loss.convex_range
     if options.lam is not None or options.estimator == "classical" or rectified.unlabelled is None:
-        lam = nothing if options.lam is None else _given_lam(options.lam, len(nothing))
-        theta = _start(rectified, start) if np.any(lam) else start
-        found = ChosenLam(lam=lam[:, None], spent=nothing, notes=_outside(lam, loss))
+        lam = nothing if options.lam is None else given_lam(options.lam, len(nothing))
+        convex = bool(np.all((lam >= low) & (lam <= high)))
+        outside = f"λ is outside {low:g} to {high:g}: the loss need not be convex, nor this its minimum"
+        theta = _start(rectified) if np.any(lam) else np.zeros(rectified.n_parameters)
+        found = ChosenLam(lam=lam[:, None], spent=nothing, notes=() if convex else (outside,))
         return found, rectified.require_solution(lam, theta)
-    bounds, theta = _clip_range(options.clip, loss), _start(rectified, start)
-    for tolerance in (_FIRST_TOLERANCE, None):
+    theta = _start(rectified)
+    for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
         fit = lam_at(rectified, theta)
-        lam = np.clip(fit.lam, *bounds)
+        lam = np.clip(fit.lam, low, high)
         solution = rectified.require_solution(lam[:, 0], theta, tolerance)
         theta = solution.theta
-    why = "the range in which the rectified loss is convex" if options.clip == "convex" else "the given range"
-    notes = (f"λ was clipped to {why}",) if np.any(lam != fit.lam) else ()
-    return replace(fit, lam=lam, notes=notes), solution
+    clipped = "λ was clipped to the range in which the rectified loss is convex"
+    return replace(fit, lam=lam, notes=(clipped,) if np.any(lam != fit.lam) else ()), solution
 
 
 def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
@@ -255,48 +232,29 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     return replace(found, leverages=pulls[stratum] * squares)
 
 
-def _start(rectified: RectifiedLoss, start: FloatArray) -> FloatArray:
+def _start(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
-    _, units = rectified.proxied()
-    loss, zero = rectified.loss, np.zeros(len(rectified.shares))
-    classical = rectified.solve(zero, start)
-    if rectified.failure(classical, zero) is None:
+    nothing = np.zeros(len(rectified.shares))
+    classical = rectified.solve(nothing, np.zeros(rectified.n_parameters))
+    if rectified.failure(classical, nothing) is None:
         return classical.theta
-    found = newton(
-        lambda theta, curvature: units.summed(loss, theta, rectified.shares, curvature=curvature),
-        start,
-        max_iterations=rectified.options.max_iterations,
-    )
-    return found.theta if found.status == "converged" else start
+    return fit_to_proxies(rectified.loss, rectified.proxied()[1]).theta
 
 
-def _given_lam(lam: Any, n_strata: int) -> FloatArray:
-    """Return a given λ as one per stratum (H,)."""
+def given_lam(lam: Any, n_strata: int) -> FloatArray:
+    """Return a given λ as one per stratum (H,).
+
+    Examples
+    --------
+    >>> given_lam(0.5, 2)
+    array([0.5, 0.5])
+    """
     values = finite_array("lam", np.atleast_1d(lam))
     if values.shape not in ((1,), (n_strata,)):
         raise InputError(
             "lam must be one number or one per stratum", given=values.shape, allowed=f"({n_strata},)"
         )
     return np.array(np.broadcast_to(values, n_strata))
-
-
-def _outside(lam: FloatArray, loss: Loss) -> tuple[str, ...]:
-    """Return a note where a given λ leaves the range in which the rectified loss is surely convex."""
-    low, high = loss.convex_range
-    if np.all((lam >= low) & (lam <= high)):
-        return ()
-    return (f"λ is outside {low:g} to {high:g}: the rectified loss need not be convex, nor this its minimum",)
-
-
-def _clip_range(clip: Any, loss: Loss) -> tuple[float, float]:
-    if clip is None:
-        return -np.inf, np.inf
-    if isinstance(clip, str) and clip == "convex":
-        return loss.convex_range
-    bounds = None if isinstance(clip, str) else np.asarray(clip, dtype=np.float64)
-    if bounds is None or bounds.shape != (2,) or not bounds[0] <= bounds[1]:
-        raise InputError("clip must be a range", given=repr(clip), allowed="'convex', None, (low, high)")
-    return float(bounds[0]), float(bounds[1])
 
 
 _EVIDENCE = 2.0
@@ -382,10 +340,6 @@ def m_estimate(
     features: Any = None,
     proxy: Any = None,
     unlabelled: Unlabelled | None = None,
-    population_features: Any = None,
-    population_proxy: Any = None,
-    population_stratum: Any = None,
-    intercept: bool = False,
     names: Sequence[str] | None = None,
     **options: Any,
 ) -> Coefficients:
@@ -400,16 +354,13 @@ def m_estimate(
     weighting : Weighting
         The design of the labelled units.
     features : array-like (n, p), optional
-        Of the labelled units, without an intercept unless `intercept`.
+        Of the labelled units, a column of ones among them for an intercept.
     proxy : array-like like `outcome`, optional
         Predictions of the outcome for the labelled units.
     unlabelled : Unlabelled, optional
-        Features and proxy of all units of the population (or of a separate sample), or in its place
-    population_features, population_proxy, population_stratum : array-like (N, p), (N,) and (N,), optional
-    intercept : bool
-        Whether a column of ones goes before the features.
+        Features and proxy of all units of the population, or of a separate sample.
     names : sequence of str, optional
-        Of the coefficients; that of the intercept may be left out.
+        Of the coefficients.
     estimator : str
         "ppi++": one fitted λ. "stratppi": one per stratum, shrunk to the common one. "classical": λ = 0, no
         proxy used.
@@ -423,24 +374,19 @@ def m_estimate(
         so).
     minimise : "trace", coefficient name or index, or vector (d,)
         Whose variance λ minimises. The trace depends on the features' units, as in the papers.
-    clip : "convex", None or (low, high)
-        Range of a fitted λ; "convex" is the loss's own (0 to 1 for regressions, free for means).
     shrinkage : float
         How far few labels shrink the λ_h of "stratppi" to the common λ (`stratal.estimation.lam`). With 0 the
         fitted λ is the papers': its denominator the population's, not shrunk, used as if it were known.
     hessian : str
-        "rectified" (the default: exact for linear losses), "pooled" over labelled and unlabelled units (as
-        `ppi-python`), "labelled" (as Fisch et al., Algorithm 1).
+        "rectified" (the default: exact for linear losses), or "pooled" over labelled and unlabelled units, as
+        `ppi-python`.
     form : str
         "loss" minimises the rectified loss. "auto" does too, but for least squares with a fitted λ it first
         moves the proxy by its bias along the features, as far as the labels tell of one. "fits" (linear
         regression alone) adds the fit of λf on the population to the fit of y − λf on the labels, as
         `ppi-python` does.
     correction : str
-        Small-sample correction of the variance: "leverage" (HC3 at λ = 0), "degrees" (HC1), "none".
-    start : array-like (d,), optional
-    tolerance : float
-    max_iterations : int
+        Small-sample correction of the variance: "leverage" (HC3 at λ = 0), "none".
 
     Returns
     -------
@@ -473,16 +419,8 @@ def m_estimate(
     >>> result.names, bool(np.all(np.abs(result.values - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
-    units = population_units(
-        unlabelled, population_features, population_proxy, population_stratum, intercept=intercept
-    )
-    if intercept:
-        features = with_intercept(feature_matrix("features", features))
-        plain = features.shape[1] - 1
-        names = [f"x{j}" for j in range(plain)] if names is None else names
-        names = ("intercept", *names) if len(names) == plain else names
     chosen = Options.read(options)
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, units, names, chosen)
+    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, unlabelled, names, chosen)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     rectified, stretch, kept = moved(rectified)
@@ -651,7 +589,7 @@ def _sandwich(
     free = max(len(residual) - len(rectified.shares), 1)
     influences = -corrected @ bread
     if few is None:
-        freedom = coefficient_freedom(rectified.weighting, influences)
+        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
     else:
         freedom = few.degrees_of_freedom()
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
@@ -709,13 +647,9 @@ def _corrected(
     few: FewClusters | None,
 ) -> FloatArray:
     """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
-    correction = rectified.options.correction
     n, n_strata = len(residual), len(rectified.shares)
-    if correction == "none":
+    if rectified.options.correction == "none":
         return residual
-    if correction == "degrees":
-        tuned = degrees_factor(n - n_strata + 1, float(fit.spent.sum()) + 1.0)
-        return residual * tuned * degrees_factor(n, max(rectified.features.shape[1], 1))
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
     if few is not None:
         residual = few.stretched(residual)
@@ -759,7 +693,7 @@ def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffici
     Parameters
     ----------
     features : array-like (n, p)
-        Of the labelled units. No intercept is added unless `intercept=True`.
+        Of the labelled units. No intercept is added.
     outcome : array-like (n,)
     **arguments
         Of `m_estimate`: `weighting`, and what it takes besides.
@@ -769,8 +703,8 @@ def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffici
     >>> import numpy as np
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
-    >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
-    >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
+    >>> x, y = [[1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [1.0, 4.0]], [1.0, 3.0, 5.0, 7.0]
+    >>> fit = linear_regression(x, y, weighting=weighting)
     >>> fit.values.round(6)
     array([-1.,  2.])
     """
@@ -889,23 +823,20 @@ def heuristic_spreads(
     loss: Loss,
     unlabelled: Unlabelled,
     *,
-    conditional_variance: str | float | FloatArray = "auto",
     lam: float = 1.0,
     minimise: Any = "trace",
 ) -> FloatArray:
     """Return S_h (H,) from the proxies alone, taking them for conditional means of the outcome (eq. 20–21).
 
     θ is fitted to the proxies; then Var_h(P'∇ℓ(x, y) − λP'∇ℓ(x, f)) is
-    mean_h(‖P'x‖² Var(y|x)) + (1 − λ)² Var_h(P'∇ℓ(x, f)).
+    mean_h(‖P'x‖² Var(y|x)) + (1 − λ)² Var_h(P'∇ℓ(x, f)). Var(y|x) is f(1 − f) for logistic regression and
+    means in [0, 1], f for Poisson regression, and the same everywhere otherwise.
 
     Parameters
     ----------
     loss : Loss
         A generalised linear one, or `MeanLoss`.
     unlabelled : Unlabelled
-    conditional_variance : "auto", float or (N,)
-        Var(y | x). "auto": f(1 − f) for logistic regression and means in [0, 1], f for Poisson, and one (the
-        same everywhere) otherwise. An array goes in the order of `unlabelled.blocks()`.
     lam : float
         As it will be used; 1 as in the paper.
     minimise : "trace", index or vector (d,)
@@ -924,7 +855,7 @@ def heuristic_spreads(
     """
     fit = fit_to_proxies(loss, unlabelled)
     directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
-    noise = _mean_noise(loss, unlabelled, directions, conditional_variance)
+    noise = _mean_noise(loss, unlabelled, directions)
     if lam != 1.0:
         spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
         noise = noise + (1.0 - lam) ** 2 * spread
@@ -954,41 +885,22 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
         start,
         quadratic=loss.quadratic,
     )
-    gram = None
-    if isinstance(loss, GeneralisedLinear):
-        gram = unlabelled.summed(LinearLoss(), start, shares).hessian
+    gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
     if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
     return fit
 
 
-def _mean_noise(
-    loss: Loss, unlabelled: Unlabelled, directions: FloatArray, conditional_variance: str | float | FloatArray
-) -> FloatArray:
+def _mean_noise(loss: Loss, unlabelled: Unlabelled, directions: FloatArray) -> FloatArray:
     """Return mean over each stratum of ‖P'x‖² Var(y | x) (H,)."""
-    totals, seen = np.zeros(unlabelled.n_strata), 0
+    totals = np.zeros(unlabelled.n_strata)
     for block in unlabelled.blocks():
-        m = len(block.proxy)
-        if isinstance(conditional_variance, np.ndarray) and conditional_variance.ndim:
-            noise = conditional_variance[seen : seen + m]
-        elif isinstance(conditional_variance, str):
-            noise = _model_variance(loss, block.proxy)
+        noise = loss.variance(block.proxy)
+        if block.features.shape[1]:
+            terms = np.sum((block.features @ directions) ** 2, axis=1) * noise
         else:
-            noise = np.full(block.proxy.shape, float(conditional_variance))
-        seen += m
-        if isinstance(loss, GeneralisedLinear):
-            lengths = np.sum((block.features @ directions) ** 2, axis=1)
-            terms = lengths * noise
-        else:
-            terms = noise.reshape(m, -1) @ np.sum(directions**2, axis=1)
+            terms = noise.reshape(len(noise), -1) @ np.sum(directions**2, axis=1)
         if block.weights is not None:
             terms = terms * block.weights
         totals += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
     return totals / unlabelled.totals
-
-
-def _model_variance(loss: Loss, proxy: FloatArray) -> FloatArray:
-    """Return Var(y | x) of a proxy that is the conditional mean; that of 0 and 1 for means in [0, 1]."""
-    if isinstance(loss, GeneralisedLinear):
-        return loss.variance(proxy)
-    return proxy * (1.0 - proxy) if proxy.min() >= 0 and proxy.max() <= 1 else np.ones_like(proxy)

@@ -24,7 +24,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
-from stratal.estimation.regression.losses import Loss, Unlabelled, finite_array, population_units
+from stratal.estimation.regression.losses import Loss, Unlabelled
 from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
 from stratal.estimation.regression.rectified_loss import Options, RectifiedLoss, Solution
 from stratal.estimation.shares import domain_trials
@@ -32,7 +32,6 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
 
-_NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 _ROUNDING = 1e-12
 _COARSE = 33
 _MARGIN = 1.3
@@ -140,15 +139,16 @@ class RectifiedPinball(RectifiedLoss):
         """Count the population's proxies at the points, in one pass."""
         n_strata, m = len(self.shares), len(self.points)
         found = np.zeros((3, n_strata, m + 1))
-        if self.unlabelled is None:
-            return found[0, :, :m], found[1, :, :m], found[2, :, :m]
-        for block in self.unlabelled.blocks():
-            gap, on_point = self._locate(block.proxy)
-            weights = np.ones(len(gap)) if block.weights is None else block.weights
-            cell = gap + block.stratum * (m + 1)
-            for total, part in zip(found, (weights, weights * on_point, weights * block.proxy), strict=True):
-                total += np.bincount(cell, part, minlength=total.size).reshape(total.shape)
-        counts, equal, sums = found[:, :, :m] / self.unlabelled.totals[:, None]
+        if self.unlabelled is not None:
+            for block in self.unlabelled.blocks():
+                gap, on_point = self._locate(block.proxy)
+                weights = np.ones(len(gap)) if block.weights is None else block.weights
+                cell = gap + block.stratum * (m + 1)
+                parts = weights, weights * on_point, weights * block.proxy
+                for total, part in zip(found, parts, strict=True):
+                    total += np.bincount(cell, part, minlength=total.size).reshape(total.shape)
+            found /= self.unlabelled.totals[:, None]
+        counts, equal, sums = found[:, :, :m]
         return np.cumsum(counts, axis=1), equal, np.cumsum(sums, axis=1)
 
     def _locate(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
@@ -177,7 +177,7 @@ class RectifiedPinball(RectifiedLoss):
         """Return F at the labelled values, and at the population's in some gaps (m + 1,), in one pass."""
         starts, _, partial = self.ends(lam)
         values, gap = np.r_[-np.inf, self.points], np.arange(len(starts))
-        if self.unlabelled is None or not np.any(lam) or not np.any(gaps):
+        if self.unlabelled is None or not np.any(lam):
             return WeightedDistribution(values=values, at=starts, partial=partial, gap=gap)
         per_unit = self.shares * lam / self.unlabelled.totals
         found: list[FloatArray] = []
@@ -203,7 +203,7 @@ class RectifiedPinball(RectifiedLoss):
             gap=np.r_[gap, of][order],
         )
 
-    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float | None = None) -> Solution:
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
         """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
         starts, ends, _ = self.ends(lam)
         goal = self.probability * ends[-1] - _ROUNDING
@@ -215,7 +215,7 @@ class RectifiedPinball(RectifiedLoss):
         values = picture.values[rises]
         losses = (picture.at[rises] - goal) * values - picture.partial[rises]  # ∫ (F − q) up to each
         best = values[np.lexsort((values, losses))[:1]]
-        return Solution(theta=best, hessian=np.eye(1), iterations=1, status="converged")
+        return Solution(theta=best, hessian=np.eye(1), iterations=1)
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
         """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
@@ -331,8 +331,6 @@ def quantile(
     weighting: Weighting,
     proxy: Any = None,
     unlabelled: Unlabelled | None = None,
-    population_proxy: Any = None,
-    population_stratum: Any = None,
     **options: Any,
 ) -> Estimate:
     """Estimate a quantile of the outcome over the population.
@@ -349,7 +347,7 @@ def quantile(
     proxy : array-like (n,), optional
         Predictions of the outcome for the labelled units.
     unlabelled : Unlabelled, optional
-        The population side, or its arrays `population_proxy` (N,) and `population_stratum` (N,).
+        The population side.
     **options
         `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`, `correction` of
         `stratal.regression.m_estimation.m_estimate`.
@@ -371,22 +369,19 @@ def quantile(
     Examples
     --------
     >>> from stratal.designs import StratifiedWeighting
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
     >>> f = np.arange(100.0)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(10, int), sizes=np.array([100]))
-    >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], population_proxy=f, lam=1.0).value
+    >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], lam=1.0,
+    ...          unlabelled=ArrayUnlabelled(proxy=f)).value
     51.0
     """
-    if not 0 < probability < 1:
-        raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
-    units = population_units(unlabelled, None, population_proxy, population_stratum)
-    unused = [name for name in options if name in _NOT_OF_QUANTILES]
-    if unused:
-        raise InputError(f"a quantile has no {unused[0]}=", action="Leave it out.")
+    require_probability(probability)
     chosen = Options.read(options)
-    rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, units, chosen)
-    if chosen.lam is not None and np.any(np.abs(finite_array("lam", np.atleast_1d(chosen.lam)) - 0.5) > 0.5):
-        raise InputError("λ of a quantile is out of range", given=chosen.lam, allowed="0 to 1")
+    rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, unlabelled, chosen)
     fit, solution = choose_lam(rectified)
+    if np.any(np.abs(fit.lam - 0.5) > 0.5):
+        raise InputError("λ of a quantile is out of range", given=chosen.lam, allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
@@ -418,6 +413,17 @@ def quantile(
         remarks=fit.notes,
         population_size=round(rectified.population_size),
     )
+
+
+def require_probability(probability: float) -> None:
+    """Raise an `InputError` unless 0 < probability < 1.
+
+    Examples
+    --------
+    >>> require_probability(0.5)
+    """
+    if not 0 < probability < 1:
+        raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
@@ -492,8 +498,7 @@ def quantile_estimate(
     >>> found.value, *found.confidence_interval()
     (50.0, 40.0, 60.0)
     """
-    if not 0.0 < probability < 1.0:
-        raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
+    require_probability(probability)
     weights, everyone = weighting.weights, np.ones(len(z))
     value = weighted_quantile(z, weights, probability)
     reached = (z <= value).astype(np.float64)

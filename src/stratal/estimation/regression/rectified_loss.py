@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from stratal.estimation.regression.losses import Loss, LossSums, Unlabelled, fea
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
     "target": ("population", "superpopulation"),
-    "hessian": ("rectified", "pooled", "labelled"),
-    "correction": ("leverage", "degrees", "none"),
+    "hessian": ("rectified", "pooled"),
+    "correction": ("leverage", "none"),
     "form": ("auto", "loss", "fits"),
 }
 
@@ -43,32 +43,26 @@ class Options:
     target: str = "population"
     stratum_weights_known: bool = False
     minimise: Any = "trace"
-    clip: Any = "convex"
     shrinkage: float = SHRINKAGE
     hessian: str = "rectified"
     correction: str = "leverage"
     form: str = "auto"
-    start: Any = None
-    tolerance: float = 1e-9
-    max_iterations: int = 100
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options by name, refusing names that do not exist.
+        """Return the options by name, refusing names and values that do not exist.
 
         Examples
         --------
         >>> Options.read({"lam": 0.5}).lam
         0.5
         """
-        for name in given:
+        for name, value in given.items():
             if name not in cls.__slots__:
                 raise InputError(f"no such option: {name!r}", allowed=near_names(name, cls.__slots__))
+            if name in _ALLOWED:
+                refuse_unknown(name, value, _ALLOWED[name])
         return cls(**given)
-
-    def __post_init__(self) -> None:
-        for name, values in _ALLOWED.items():
-            refuse_unknown(name, getattr(self, name), values)
 
     def estimator_name(self, has_proxy: bool) -> str:
         """Return what the estimate says of how λ was found."""
@@ -127,33 +121,26 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
 _ROUGH = 1e-6
 """With a tolerance above this the rounding of one exact step needs no correction."""
 
-Status = Literal["converged", "indefinite", "diverged"]
+_MOST_STEPS = 100
+_MOST_HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Where Newton's method stopped.
+    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, the steps taken, and why it failed.
 
-    Parameters
-    ----------
-    theta : float (d,)
-    hessian : float (d, d)
-        At `theta`.
-    iterations : int
-    status : str
-        "converged"; "indefinite" if the Hessian was not positive definite; "diverged" if no step helped or
-        the iterations ran out.
+    `failed` is empty where it converged.
 
     Examples
     --------
-    >>> Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1, status="converged").status
-    'converged'
+    >>> Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1).failed
+    ''
     """
 
     theta: FloatArray
     hessian: FloatArray
     iterations: int
-    status: Status
+    failed: str = ""
 
 
 def newton(
@@ -162,7 +149,6 @@ def newton(
     *,
     quadratic: bool = False,
     tolerance: float = 1e-9,
-    max_iterations: int = 100,
 ) -> Solution:
     """Minimise a convex function.
 
@@ -176,11 +162,6 @@ def newton(
     tolerance : float
         The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
         so that 1e-9 leaves rounding alone.
-    max_iterations : int
-
-    Returns
-    -------
-    Solution
 
     Examples
     --------
@@ -190,20 +171,17 @@ def newton(
     array([3.])
     """
     theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
-    status: Status = "diverged"
-    iteration = 0
-    while iteration < max_iterations:
-        iteration += 1
+    for iteration in range(1, _MOST_STEPS + 1):
         inverse = positive_inverse(sums.hessian)
         if inverse is None:
-            status = "indefinite"
-            break
+            failed = "the Hessian is not positive definite"
+            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed=failed)
         step = -inverse @ sums.gradient
         if quadratic:
-            theta, status = theta + step, "converged"
+            theta = theta + step
             if tolerance < _ROUGH:
                 theta = theta - inverse @ evaluate(theta, False).gradient
-            break
+            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
         scale = np.sqrt(np.diag(sums.hessian))
         length = float(np.max(np.abs(step) * scale))
         first = first or length
@@ -211,10 +189,10 @@ def newton(
         theta, sums = accepted or (theta, sums)
         close = 1e-6 if accepted is None else tolerance
         if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
-            status = "converged"
-        if accepted is None or status == "converged":
+            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
+        if accepted is None:
             break
-    return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, status=status)
+    return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed="no step helped")
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
@@ -249,7 +227,7 @@ def require_inverse(hessian: FloatArray) -> FloatArray:
     if inverse is None:
         raise InputError(
             "the Hessian is not positive definite at the estimate",
-            action="Give a smaller lam=, use hessian='labelled', or label more units.",
+            action="Give a smaller lam=, or label more units.",
         )
     return inverse
 
@@ -258,29 +236,19 @@ def _line_search(
     evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
 ) -> tuple[FloatArray, LossSums] | None:
     """Halve the step until the value falls (Armijo), or the gradient's length where there is no value."""
-    slope = float(sums.gradient @ step)
-    length = 1.0
-    for _ in range(40):
-        trial = theta + length * step
-        found = evaluate(trial, True)
-        if _improves(sums, found, length * slope):
-            return trial, found
-        length *= 0.5
+    slope, scale = float(sums.gradient @ step), 1.0 / np.sqrt(np.diag(sums.hessian))
+    steepness = np.linalg.norm(sums.gradient * scale) * (1 + 1e-12)
+    rounding = 1e-14 * (1.0 + abs(sums.value))
+    for halvings in range(_MOST_HALVINGS):
+        length = 0.5**halvings
+        found = evaluate(theta + length * step, True)
+        if np.isfinite(sums.value):
+            better = found.value <= sums.value + 1e-4 * length * slope + rounding
+        else:
+            better = np.linalg.norm(found.gradient * scale) <= steepness
+        if better and np.all(np.isfinite(found.gradient)):
+            return theta + length * step, found
     return None
-
-
-def _improves(before: LossSums, after: LossSums, expected: float) -> bool:
-    if not np.all(np.isfinite(after.gradient)):
-        return False
-    if np.isfinite(before.value) and np.isfinite(after.value):
-        rounding = 1e-14 * (1.0 + abs(before.value))
-        return after.value <= before.value + 1e-4 * expected + rounding
-    if np.isfinite(before.value):
-        return False
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(before.hessian), 1e-300))
-    return bool(
-        np.linalg.norm(after.gradient * scale) <= np.linalg.norm(before.gradient * scale) * (1 + 1e-12)
-    )
 
 
 _DEPENDENT = 1e-11
@@ -290,16 +258,15 @@ _FLAT = 1e-7
 """Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0."""
 
 
-def refuse_collinear(features: FloatArray, weights: FloatArray, names: Sequence[str]) -> None:
-    """Raise an `InputError` that names the columns that depend on each other.
+def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
+    """Raise an `InputError` that names the features that depend on each other, by their Σ w x xᵀ (d, d).
 
     Examples
     --------
-    >>> refuse_collinear(np.array([[1.0, 2.0], [1.0, 2.0]]), np.ones(2), ["one", "two"])
+    >>> refuse_collinear(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
     Traceback (most recent call last):
     stratal.errors.InputError: features are collinear among the labelled units (given: one, two)...
     """
-    gram = features.T @ (features * weights[:, None])
     size = np.sqrt(np.diag(gram))
     if np.any(size <= 0):
         raise InputError(
@@ -317,7 +284,7 @@ def refuse_collinear(features: FloatArray, weights: FloatArray, names: Sequence[
 
 
 def minimum_failure(
-    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray | None, *, rectified: bool
+    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray, *, rectified: bool
 ) -> InputError | None:
     """Return an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
 
@@ -326,20 +293,18 @@ def minimum_failure(
     solution : Solution
     loss : Loss
     outcome : float (n,)
-    gram : float (d, d), optional
+    gram : float (d, d)
         Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
     rectified : bool
         Whether λ ≠ 0, so that the loss can be unbounded.
     """
-    typical = loss.typical_curvature(outcome)
-    flat = False
-    if typical is not None and gram is not None:
+    typical, flat = loss.typical_curvature(outcome), False
+    if typical is not None:
         size = np.sqrt(np.diag(gram))
         root = np.linalg.cholesky(gram / size[:, None] / size)
         half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
-        curvature = np.linalg.eigvalsh(np.linalg.solve(root, half.T))
-        flat = bool(curvature[0] < _FLAT * typical)
-    if solution.status == "converged" and not flat:
+        flat = bool(np.linalg.eigvalsh(np.linalg.solve(root, half.T))[0] < _FLAT * typical)
+    if not solution.failed and not flat:
         return None
     if rectified:
         return InputError(
@@ -353,8 +318,8 @@ def minimum_failure(
             action="Label more units, or leave out or merge the features that predict perfectly.",
         )
     return InputError(
-        f"the {loss.name} loss was not minimised ({solution.status} after {solution.iterations} iterations)",
-        action="Scale the features, give start=, or check that the loss is convex and its Hessian right.",
+        f"the {loss.name} loss was not minimised ({solution.failed} after {solution.iterations} iterations)",
+        action="Scale the features, or check that the loss is convex and its Hessian right.",
     )
 
 
@@ -400,7 +365,7 @@ class RectifiedLoss:
         options: Options | None = None,
     ) -> None:
         self.loss, self.unlabelled, self.options = loss, unlabelled, options or Options()
-        self._constant: FloatArray | None = None
+        self.separate = unlabelled is not None and unlabelled.separate
         self.weighting = weighting.independent() if self.separate else weighting
         self.outcome = finite_array("outcome", outcome)
         n = len(self.outcome)
@@ -416,32 +381,26 @@ class RectifiedLoss:
 
     def _check_labelled(self, n: int) -> None:
         loss, d, width = self.loss, self.n_parameters, self.features.shape[1]
-        if d == 0:
-            raise InputError(
-                f"the {loss.name} loss has no coefficient: there are no features",
-                action="Give features (a column of ones for the mean alone), or take the mean.",
-            )
         for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
             if array is not None:
                 require_one_per("labelled unit", name, array, n)
         fewest = d if width else 1
-        if n <= fewest:
+        if d == 0 or n <= fewest:
             raise InputError(
                 "too few labels for this many coefficients",
-                given=f"{n} labels, {fewest} coefficients",
-                allowed=f"at least {fewest + 1} labels",
+                given=f"{n} labels, {d} coefficients",
+                allowed=f"at least one coefficient and {fewest + 1} labels",
                 action="Label more units, or leave features out.",
             )
         if np.any(self.counts == 0):
-            empty = int(np.argmin(self.counts))
             raise InputError(
-                f"stratum {empty} has no label",
-                given=f"0 of {self.weighting.sizes[empty]} units",
+                f"stratum {int(np.argmin(self.counts))} has no label",
                 allowed="at least 2 per stratum",
                 action="Merge it with a neighbouring stratum, or label units of it.",
             )
+        self.gram = self.features.T @ (self.features * self.weights[:, None])
         if width:
-            refuse_collinear(self.features, self.weights, self.names)
+            refuse_collinear(self.gram, self.names)
         loss.check(self.outcome, "outcome")
         theta, x, y = np.zeros(d), self.features[:2], self.outcome[:2]
         with np.errstate(all="ignore"):
@@ -460,7 +419,7 @@ class RectifiedLoss:
             )
 
     def _check_unlabelled(self, units: Unlabelled) -> None:
-        proxy, _ = self.proxied()
+        proxy, width = self.proxied()[0], self.features.shape[1]
         self.loss.check(proxy, "proxy")
         if self.separate and self.options.target == "population":
             raise InputError(
@@ -474,27 +433,20 @@ class RectifiedLoss:
                 given=f"{proxy.shape} and {self.outcome.shape}",
                 action="Give one prediction per labelled unit.",
             )
-        width = self.features.shape[1]
         if width and units.width != width:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
                 given=f"{width} and {units.width}",
-                allowed="the same columns in both (features=, population_features=)",
+                allowed="the same columns in both",
             )
-        if units.n_strata != len(self.shares):
-            raise InputError(
-                "labelled and unlabelled units have different strata",
-                given=f"{len(self.shares)} and {units.n_strata}",
-                action="Give unlabelled units the design's stratum codes (none for a design without strata).",
-            )
-        if units.separate or not self.weighting.random_within_strata:
-            return
-        if not np.array_equal(units.counts, self.weighting.sizes):
+        known = self.weighting.random_within_strata and not units.separate
+        own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
+        if len(own) != units.n_strata or (known and not np.array_equal(units.counts, own)):
             raise InputError(
                 "the unlabelled units are not the population of the design",
                 given=f"{units.counts.tolist()[:5]} units per stratum",
-                allowed=f"{np.asarray(self.weighting.sizes).tolist()[:5]}",
-                action="Give all N units, labelled ones included, or say separate=True.",
+                allowed=f"{own.tolist()[:5]}" if known else f"{len(own)} strata",
+                action="Give all N units with the design's stratum codes, or say separate=True.",
             )
 
     def proxied(self) -> tuple[FloatArray, Unlabelled]:
@@ -508,11 +460,6 @@ class RectifiedLoss:
         return self.proxy, self.unlabelled
 
     @property
-    def separate(self) -> bool:
-        """Whether the unlabelled units are a sample of their own."""
-        return self.unlabelled is not None and self.unlabelled.separate
-
-    @property
     def population_size(self) -> float:
         """N, or the size of the separate unlabelled sample."""
         return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
@@ -523,22 +470,18 @@ class RectifiedLoss:
 
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
         """Return the rectified loss at θ: value, gradient and Hessian."""
-        loss, features, outcome, weights = self.loss, self.features, self.outcome, self.weights
+        loss, features = self.loss, self.features
+        own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
         if self.proxy is None or self.unlabelled is None or not np.any(lam):
-            return loss.summed(theta, features, outcome, weights, curvature=curvature)
-        own = loss.summed(theta, features, outcome, weights, curvature=curvature)
-        taken = -weights * self.per_unit(lam)
+            return own
+        taken = -self.weights * self.per_unit(lam)
         by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
         whole = self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature)
         return own.plus(by_proxy).plus(whole)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
-        """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss it is kept."""
-        if self._constant is not None:
-            return self._constant
-        found = require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
-        self._constant = found if self.loss.quadratic else None
-        return found
+        """Return the inverse of the labelled units' own Hessian (d, d)."""
+        return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
         """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""
@@ -548,7 +491,7 @@ class RectifiedLoss:
         proxy, _ = self.proxied()
         return residual - self.per_unit(lam)[:, None] * self.loss.gradients(theta, self.features, proxy)
 
-    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float | None = None) -> Solution:
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Minimise the rectified loss at a given λ."""
         if self.options.form == "fits" and np.any(lam):
             return self._two_fits(lam)
@@ -556,8 +499,7 @@ class RectifiedLoss:
             lambda theta, curvature: self.evaluate(theta, lam, curvature=curvature),
             start,
             quadratic=self.loss.quadratic,
-            tolerance=tolerance or self.options.tolerance,
-            max_iterations=self.options.max_iterations,
+            tolerance=tolerance,
         )
 
     def _two_fits(self, lam: FloatArray) -> Solution:
@@ -570,18 +512,13 @@ class RectifiedLoss:
         rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
         theta = -require_inverse(population.hessian) @ predicted.gradient
         theta = theta - require_inverse(labels.hessian) @ rectifier
-        return Solution(theta=theta, hessian=labels.hessian, iterations=1, status="converged")
+        return Solution(theta=theta, hessian=labels.hessian, iterations=1)
 
     def failure(self, solution: Solution, lam: FloatArray) -> InputError | None:
         """Return what is wrong with a solution, or `None` if it is a proper minimum."""
-        gram = None
-        if self.features.shape[1]:
-            gram = self.features.T @ (self.features * self.weights[:, None])
-        return minimum_failure(solution, self.loss, self.outcome, gram, rectified=bool(np.any(lam)))
+        return minimum_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
 
-    def require_solution(
-        self, lam: FloatArray, start: FloatArray, tolerance: float | None = None
-    ) -> Solution:
+    def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""
         solution = self.solve(lam, start, tolerance)
         failure = self.failure(solution, lam)
@@ -595,11 +532,9 @@ class RectifiedLoss:
 
     def hessian(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
         """Return A (d, d) as `options.hessian` says; `at_minimum` is the rectified loss's own."""
-        loss, units, kind = self.loss, self.unlabelled, self.options.hessian
-        if kind == "rectified":
+        loss, units = self.loss, self.unlabelled
+        if self.options.hessian == "rectified" or units is None or not np.any(lam):
             return at_minimum
-        if kind == "labelled" or units is None or not np.any(lam):
-            return loss.hessian(theta, self.features, self.outcome, self.weights)
         if not units.separate:
             return units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)

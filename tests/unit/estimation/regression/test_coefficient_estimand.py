@@ -50,10 +50,6 @@ def population(units):
     return stratal.Population.from_arrays(proxy={"told": units["told"]}, features=features)
 
 
-def drawn_columns(units, sample):
-    return {name: units[name][sample.ids] for name in FEATURES}
-
-
 @pytest.mark.parametrize("family", ["logistic", "poisson"])
 def test_before_labels_it_varies_as_the_regression_s_allocation_has_it(population, family):
     influence = Coefficient("age", FEATURES, family).influence(population)
@@ -69,9 +65,7 @@ def test_the_estimate_is_that_of_regress_at_any_level(population, units, family)
     sample = stratal.plan(population, 200, estimand=Coefficient("length", FEATURES, family)).draw(seed=1)
     y = units["y"][sample.ids]
     found = stratal.estimate(sample, y)
-    fitted: Any = stratal.regress(
-        sample, y, family=family, features=FEATURES, data=drawn_columns(units, sample)
-    )
+    fitted: Any = stratal.regress(sample, y, family=family, features=FEATURES)
 
     assert (found.value, found.standard_error) == (fitted.values[1], fitted.standard_errors[1])
     for level in (0.8, 0.95):
@@ -113,9 +107,7 @@ def test_without_a_population_the_design_s_weights_are_left(population, units, t
     sample = stratal.plan(known, 100, estimand=Coefficient("length", FEATURES)).draw(seed=1)
     alone = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
     y = units["y"][sample.ids]
-    fitted = stratal.regress(
-        sample, y, features=FEATURES, estimator="classical", data=drawn_columns(units, sample)
-    )
+    fitted = stratal.regress(sample, y, features=FEATURES, estimator="classical")
 
     assert stratal.estimate(alone, y).value == fitted.values[1]
     blind = stratal.plan(population, 100, estimand=Coefficient("length", FEATURES)).draw(seed=1)

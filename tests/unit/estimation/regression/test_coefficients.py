@@ -1,15 +1,14 @@
 """The result: intervals and p-values agree, tables print, JSON holds."""
 
-import json
-
-import numpy as np
-import pytest
-
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.regression.losses import with_intercept
 from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.intervals.limits import critical_value, exceedance, largest_statistics
 from stratal.intervals.proportion import skewness_of
+import json
+import numpy as np
+import pytest
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +155,7 @@ def test_a_perfect_fit_has_no_interval_rather_than_one_of_rounding():
     x = np.random.default_rng(1).normal(size=40)
     weighting = StratifiedWeighting(stratum=np.zeros(40, int), sizes=np.array([1000]))
     for outcome in (3.0 + 2.0 * x, 1e-6 * (3.0 + 2.0 * x), 0.0 * x):
-        found = linear_regression(x, outcome, weighting=weighting, intercept=True)
+        found = linear_regression(with_intercept(x[:, None]), outcome, weighting=weighting)
 
         assert np.array_equal(found.standard_errors, [0.0, 0.0])
         with pytest.raises(InputError, match="nothing that was labelled varies"):
@@ -168,7 +167,7 @@ def test_a_tiny_p_value_is_not_printed_as_zero(result):
     x = np.arange(40.0)
     weighting = StratifiedWeighting(stratum=np.zeros(40, int), sizes=np.array([1000]))
     noise = np.random.default_rng(2).normal(size=40)
-    far = linear_regression(x, 50 * x + noise, weighting=weighting, intercept=True)
+    far = linear_regression(with_intercept(x[:, None]), 50 * x + noise, weighting=weighting)
 
     assert 0 < far.p_values()[1] < 1e-20
     assert f"{far.p_values()[1]:.2e}" in str(far)

@@ -6,6 +6,7 @@ import pytest
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.regression.from_sample import Formula, from_population
+from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.population.population import Population
 from stratal.population.rules import CutPoints
@@ -94,9 +95,7 @@ def test_a_population_in_batches_gives_what_arrays_give(data):
     held = linear_regression(
         formula.features(few),
         y,
-        population_features=formula.features(data),
-        population_proxy=data["proxy"],
-        population_stratum=stratum,
+        unlabelled=ArrayUnlabelled(features=formula.features(data), proxy=data["proxy"], stratum=stratum),
         **given,
     )
 

@@ -1,5 +1,7 @@
 """`regress`: a sample and its labels give what the arrays give."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,11 @@ from stratal.estimation.regression import (
     quantile,
     regress,
 )
-from stratal.estimation.regression.losses import LinearLoss, MeanLoss
+from stratal.estimation.regression.losses import LinearLoss, MeanLoss, with_intercept
+
+
+def lines(column):
+    return with_intercept(column[:, None])
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +43,14 @@ def test_it_is_the_array_function(world):
     rows = sample.ids
     codes = strata.rule.assign({"proxy": table["p"]})
 
-    ours = regress(sample, table["y"][rows], features=("length",), data={"length": table["length"][rows]})
+    ours = regress(sample, table["y"][rows], features=("length",))
     plain = linear_regression(
-        table["length"][rows],
+        lines(table["length"][rows]),
         table["y"][rows],
         weighting=sample.weighting(),
         proxy=table["p"][rows],
-        population_features=table["length"],
-        population_proxy=table["p"],
-        population_stratum=codes,
-        intercept=True,
-        names=["length"],
+        unlabelled=ArrayUnlabelled(features=lines(table["length"]), proxy=table["p"], stratum=codes),
+        names=["intercept", "length"],
     )
 
     assert isinstance(ours, stratal.Estimates)
@@ -60,9 +63,7 @@ def test_it_is_the_array_function(world):
 def test_features_come_from_the_population_by_the_sample_s_ids(world, family, tmp_path):
     table, population, sample, _ = world
     labels = dict(zip(sample.ids.tolist(), table["y"][sample.ids], strict=True))
-    told = regress(
-        sample, labels, family=family, features="length", data={"length": table["length"][sample.ids]}
-    )
+    told = regress(sample, labels, family=family, features="length")
     read = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
     for found in (
         regress(sample, labels, family=family, features="length"),
@@ -87,8 +88,14 @@ def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
     sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=5)
     drawn = frame.set_index("id").loc[sample.ids]
     found = regress(sample, drawn["y"], features="length")
-    told = regress(sample, drawn["y"], features="length", data={"length": drawn["length"].to_numpy()})
-    assert np.array_equal(found.values, told.values)
+    told = linear_regression(
+        lines(drawn["length"].to_numpy()),
+        drawn["y"].to_numpy(),
+        weighting=sample.weighting(),
+        proxy=drawn["p"].to_numpy(),
+        unlabelled=ArrayUnlabelled(features=lines(table["length"]), proxy=table["p"]),
+    )
+    assert found.values == pytest.approx(told.values)
 
 
 def test_a_post_stratified_sample_keeps_its_groups(world):
@@ -99,14 +106,11 @@ def test_a_post_stratified_sample_keeps_its_groups(world):
     assert found.lam.shape == (3,)
     codes = np.searchsorted(["de", "en", "fr"], table["language"])
     plain = linear_regression(
-        table["length"][sample.ids],
+        lines(table["length"][sample.ids]),
         table["y"][sample.ids],
         weighting=StratifiedWeighting(stratum=codes[sample.ids], sizes=np.full(3, 200)),
         proxy=table["p"][sample.ids],
-        population_features=table["length"],
-        population_proxy=table["p"],
-        population_stratum=codes,
-        intercept=True,
+        unlabelled=ArrayUnlabelled(features=lines(table["length"]), proxy=table["p"], stratum=codes),
         estimator="stratppi",
     )
     assert found.values == pytest.approx(plain.values)
@@ -122,7 +126,6 @@ def test_formulas_take_groups_from_the_sample(world):
         table["y"][rows],
         family="logistic",
         formula="length + language",
-        data={"length": table["length"][rows]},
         estimator="stratppi",
     )
 
@@ -133,9 +136,9 @@ def test_formulas_take_groups_from_the_sample(world):
 def test_a_formula_without_the_population_is_classical(world):
     pytest.importorskip("formulaic")
     table, _, sample, _ = world
-    columns = {"length": table["length"][sample.ids]}
+    alone = dataclasses.replace(sample, population=None)
 
-    result = regress(sample, table["y"][sample.ids], formula="length", data=columns, estimator="classical")
+    result = regress(alone, table["y"][sample.ids], formula="language", estimator="classical")
 
     assert result[0].estimator == "classical"
 
@@ -160,7 +163,6 @@ def test_missing_labels_are_nonresponse(world):
         labels,
         family=LinearLoss(),
         features=("length",),
-        data={"length": table["length"][sample.ids]},
     )
 
     assert result[0].n == 110
@@ -172,25 +174,19 @@ def test_missing_labels_are_nonresponse(world):
         ({"family": "probit"}, "no such family"),
         ({"features": ("lenght",)}, "no column 'lenght'"),
         ({"features": ("lenght",), "estimator": "classical"}, "no column 'lenght'"),
-        ({"data": {"length": [1.0]}}, "one entry per drawn unit"),
         ({"proxy": "judge"}, "no such proxy"),
         ({"features": (), "formula": "1 + age"}, "names no column"),
         ({"features": ()}, "linear regression needs features"),
         ({"formula": "length"}, "features= or formula=, not both"),
         ({"features": ("language",)}, "'language' is not numeric"),
-        ({"family": "mean", "features": ()}, "no such family: 'mean'"),
+        ({"family": "mean", "features": ()}, r"no such family .given: 'mean'"),
         ({"lamda": 0.5}, "no such option: 'lamda'"),
-        ({"family": LinearLoss}, "family must be a name or a loss"),
-        ({"names": ["a"]}, "finds names= itself"),
-        ({"start": [0.0, 0.0, 0.0]}, "start must have one entry"),
-        ({"start": [0.0, np.nan]}, "start holds 1 value that is NaN"),
-        ({"clip": (1, 0)}, "clip must be a range"),
-        ({"clip": 3}, "clip must be a range"),
+        ({"family": LinearLoss}, "no such family"),
     ],
 )
 def test_bad_arguments_are_told(world, change, message):
     table, _, sample, _ = world
-    given = {"features": ("length",), "data": {"length": table["length"][sample.ids]}}
+    given = {"features": ("length",)}
     with pytest.raises(InputError, match=message):
         regress(sample, table["y"][sample.ids], **{**given, **change})
 
@@ -204,8 +200,9 @@ def test_a_feature_that_is_not_finite_is_named(world):
     table, _, sample, _ = world
     length = table["length"][sample.ids].copy()
     length[3] = np.nan
+    alone = dataclasses.replace(sample, population=None, shown={"length": length})
     with pytest.raises(InputError, match="feature 'length' holds 1 value that is NaN"):
-        regress(sample, table["y"][sample.ids], features="length", data={"length": length})
+        regress(alone, table["y"][sample.ids], features="length", estimator="classical")
 
 
 def test_a_stratum_without_labels_is_merged_as_in_estimate(world):
@@ -214,24 +211,25 @@ def test_a_stratum_without_labels_is_merged_as_in_estimate(world):
     labels = {sample.ids[i]: table["y"][sample.ids[i]] for i in answered}
 
     with pytest.warns(stratal.StratalWarning, match="merged with its neighbour") as caught:
-        ours = regress(sample, labels, features="length", data={"length": table["length"][sample.ids]})
+        ours = regress(sample, labels, features="length")
     with pytest.warns(stratal.StratalWarning, match="merged with its neighbour"):
         median = stratal.estimate(sample, labels, estimand="quantile:.5", estimator="ppi++")
 
     rows = sample.ids[answered]
     merged = np.array([0, 0, 1])
     plain = linear_regression(
-        table["length"][rows],
+        lines(table["length"][rows]),
         table["y"][rows],
         weighting=StratifiedWeighting(
             stratum=merged[sample.stratum[answered]], sizes=np.bincount(merged, strata.sizes).astype(int)
         ),
         proxy=table["p"][rows],
-        population_features=table["length"],
-        population_proxy=table["p"],
-        population_stratum=merged[strata.rule.assign({"proxy": table["p"]})],
-        intercept=True,
-        names=["length"],
+        unlabelled=ArrayUnlabelled(
+            features=lines(table["length"]),
+            proxy=table["p"],
+            stratum=merged[strata.rule.assign({"proxy": table["p"]})],
+        ),
+        names=["intercept", "length"],
     )
     assert caught[0].filename == __file__
     assert ours.values == pytest.approx(plain.values)

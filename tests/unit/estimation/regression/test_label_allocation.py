@@ -16,6 +16,7 @@ from stratal.estimation.regression.m_estimation import (
     heuristic_spreads,
     influence_spreads,
     linear_regression,
+    logistic_regression,
     mean_vector,
 )
 from stratal.strata import neyman
@@ -39,7 +40,7 @@ def test_for_a_mean_the_spread_is_the_residual_s_standard_deviation():
     f = 0.5 * y
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([2_000, 2_000]))
     pilot = mean_vector(
-        y, weighting=weighting, proxy=f, population_proxy=f, population_stratum=stratum, lam=[0.0, 1.0]
+        y, weighting=weighting, proxy=f, unlabelled=ArrayUnlabelled(proxy=f, stratum=stratum), lam=[0.0, 1.0]
     )
 
     expected = [np.std(y[stratum == 0], ddof=1), np.std(0.5 * y[stratum == 1], ddof=1)]
@@ -89,8 +90,8 @@ def test_the_heuristic_of_a_calibrated_proxy_is_the_truth():
     y = (random.uniform(size=size) < probability).astype(float)
     units = ArrayUnlabelled(features=x, proxy=probability, stratum=stratum)
 
-    guessed = heuristic_spreads(LinearLoss(), units, conditional_variance=probability * (1 - probability))
-    pilot = linear_regression(
+    guessed = heuristic_spreads(LogisticLoss(), units)
+    pilot = logistic_regression(
         x,
         y,
         weighting=StratifiedWeighting(stratum=stratum, sizes=np.bincount(stratum)),
@@ -106,10 +107,10 @@ def test_the_heuristic_of_a_calibrated_proxy_is_the_truth():
 def test_the_heuristic_knows_λ(lam):
     random = np.random.default_rng(3)
     f = random.normal(size=20_000)
-    y = f + 0.5 * random.normal(size=20_000)
+    y = f + random.normal(size=20_000)
     units = ArrayUnlabelled(proxy=f)
 
-    guessed = heuristic_spreads(MeanLoss(), units, conditional_variance=0.25, lam=lam)
+    guessed = heuristic_spreads(MeanLoss(), units, lam=lam)
 
     assert guessed[0] == pytest.approx(np.std(y - lam * f), rel=0.02)
 

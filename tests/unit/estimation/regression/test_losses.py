@@ -89,7 +89,7 @@ def test_large_linear_predictors_do_not_overflow():
 
 @pytest.mark.parametrize(("loss", "outcome"), [(LogisticLoss(), [0.5, 1.2]), (PoissonLoss(), [1.0, -1.0])])
 def test_impossible_outcomes_are_refused(loss, outcome):
-    with pytest.raises(InputError, match=r"proxy of a .* regression must"):
+    with pytest.raises(InputError, match=r"proxy of a .* regression is out of range"):
         loss.check(np.array(outcome), "proxy")
 
 

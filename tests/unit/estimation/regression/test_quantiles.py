@@ -27,8 +27,7 @@ def fit(seed=0, q=0.5, rounded=None, **options):
     given = {
         "weighting": StratifiedWeighting(stratum=stratum[rows], sizes=SIZES),
         "proxy": f[rows],
-        "population_proxy": f,
-        "population_stratum": stratum,
+        "unlabelled": ArrayUnlabelled(proxy=f, stratum=stratum),
     }
     return quantile(y[rows], q, **{**given, **options})
 
@@ -83,7 +82,7 @@ def test_a_census_is_the_population_quantile():
     everyone = StratifiedWeighting(stratum=stratum, sizes=SIZES)
 
     result = quantile(
-        y, 0.5, weighting=everyone, proxy=f, population_proxy=f, population_stratum=stratum, lam=0.5
+        y, 0.5, weighting=everyone, proxy=f, unlabelled=ArrayUnlabelled(proxy=f, stratum=stratum), lam=0.5
     )
 
     assert result.value == np.sort(y)[99]
@@ -115,7 +114,7 @@ def test_the_interval_is_exact_where_errors_are_interpolated():
     rows = random.permutation(4_000)[:400]
     weighting = StratifiedWeighting(stratum=np.zeros(400, int), sizes=np.array([4_000]))
 
-    result = quantile(y[rows], 0.3, weighting=weighting, proxy=f[rows], population_proxy=f)
+    result = quantile(y[rows], 0.3, weighting=weighting, proxy=f[rows], unlabelled=ArrayUnlabelled(proxy=f))
     low, high = result.confidence_interval(0.95)
 
     assert result.p_value(low) >= 0.05 > result.p_value(np.nextafter(low, -np.inf))
@@ -134,8 +133,6 @@ def test_batches_give_what_arrays_give():
     read = fit(
         estimator="stratppi",
         unlabelled=Unlabelled(batches, n_strata=2),
-        population_proxy=None,
-        population_stratum=None,
     )
 
     assert read.value == whole.value
@@ -167,7 +164,9 @@ def test_a_poisson_sample_is_divided_by_its_own_weights():
     y, f, _, rows = data()
     weighting = PoissonWeighting(inclusion_probability=np.full(24, 0.12), size=200)
 
-    result = quantile(y[rows], 0.5, weighting=weighting, proxy=f[rows], population_proxy=f, lam=0.0)
+    result = quantile(
+        y[rows], 0.5, weighting=weighting, proxy=f[rows], unlabelled=ArrayUnlabelled(proxy=f), lam=0.0
+    )
 
     assert result.value == np.sort(y[rows])[11]
 

@@ -19,7 +19,7 @@ def quartic(theta, curvature):
 def test_it_converges_from_far_away():
     solution = newton(quartic, np.array([50.0]))
 
-    assert solution.status == "converged"
+    assert not solution.failed
     assert solution.theta[0] == pytest.approx(1.0, abs=1e-9)
 
 
@@ -39,7 +39,7 @@ def test_steps_that_overshoot_are_halved():
 
     solution = newton(kinked, np.array([5.0]))
 
-    assert solution.status == "converged"
+    assert not solution.failed
     assert abs(solution.theta[0]) < 1e-8
 
 
@@ -47,18 +47,14 @@ def test_a_concave_function_is_indefinite():
     def concave(theta, curvature):
         return LossSums(value=-float(theta @ theta), gradient=-2 * theta, hessian=-2 * np.eye(1))
 
-    assert newton(concave, np.ones(1)).status == "indefinite"
-
-
-def test_running_out_of_iterations_is_divergence():
-    assert newton(quartic, np.array([1e6]), max_iterations=3).status == "diverged"
+    assert "not positive definite" in newton(concave, np.ones(1)).failed
 
 
 def test_a_wrong_gradient_is_divergence():
     def wrong(theta, curvature):
         return LossSums(value=float(theta @ theta), gradient=-2 * theta - 5, hessian=2 * np.eye(1))
 
-    assert newton(wrong, np.ones(1)).status == "diverged"
+    assert newton(wrong, np.ones(1)).failed == "no step helped"
 
 
 def test_a_quadratic_takes_one_step():
