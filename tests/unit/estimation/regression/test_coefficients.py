@@ -1,14 +1,16 @@
 """The result: intervals and p-values agree, tables print, JSON holds."""
 
+import json
+
+import numpy as np
+import pytest
+
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import with_intercept
 from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.intervals.limits import critical_value, exceedance, largest_statistics
 from stratal.intervals.proportion import skewness_of
-import json
-import numpy as np
-import pytest
 
 
 @pytest.fixture(scope="module")
