@@ -263,8 +263,7 @@ def allocate_several(
     -----
     Bethel (1989), "Sample allocation in multivariate surveys", and Chromy (1987), whose real-valued optimum
     is found here by Newton's method on the dual, with the duality gap as certificate; whole numbers are found
-    by rounding with the dual's prices, exchange, and a programme in whole numbers over what the gap leaves
-    possible.
+    by rounding with the dual's prices and exchange.
 
     Examples
     --------
