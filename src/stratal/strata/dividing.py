@@ -16,7 +16,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
 from stratal.strata.categories import category_strata, crossed_strata
-from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres, fit_clusterer
+from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres
 from stratal.strata.moments import of_bins, of_sizes
 from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
 from stratal.strata.strata import Strata
@@ -68,8 +68,7 @@ def stratify(
         Feature columns for `method="features"`; all of them unless named.
     clusterer : object, optional
         For `method="features"`: a scikit-learn clusterer, or anything with its `fit_predict`, instead of
-        k-means; it brings its own number of clusters. It is fitted on 50,000 to 100,000 evenly spaced rows
-        where there are more, and each unit joins the cluster whose mean is nearest.
+        k-means; it brings its own number of clusters, and each unit joins the cluster whose mean is nearest.
     budget : int, optional
         Labels that can be bought; needed for `"auto"`. With `by`, categories whose share of it is too small
         for `minimum` draws are pooled into one, and each has no more strata than its share bears.
@@ -133,10 +132,9 @@ def stratify(
         raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
     if method == "features":
         names = feature_columns(population, features)
-        fit: Any = partial(fit_centres, seed=seed, standardise=standardise)
-        if clusterer is not None:  # it brings its own number of clusters
-            fit = partial(fit_clusterer, clusterer=clusterer, standardise=standardise)
-            request = request if by else replace(request, n_strata=1)
+        fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
+        if clusterer is not None and by is None:  # it brings its own number of clusters
+            request = replace(request, n_strata=1)
         found = cluster_strata(population, by, names, fit, proxy, request)
     else:
         found = _divided(population, by, proxy, request)

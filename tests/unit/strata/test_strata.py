@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from stratal.errors import BudgetError, InputError, MissingExtraError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
-from stratal.strata import METHODS, Strata, clusters, stratify
+from stratal.strata import METHODS, Strata, stratify
 from stratal.strata.clusters import fit_centres
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import k_means_boundaries
@@ -257,16 +256,6 @@ class TestFeatures:
 
         assert len(set(zip(group.tolist(), strata.codes.tolist(), strict=True))) == 3
 
-    def test_batches_find_what_one_piece_finds(self):
-        rng = np.random.default_rng(5)
-        x = np.repeat([0.0, 5.0, 20.0], 2000) + rng.normal(0, 0.1, 6000)
-        rng.shuffle(x)
-
-        whole = fit_centres(lambda: iter([{"x": x}]), ("x",), 3)
-        pieces = fit_centres(lambda: ({"x": part} for part in np.split(x, 10)), ("x",), 3)
-
-        assert np.sort(pieces.centres.ravel()) == pytest.approx(np.sort(whole.centres.ravel()), abs=0.1)
-
     def test_fewer_distinct_units_than_clusters(self):
         units = Population.from_arrays(proxy=[0.1, 0.2, 0.3, 0.4], features={"x": [1.0, 1.0, 2.0, 2.0]})
 
@@ -284,9 +273,14 @@ class TestFeatures:
         assert strata.sizes.tolist() == [50, 51]
         assert "dissolved" in strata.notes[0]
 
-    def test_a_feature_that_is_not_finite_is_named(self):
+    def test_a_feature_that_is_not_finite_is_named(self, monkeypatch):
+        units = Population.from_arrays(proxy=[0.1, 0.2], features={"x": [1.0, 2.0]})
+        monkeypatch.setattr(
+            ArrayPopulation, "batches", lambda self, columns: iter([{"x": np.array([1.0, np.nan])}])
+        )
+
         with pytest.raises(InputError, match="'x'"):
-            fit_centres(lambda: iter([{"x": np.array([1.0, np.nan])}]), ("x",), 2)
+            stratify(units, "features", 2)
 
     def test_without_a_proxy_only_sizes_are_known(self):
         units = Population.from_arrays(
@@ -322,17 +316,15 @@ class TestFeatures:
 
         assert pieces.codes.tolist() == whole.codes.tolist()
 
-    @pytest.mark.parametrize("together", [1, 900, 1 << 24])
-    def test_small_categories_are_clustered_as_if_each_were_read_alone(self, monkeypatch, together):
+    def test_small_categories_are_clustered_as_if_each_were_read_alone(self):
         rng = np.random.default_rng(3)
         group, x = rng.choice(list("abcdefgh"), 1000), rng.normal(size=1000)
         units = Population.from_arrays(proxy=rng.random(1000), features={"x": x}, groups={"g": group})
-        monkeypatch.setattr(clusters, "_TOGETHER", together)
 
         found = stratify(units, "features", 3, by="g").rule
 
         for level, rule in zip(found.categories.levels, found.inner, strict=True):
-            alone = fit_centres(partial(iter, [{"x": x[group == level]}]), ("x",), 3)
+            alone = fit_centres(np.sort(x[group == level])[:, None], ("x",), 3)
             assert np.sort(rule.centres.ravel()).tolist() == np.sort(alone.centres.ravel()).tolist()
 
     def test_many_small_categories_are_read_in_one_pass(self, monkeypatch):
