@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray
 from stratal.errors import InputError, MissingExtraError, near_names
 from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
 from stratal.strata.categories import Groups, pooled_groups
@@ -173,10 +173,7 @@ def cluster_strata(
     if by is not None:
         return _crossed_clusters(population, by, names, fit, proxy, request)
     rows = rows_of_levels(population, None, {"": population.size}, names)[""]
-    drafts = [
-        _settled(population, fit(rows, names, number), proxy, number, request.min_size)
-        for number in _numbers(request)
-    ]
+    drafts = [_settled(population, fit(rows, names, number), proxy, number) for number in _numbers(request)]
     return _chosen(drafts, request)
 
 
@@ -201,7 +198,7 @@ def _crossed_clusters(
             if most > 1:
                 inner[g] = fit(rows[level], names, most)
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
-        drafts.append(_settled_groups(population, rule, groups, proxy, request.min_size))
+        drafts.append(_settled_groups(population, rule, groups, proxy))
     return _chosen(drafts, request)
 
 
@@ -217,24 +214,6 @@ def _chosen(drafts: list[Strata], request: StratificationRequest) -> Strata:
         return drafts[0]
     best, note = request.chosen(drafts)
     return replace(drafts[best], notes=(*drafts[best].notes, note))
-
-
-def _settled_groups(
-    population: Population, rule: Crossed, groups: Groups, proxy: str | None, min_size: int
-) -> Strata:
-    """Return the draft of clusters within groups, without those that are too small."""
-    moments = moments_by_pass(population, rule, proxy)
-    settled = _without_small(rule, moments.sizes, max(min_size, 1))
-    gone = rule.n_strata - settled.n_strata
-    if gone:
-        rule, moments = settled, moments_by_pass(population, settled, proxy)
-    notes = (f"{gone} small clusters were dissolved into their neighbours.",) if gone else ()
-    labels = [
-        f"{name}, cluster {number + 1}" if entry.n_strata > 1 else name
-        for name, entry in zip(groups.names(), rule.inner, strict=True)
-        for number in range(entry.n_strata)
-    ]
-    return Strata.of(moments, rule, tuple(labels), notes=groups.notes + notes)
 
 
 def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
@@ -265,32 +244,30 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
     )
 
 
-def _settled(
-    population: Population, rule: NearestCentre, proxy: str | None, requested: int, min_size: int
-) -> Strata:
-    """Return the draft of a clustering without its too small clusters, whose units join the next nearest."""
+def _settled(population: Population, rule: NearestCentre, proxy: str | None, requested: int) -> Strata:
+    """Return the draft of a clustering: clusters that have units, in the order of their mean proxies."""
     notes: tuple[str, ...] = ()
     if rule.n_strata < requested:
         notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
     moments = moments_by_pass(population, rule, proxy)
-    while rule.n_strata > 1 and int(moments.sizes.min()) < max(min_size, 1):
-        gone = int(moments.sizes.argmin())
-        rule = replace(rule, centres=np.delete(rule.centres, gone, axis=0))
-        notes += (f"A cluster of {moments.sizes[gone]} units was dissolved into its neighbours.",)
-        moments = moments_by_pass(population, rule, proxy)
     order = np.argsort(moments.proxy_means, kind="stable")
+    order = order[moments.sizes[order] > 0]
     names = tuple(f"cluster {number + 1}" for number in range(len(order)))
     return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)
 
 
-def _without_small(rule: Crossed, sizes: IntArray, least: int) -> Crossed:
-    """Return the rule without centres of fewer than `least` units; each group keeps one."""
+def _settled_groups(population: Population, rule: Crossed, groups: Groups, proxy: str | None) -> Strata:
+    """Return the draft of clusters within groups, those that have units."""
+    moments = moments_by_pass(population, rule, proxy)
+    filled = moments.sizes > 0
     inner: list[Rule] = []
-    for entry, offset in zip(rule.inner, rule.offsets.tolist(), strict=True):
-        if not isinstance(entry, NearestCentre):
-            inner.append(entry)
-            continue
-        here = sizes[offset : offset + entry.n_strata]
-        centres = entry.centres[here >= min(least, int(here.max()))]
-        inner.append(replace(entry, centres=centres))
-    return replace(rule, inner=tuple(inner))
+    names: list[str] = []
+    for name, entry, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
+        kept = entry
+        if isinstance(entry, NearestCentre):
+            kept = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
+        inner.append(kept)
+        several = kept.n_strata > 1
+        names += [f"{name}, cluster {k + 1}" if several else name for k in range(kept.n_strata)]
+    settled = replace(rule, inner=tuple(inner))
+    return Strata.of(moments.part(np.flatnonzero(filled)), settled, tuple(names), notes=groups.notes)

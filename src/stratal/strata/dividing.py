@@ -41,7 +41,6 @@ def stratify(
     clusterer: Any = None,
     budget: int | None = None,
     minimum: int = 2,
-    min_size: int = 1,
     standardise: bool = True,
     seed: int = 0,
     influence: Influence | None = None,
@@ -74,8 +73,6 @@ def stratify(
         for `minimum` draws are pooled into one, and each has no more strata than its share bears.
     minimum : int
         Draws that each stratum keeps when their number is chosen, or categories are pooled.
-    min_size : int
-        Strata with fewer units join a neighbour; small categories are pooled.
     standardise : bool
         Whether features are divided by their standard deviations. Turn it off for embeddings.
     seed : int
@@ -106,7 +103,7 @@ def stratify(
     """
     population = require_population(population, "stratify")
     if influence is not None:
-        return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
+        return _by_influence(population, influence, method, n_strata, budget, minimum)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = StratificationRequest(
@@ -114,7 +111,6 @@ def stratify(
         n_strata=_checked_number(method, n_strata, budget),
         budget=budget,
         minimum=minimum,
-        min_size=min_size,
         scaled=info is not None and info.scaled,
         bounds=bounds,
     )
@@ -154,7 +150,6 @@ def _by_influence(
     n_strata: int | Literal["auto"],
     budget: int | None,
     minimum: int,
-    min_size: int,
 ) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     if method not in (*INTERVAL_METHODS, "none"):
@@ -173,7 +168,6 @@ def _by_influence(
         proxy=INFLUENCE,
         budget=budget,
         minimum=minimum,
-        min_size=min_size,
     )
     known: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":

@@ -338,7 +338,7 @@ def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntA
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> found = closest(demands, most_precise(demands, 20.0).multipliers, 20.0, np.array([99, 99]))
     >>> found.n_h, round(found.bound, 4)
-    (array([ 7, 13]), 0.6923)
+    (array([ 7, 13]), 0.6758)
     """
     bounds = Bounds(sizes=sizes, lower=demands.lower.astype(np.int64), upper=demands.upper.astype(np.int64))
     if len(demands.spread) == 0:

@@ -226,14 +226,6 @@ class TestCategories:
         assert np.bincount(strata.codes).tolist() == strata.sizes.tolist()
         assert strata.proxy_means[0] == pytest.approx(0.1, abs=0.02)
 
-    def test_min_size_pools_small_levels_and_merges_small_intervals(self):
-        strata = stratify(population(), "equal-width", 8, by="language", min_size=40)
-
-        assert strata.sizes.min() >= 40
-        assert any("pooled" in note for note in strata.notes)
-        assert any("merged into a neighbour" in note for note in strata.notes)
-        check_against_units(strata, population())
-
     def test_each_level_has_cuts_of_its_own(self):
         units = Population.from_arrays(
             proxy=[0.0, 0.1, 0.5, 0.5, 0.9, 1.0], groups={"g": ["a", "a", "a", "b", "b", "b"]}
@@ -264,15 +256,6 @@ class TestFeatures:
         assert strata.sizes.tolist() == [2, 2]
         assert "10 strata were asked for and 2 made" in strata.notes[0]
 
-    def test_small_clusters_are_dissolved(self):
-        x = np.concatenate([np.zeros(50), np.ones(50), [9.0]])
-        units = Population.from_arrays(proxy=np.linspace(0, 1, 101), features={"x": x})
-
-        strata = stratify(units, "features", 3, min_size=5)
-
-        assert strata.sizes.tolist() == [50, 51]
-        assert "dissolved" in strata.notes[0]
-
     def test_a_feature_that_is_not_finite_is_named(self, monkeypatch):
         units = Population.from_arrays(proxy=[0.1, 0.2], features={"x": [1.0, 2.0]})
         monkeypatch.setattr(
@@ -293,16 +276,6 @@ class TestFeatures:
         assert sorted(strata.sizes.tolist()) == [2, 2]
         assert sorted(crossed.sizes.tolist()) == [1, 1, 2]
         assert np.isnan(strata.proxy_means).all()
-
-    def test_small_clusters_within_categories_are_dissolved(self):
-        x = np.concatenate([np.zeros(50), np.ones(50), [9.0], np.zeros(30)])
-        group = ["a"] * 101 + ["b"] * 30
-        units = Population.from_arrays(proxy=np.linspace(0, 1, 131), features={"x": x}, groups={"g": group})
-
-        strata = stratify(units, "features", 3, by="g", min_size=5)
-
-        assert strata.sizes.tolist() == [50, 51, 30]
-        assert "dissolved" in strata.notes[0]
 
     def test_a_category_spread_over_many_batches_is_gathered(self, monkeypatch):
         units = population(2000)
@@ -375,7 +348,6 @@ class TestErrors:
             ({"n_strata": "auto"}, "needs a budget"),
             ({"n_strata": "auto", "budget": 0}, "budget"),
             ({"minimum": 0}, "minimum"),
-            ({"min_size": 0}, "min_size"),
             ({"method": "category"}, "by="),
             ({"method": "none", "by": "language"}, "cannot be combined"),
             ({"by": "languge"}, "'language'"),
