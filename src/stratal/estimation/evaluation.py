@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from stratal.arrays import finite_vector, same_length
-from stratal.designs.elsewhere import other_units
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
@@ -242,7 +241,6 @@ def estimate_from(
     *,
     stratum_labelled: Any = None,
     stratum_population: Any = None,
-    includes_labelled: bool = False,
     estimator: str = "auto",
     target: str = "population",
     outcome: str | None = None,
@@ -261,11 +259,9 @@ def estimate_from(
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
     proxy_population : array-like (m,)
-        Predictions of the other units' outcomes; of all units if `includes_labelled`.
+        Predictions of the other units' outcomes.
     stratum_labelled, stratum_population : array-like (n,), (m,), optional
         Strata of both.
-    includes_labelled : bool
-        Whether the labelled units are among those of `proxy_population`.
     estimator, target, outcome, bounds, lam
         See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
         at hand, `population`, is known better.
@@ -302,18 +298,7 @@ def estimate_from(
         columns[by], rest[by] = np.asarray(stratum_labelled), np.asarray(stratum_population)
     same_length(**columns)
     same_length(**rest)
-    others = other_units(rest, None, proxy="proxy", stratum=by)
-    if includes_labelled:
-        own = {name: values for name, values in columns.items() if name != "label"}
-        others = others.without(other_units(own, None, proxy="proxy", stratum=by))
-    sample, found = Sample.from_labelled(
-        columns,
-        value="label",
-        stratum=by,
-        proxy="proxy",
-        proxy_moments=others.moments(),
-        bounds=None if others.proxy is None else others.proxy.bounds,
-    )
+    sample, found = Sample.from_labelled(columns, value="label", stratum=by, proxy="proxy", population=rest)
     return estimate(
         sample, found, estimator=estimator, target=target, outcome=outcome, bounds=bounds, lam=lam
     )
