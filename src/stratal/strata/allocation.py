@@ -56,7 +56,7 @@ class Allocation(Record, Tabular):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._set(n_h=np.array(self.n_h), notes=tuple(self.notes))
+        self._set(n_h=np.array(self.n_h))
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
         if not self.n_h.shape == self.minimum.shape == self.maximum.shape or self.n_h.ndim != 1:

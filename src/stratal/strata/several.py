@@ -74,10 +74,6 @@ class SharedAllocation(Record, Tabular):
     minimum: IntArray
     maximum: IntArray
 
-    def __post_init__(self) -> None:
-        self._set(names=tuple(self.names))
-        self._freeze()
-
     @property
     def budget(self) -> int:
         """Σ n_h."""
