@@ -16,12 +16,12 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from benchmarks.counts import CountsSoFar
 from benchmarks.interval_cells import SEED
 from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.widths import interval_of_counts
 from stratal.strata import Strata
 

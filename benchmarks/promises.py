@@ -20,14 +20,13 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.circumstances import circumstances
+from benchmarks.counts import CountsSoFar, furthers
 from benchmarks.predictions import BINARY, load
 from scipy.special import expit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.plan import Plan
-from stratal.planning.rounds import further
 from stratal.planning.widths import expected_half_width, interval_of_counts, smallest_budget
 from stratal.strata import neyman
 
@@ -85,7 +84,7 @@ def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, lab
         return some.half_width(some.allocation(total), level)
 
     drawn = seen.counts.sum(axis=1)
-    extra, _ = further(width, now, wanted, drawn, int(seen.sizes.sum()), label_driven=label_driven)
+    extra, _ = furthers(width, now, wanted, drawn, int(seen.sizes.sum()), label_driven=label_driven)
     return seen.allocation(drawn + extra)
 
 

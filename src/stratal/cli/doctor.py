@@ -220,7 +220,7 @@ def _of_table(file: Path) -> Result | None:
     own = answers.counted and answers.name == LABEL
     unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
     labelled = _labelled(file, answers) if (own or unnamed) and answers.model is None else None
-    return Result(looked_at.found, *about, *(labelled or _strata(file, table) or looked_at.parts))
+    return Result(looked_at.found, *about, *(labelled or looked_at.parts))
 
 
 def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
@@ -299,24 +299,6 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
         ]
     size = ["--population-size", answers.rows, "--target", "superpopulation"]
     return [*about, "If the labelled ones were drawn at random:", (*then, *(size if whole else known[:4]))]
-
-
-def _strata(file: Path, table: SmallTable) -> list[Any] | None:
-    """Return how to estimate from a sample by strata whose sizes stand in each row; None for other tables."""
-    from stratal.designs.elsewhere import sized_strata
-
-    found = sized_strata(table)
-    if found is None:
-        return None
-    stratum, sizes, measured = found
-    about = [
-        f"{file}: {len(table):,} rows in strata by {stratum!r}, whose sizes are in {sizes!r}. If units were "
-        "drawn at random in each stratum:"
-    ]
-    if len(measured) > 1:
-        about += [f"The estimate is of {measured[0]!r}; others: --value {' or '.join(measured[1:])}."]
-    known = ("--value", measured[0], "--stratum", stratum, "--sizes", file)
-    return [*about, ("estimate", "--labelled", file, *known)]
 
 
 def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:

@@ -2,7 +2,7 @@
 
 from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements
-from stratal.designs.given import GivenWeights, SeparateSamples, SurveyWeighting, WithReplacementWeighting
+from stratal.designs.given import GivenWeights, SeparateSamples, WithReplacementWeighting
 from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
 from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
 from stratal.designs.proportional_to_size import ProportionalToSize
@@ -31,7 +31,6 @@ __all__ = [
     "StratifiedWeighting",
     "Successive",
     "SuccessiveWeighting",
-    "SurveyWeighting",
     "Systematic",
     "SystematicWeighting",
     "Weighting",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record, number_of_text
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import bare_form
 from stratal.labels.labels import Labels, UnitRows
@@ -23,7 +23,7 @@ from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs.log import ID_NAMES
-from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.small_table import SmallTable, is_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,139 +163,26 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     return found
 
 
-def sized_strata(table: SmallTable) -> tuple[str, str, list[str]] | None:
-    """Return the columns of strata, of their sizes and of measurements, None where no such sizes are there.
-
-    Sizes are whole numbers in a column called so, the same in all rows of a stratum, and no fewer
-    than these.
-
-    Examples
-    --------
-    >>> rows = {"region": ["a", "a", "b", "b"], "N_h": [30, 30, 5, 5], "income": [1.5, 2, 3, 4]}
-    >>> sized_strata(SmallTable.of(rows, "rows"))
-    ('region', 'N_h', ['income'])
-    """
-    texts = {name: [plain_text(entry) for entry in entries] for name, entries in table.lists.items()}
-    levels = {name: set(found) for name, found in texts.items()}
-    few = [name for name in texts if None not in levels[name] and 1 < len(levels[name]) <= len(table) / 2]
-    size = table.find(*SIZE_NAMES)
-    if size not in few:
-        return None
-    numbers = {name: _all_numbers(entries) for name, entries in table.lists.items()}
-    sizes = numbers[size]
-    strata = [
-        name
-        for name in few
-        if name != size and len(set(zip(texts[name], texts[size], strict=True))) == len(levels[name])
-    ]
-    if sizes is None or not strata or np.any(sizes != np.floor(sizes)):
-        return None
-    rows = Counter(texts[strata[0]])
-    if any(rows[name] > number for name, number in zip(texts[strata[0]], sizes.tolist(), strict=True)):
-        return None
-    ids = table.find(*ID_NAMES)
-    others = [
-        name for name, found in numbers.items() if found is not None and name not in (size, *strata, ids)
-    ]
-    measured = [name for name in others if len(levels[name]) < len(table) or not _counts_rows(numbers[name])]
-    return (strata[0], size, measured) if measured else None
-
-
-def _all_numbers(entries: list[Any]) -> FloatArray | None:
-    """Return the numbers of a column that holds nothing else."""
-    numbers = np.array([number_of_text(entry) if isinstance(entry, str) else entry for entry in entries])
-    return numbers if numbers.dtype.kind in "if" and np.all(np.isfinite(numbers)) else None
-
-
-def _counts_rows(numbers: FloatArray | None) -> bool:
-    """Return whether a column only numbers the rows."""
-    return numbers is not None and bool(np.all(np.abs(np.diff(numbers)) == 1))
-
-
 WHOLE = "all"
 """What the one stratum is called where there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OtherUnits(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherUnits:
     """Units of a population other than the labelled ones, by stratum.
 
     Parameters
     ----------
-    names : tuple of str (H,)
-    counts : int (H,)
-    means, squares : float (H,)
-        Means of the proxy, and sums of squared deviations from them; 0 without one.
+    strata : mapping of name to (float, float, int)
+        Mean and variance (divisor count − 1) of the proxy, 0 without one, and how many units they are.
     proxy : ProxyInfo, optional
     notes : tuple of str
         How they were told from the labelled ones.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(proxy=[0.2, 0.4, 0.9], ids=["a", "b", "c"])
-    >>> others = other_units(population, ["c"], proxy="proxy")
-    >>> others.counts, others.means.round(3), others.variances.round(3)
-    (array([2]), array([0.3]), array([0.02]))
     """
 
-    names: tuple[str, ...]
-    counts: IntArray
-    means: FloatArray
-    squares: FloatArray
+    strata: Mapping[str, tuple[float, float, int]]
     proxy: ProxyInfo | None = None
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def variances(self) -> FloatArray:
-        """Variances of the proxy (H,), divisor count − 1."""
-        return np.asarray(self.squares / np.maximum(self.counts - 1, 1))
-
-    def moments(self) -> dict[str, list[Any]]:
-        """Return the table that `proxy_moments` takes."""
-        columns = {"mean": self.means, "variance": self.variances, "count": self.counts}
-        return {"stratum": list(self.names), **{name: values.tolist() for name, values in columns.items()}}
-
-    def without(self, part: OtherUnits) -> OtherUnits:
-        """Return the units without those of a part of them, which must have proxies of the same strata.
-
-        Raises
-        ------
-        InputError
-            For a part with more units than there are in a stratum.
-
-        Examples
-        --------
-        >>> both = other_units({"proxy": [0.2, 0.4, 0.9]}, None, proxy="proxy")
-        >>> both.without(other_units({"proxy": [0.9]}, None, proxy="proxy")).means.round(3)
-        array([0.3])
-        """
-        at = {name: h for h, name in enumerate(part.names)}
-        here = [at.get(name) for name in self.names]
-        n, means, squares = (
-            np.array([0 if h is None else values[h] for h in here])
-            for values in (part.counts, part.means, part.squares)
-        )
-        if set(at) - set(self.names) or np.any(n > self.counts):
-            raise InputError(
-                "the labelled units are not among those of the population",
-                given=f"{int(part.counts.sum())} of {int(self.counts.sum())}",
-                action="Leave includes_labelled out if they are other units.",
-            )
-        return self.less(n.astype(np.int64), means, squares)
-
-    def less(self, n: IntArray, means: FloatArray, squares: FloatArray) -> OtherUnits:
-        """Return what is left when n units of each stratum (H,) with these moments are taken out."""
-        left = self.counts - n
-        others = (self.counts * self.means - n * means) / np.maximum(left, 1)
-        between = n * left / np.maximum(self.counts, 1) * (means - others) ** 2
-        kept = left > 0
-        return replace(
-            self,
-            names=tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep),
-            counts=left[kept],
-            means=others[kept],
-            squares=np.maximum(self.squares - squares - between, 0.0)[kept],
-        )
+    notes: tuple[str, ...] = ()
 
 
 def other_units(
@@ -331,34 +218,43 @@ def other_units(
     found = population.find(known) if known else None
     if found is not None:
         _refuse_other_labelled(population, known, found, {} if columns is None else columns)
-    rule = _rule(population, stratum)
+    rule: Rule = Everything()
+    if stratum is not None:
+        levels = tuple(sorted(population.levels(stratum)))
+        column = population.require_group(stratum)
+        rule = Categories(column=column, levels=levels, codes=np.arange(len(levels)))
     k = None if proxy is None else population.proxy_names.index(population.proxy_info(proxy).name)
     summary = population.summarise(rule)
-    sizes, none = summary.sizes, np.zeros(len(summary.sizes))
-    whole = OtherUnits(
-        names=rule.levels if isinstance(rule, Categories) else (WHOLE,),
-        counts=sizes,
-        means=none if k is None else summary.proxy_means[:, k],
-        squares=none if k is None else summary.proxy_covariances[:, k, k] * sizes,
-        proxy=None if k is None else population.proxies[k],
-        notes=(
-            *population.notes,
-            _described(population, labelled, has_ids, 0 if found is None else len(found.ids)),
-        ),
-    )
-    n, own, squares = np.zeros(len(sizes), np.int64), none, none
-    if found is not None and len(found.ids):
-        codes = (
-            rule.assign(found.groups) if isinstance(rule, Categories) else np.zeros(len(found.ids), np.int64)
-        )
-        n = np.bincount(codes, minlength=len(sizes))
-        values = np.zeros(len(codes)) if k is None else found.proxies[:, k]
-        own = np.bincount(codes, values, minlength=len(sizes)) / np.maximum(n, 1)
-        squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(sizes)).astype(np.float64)
-    others = whole.less(n, own, squares)
-    if not len(others.counts):
+    counts, means, squares = summary.sizes, np.zeros(len(summary.sizes)), np.zeros(len(summary.sizes))
+    if k is not None:
+        means, squares = summary.proxy_means[:, k], summary.proxy_covariances[:, k, k] * counts
+    here = 0 if found is None else len(found.ids)
+    if found is not None and here:
+        codes = rule.assign(found.groups) if stratum is not None else np.zeros(here, np.int64)
+        values = np.zeros(here) if k is None else found.proxies[:, k]
+        n = np.bincount(codes, minlength=len(counts))
+        own = np.bincount(codes, values, minlength=len(counts)) / np.maximum(n, 1)
+        left = counts - n
+        others = (counts * means - n * own) / np.maximum(left, 1)
+        squares = squares - np.bincount(codes, (values - own[codes]) ** 2, minlength=len(counts))
+        squares = np.maximum(squares - n * left / np.maximum(counts, 1) * (own - others) ** 2, 0.0)
+        counts, means = left, others
+    if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
-    return others
+    names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
+    rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
+    size = f"the population has {population.size:,} rows"
+    if labelled is None or not has_ids:
+        told = f"{size}, taken as units other than the labelled ones, since ids do not tell"
+    elif here == 0:
+        told = f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
+    else:
+        told = f"{size}, the {here:,} labelled units among them"
+    return OtherUnits(
+        strata=dict(zip(names, rows, strict=True)),
+        proxy=None if k is None else population.proxies[k],
+        notes=(*population.notes, told),
+    )
 
 
 def _population(
@@ -425,22 +321,6 @@ def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str
     return {tried[there]: there for there in id_texts(population.find(list(tried)).ids)}
 
 
-def _rule(population: Population, stratum: str | None) -> Rule:
-    if stratum is None:
-        return Everything()
-    levels = tuple(sorted(population.levels(stratum)))
-    return Categories(column=population.require_group(stratum), levels=levels, codes=np.arange(len(levels)))
-
-
-def _described(population: Population, labelled: Sequence[str] | None, has_ids: bool, found: int) -> str:
-    size = f"the population has {population.size:,} rows"
-    if labelled is None or not has_ids:
-        return f"{size}, taken as units other than the labelled ones, since ids do not tell"
-    if found == 0:
-        return f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
-    return f"{size}, the {found:,} labelled units among them"
-
-
 _LABEL = "the table of labels"
 
 _NAME_IT = "Name the column of labels: value= (--value COL)."
@@ -458,14 +338,16 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     ('stratified', 40, 4)
     """
     columns = SmallTable.of(table, _LABEL, (given.value,))
-    columns, given, notes = _completed_by_others(columns, given)
+    columns, others = _labelled_and_others(columns, given)
     ids = ids_of(columns, given.id)
-    weighted = given.weight is not None or given.inclusion_probability is not None
-    surveyed = weighted or given.cluster is not None
-    known = _by_weight(columns, given) if surveyed else _by_stratum(columns, given)
+    surveyed = (given.weight, given.inclusion_probability, given.cluster) != (None, None, None)
+    known = (_by_weight if surveyed else _by_stratum)(columns, given, others)
+    bounds = given.bounds
+    if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
+        bounds = others.proxy.bounds
     named = (*given.groups, given.stratum, given.cluster, given.predicted)
     kept = dict.fromkeys(name for name in named if name)
-    info = ProxyInfo(name=given.proxy or "", scaled=given.scaled, bounds=given.bounds)
+    info = ProxyInfo(name=given.proxy or "", scaled=given.scaled, bounds=bounds)
     parts = known | {
         "ids": ids,
         "proxies": columns.numbers(given.proxy)[:, None] if given.proxy else np.zeros((len(ids), 0)),
@@ -476,7 +358,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         "id_name": given.id or "id",
     }
     labels = _labels(ids, columns, given.value)
-    return parts, replace(labels, notes=(*labels.notes, *notes))
+    return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
 
 
 def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
@@ -503,91 +385,89 @@ def _labels(ids: AnyArray, columns: SmallTable, value: str) -> Labels:
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
 
-def _completed_by_others(
-    columns: SmallTable, given: Labelled
-) -> tuple[SmallTable, Labelled, tuple[str, ...]]:
-    """Return the labelled rows, what is known with the population's other units counted, and notes."""
-    if given.population is None and (given.proxy is None or given.proxy_moments is not None):
-        return columns, given, ()
+def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, OtherUnits | None]:
+    """Return the labelled rows, and what is known of the population's other units, if anything."""
+    if given.proxy_moments is not None:
+        return columns, _given_moments(given)
+    if given.population is None and given.proxy is None:
+        return columns, None
     answered = [not is_missing(entry) for entry in columns.values(given.value, _NAME_IT)]
     rows = [row for row, there in enumerate(answered) if there]
-    others = [row for row, there in enumerate(answered) if not there]
+    empty = [row for row, there in enumerate(answered) if not there] if rows else []
     labelled = columns.only(rows) if rows else columns
     if given.population is None:
-        found = _others_in_table(columns, given, others if rows else [])
-        return labelled, _completed(labelled, given, found), found.notes
-    name = id_column(columns, given.id)
-    ids = None if name is None else id_texts(ids_of(labelled, given.id))
-    known = {"proxy": given.proxy, "stratum": given.stratum, "id_name": name if given.id else None}
-    columns_of_units: dict[str, AnyArray] = {}
-    if given.proxy is not None and labelled.find(given.proxy):
-        columns_of_units[given.proxy] = labelled.numbers(given.proxy)
-    if given.stratum is not None:
-        columns_of_units[given.stratum] = labelled.texts(given.stratum)
-    found = other_units(given.population, ids, columns=columns_of_units, **known)
-    left_out = f"{len(others):,} rows without a label were left out" if others and rows else ""
-    return labelled, _completed(labelled, given, found), (*found.notes, *filter(None, [left_out]))
-
-
-def _others_in_table(columns: SmallTable, given: Labelled, rows: list[int]) -> OtherUnits:
-    """Return the rows without a label as the other units of the population."""
-    if not rows:
-        raise InputError(
-            f"{columns.label}: a proxy needs the units that have no label",
-            allowed="rows with an empty label, population= (--population FILE), or proxy_moments=",
+        if not empty:
+            raise InputError(
+                f"{columns.label}: a proxy needs the units that have no label",
+                allowed="rows with an empty label, population= (--population FILE), or proxy_moments=",
+            )
+        found = other_units(
+            _units_of(columns.only(empty), given), None, proxy=given.proxy, stratum=given.stratum
         )
-    part = columns.only(rows)
-    used = [name for name in (given.proxy, given.stratum) if name]
-    others: dict[str, Any] = {columns.find(name) or name: part.texts(name) for name in used}
-    if given.proxy:
-        others[columns.find(given.proxy) or given.proxy] = part.numbers(given.proxy)
-    found = other_units(others, None, proxy=given.proxy, stratum=given.stratum)
-    return replace(found, notes=(f"{len(rows):,} rows without a label are the population's other units",))
+        note = f"{len(empty):,} rows without a label are the population's other units"
+        return labelled, replace(found, notes=(note,))
+    name = id_column(columns, given.id)
+    found = other_units(
+        given.population,
+        None if name is None else id_texts(ids_of(labelled, given.id)),
+        proxy=given.proxy,
+        stratum=given.stratum,
+        id_name=name if given.id else None,
+        columns=_units_of(labelled, given),
+    )
+    left_out = (f"{len(empty):,} rows without a label were left out",) if empty else ()
+    return labelled, replace(found, notes=(*found.notes, *left_out))
 
 
-def _completed(columns: SmallTable, given: Labelled, others: OtherUnits) -> Labelled:
-    """Return what is said of the labelled rows with the other units' counts or proxy moments."""
-    if others.proxy is not None:
-        info = others.proxy
-        bounds = info.bounds if given.bounds == (0.0, 1.0) else given.bounds
-        return replace(given, population=None, proxy_moments=others.moments(), bounds=bounds)
-    counts = dict(zip(others.names, others.counts.tolist(), strict=True))
-    if given.stratum is None:
-        return replace(given, population=None, population_size=len(columns) + counts[WHOLE])
-    own = Counter(columns.texts(given.stratum).tolist())
-    sizes = {name: own[name] + counts.get(name, 0) for name in {*own, *counts}}
-    return replace(given, population=None, sizes=sizes if given.sizes is None else given.sizes)
+def _units_of(columns: SmallTable, given: Labelled) -> dict[str, AnyArray]:
+    """Return what a table has of its units' stratum and proxy."""
+    found = {}
+    if given.stratum is not None:
+        found[columns.find(given.stratum) or given.stratum] = columns.texts(given.stratum)
+    if given.proxy is not None and columns.find(given.proxy):
+        found[columns.find(given.proxy) or given.proxy] = columns.numbers(given.proxy)
+    return found
 
 
 # ---- strata of known size
 
 
-def _by_stratum(columns: SmallTable, given: Labelled) -> dict[str, Any]:
+def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
     """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
     labelled = columns.texts(given.stratum) if given.stratum else np.full(len(columns), WHOLE)
     whole = given.stratum is None and given.population_size is not None
     sizes = {WHOLE: given.population_size} if whole else sizes_of(given.sizes, given.stratum)
-    others = _moments(given)
-    names = sorted({*labelled.tolist(), *(sizes or {}), *(others or {})})
+    unlabelled = {} if others is None else others.strata
+    names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
     codes = np.searchsorted(np.array(names), labelled)
     counts = np.bincount(codes, minlength=len(names))
-    for name in names:
-        if others is not None and name not in others:
+    for name in names if given.proxy_moments is not None else ():
+        if name not in unlabelled:
             raise InputError(
                 f"proxy_moments has no row for stratum {name!r}",
-                allowed=", ".join(list(others)[:8]),
+                allowed=", ".join(list(unlabelled)[:8]),
                 action="Give a row with mean, variance and count for each stratum of the labels.",
             )
-    moments = None if others is None else np.array([others[name] for name in names])
-    n_total = _checked_sizes(names, counts, None if moments is None else moments[:, 2], sizes, columns.label)
-    summary = StratumSummary.without_proxies(n_total)
-    if moments is not None and given.proxy:
+    moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
+    others_known = None if others is None else moments[:, 2]
+    n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
+    summary, separate = StratumSummary.without_proxies(n_total), False
+    if others is not None and given.proxy:
         summary = _with_others(codes, counts, moments, columns.numbers(given.proxy), n_total)
+        separate = bool(np.any(moments[:, 2] != n_total - counts))
+    if separate:
+        about = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
+        shares = n_total / n_total.sum()
+        design: dict[str, Any] = {"kind": "separate-samples", "names": names, "shares": shares, **about}
+    elif given.stratum is None:
+        design = {"kind": "simple-random", "budget": int(counts[0])}
+    else:
+        design = _stratified(given.stratum, names, counts, summary)
     return {
         "stratum": codes,
         "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
         "summary": summary,
-        "design": _design(names, counts, moments, summary, given.stratum),
+        "design": design,
     }
 
 
@@ -639,20 +519,9 @@ def _with_others(
     return StratumSummary(sizes=sizes, proxy_means=joint[:, None], proxy_covariances=spread[:, None, None])
 
 
-def _design(
-    names: list[str],
-    counts: IntArray,
-    moments: FloatArray | None,
-    summary: StratumSummary,
-    stratum: str | None,
-) -> dict[str, Any]:
-    """Return the description of the design that strata and counts amount to."""
+def _stratified(stratum: str, names: list[str], counts: IntArray, summary: StratumSummary) -> dict[str, Any]:
+    """Return the description of the stratified design that strata and counts amount to."""
     sizes = summary.sizes
-    if moments is not None and np.any(moments[:, 2] != sizes - counts):
-        others = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
-        return {"kind": "separate-samples", "names": names, "shares": sizes / sizes.sum(), **others}
-    if stratum is None:
-        return {"kind": "simple-random", "budget": int(counts[0])}
     nothing = np.full(len(sizes), np.nan)
     with_proxy = summary.proxy_means.shape[1] > 0
     strata = Strata(
@@ -670,10 +539,8 @@ def _design(
     return {"kind": "stratified", "strata": strata.to_dict(), "allocation": allocation.to_dict()}
 
 
-def _moments(given: Labelled) -> dict[str, tuple[float, ...]] | None:
+def _given_moments(given: Labelled) -> OtherUnits:
     """Return mean, variance and count of the proxy over the unlabelled units of each stratum."""
-    if given.proxy_moments is None:
-        return None
     columns = SmallTable.of(given.proxy_moments, "proxy_moments")
     stratified = given.stratum is not None or "stratum" in columns.lists
     names = columns.texts("stratum").tolist() if stratified else [WHOLE]
@@ -688,24 +555,32 @@ def _moments(given: Labelled) -> dict[str, tuple[float, ...]] | None:
             f"{columns.label}: there must be one row per stratum",
             action="Leave out repeated rows; without strata there is one row in all.",
         )
-    rows = zip(columns.numbers("mean").tolist(), variances.tolist(), counts.tolist(), strict=True)
-    return dict(zip(names, rows, strict=True))
+    rows = zip(
+        columns.numbers("mean").tolist(),
+        variances.tolist(),
+        counts.astype(np.int64).tolist(),
+        strict=True,
+    )
+    return OtherUnits(strata=dict(zip(names, rows, strict=True)))
 
 
 # ---- weights
 
 
-def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
+def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) -> dict[str, Any]:
     """Return design and summary of units that came with weights or inclusion probabilities."""
-    size, scale = given.population_size, 1.0
+    size, scale, n = given.population_size, 1.0, len(columns)
+    if others is not None:
+        size = n + sum(count for _, _, count in others.strata.values())
     sized = given.weight is None and given.inclusion_probability is None
     if given.inclusion_probability is not None:
         probabilities = _probabilities(columns, given.inclusion_probability)
         total = float(np.sum(1.0 / probabilities))
     else:
-        weights = (
-            _weights_of_sizes(columns, given) if sized else columns.numbers(given.weight or "", positive=True)
-        )
+        if sized:  # clusters whose units came without weights: N_h / n_h
+            weights = 1.0 / _by_stratum(columns, given, others)["inclusion_probability"]
+        else:
+            weights = columns.numbers(given.weight or "", positive=True)
         total, scale = float(weights.sum()), min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + 1e-9):
@@ -715,7 +590,6 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
                 action="They are relative: give population_size= too.",
             )
         scale *= 1.0 if size is None else size / total
-    n = len(columns)
     if size is not None and size < n and given.mechanism == "poisson":
         raise InputError(
             "more units were drawn than there are",
@@ -738,12 +612,6 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
         "summary": summary,
         "design": {"kind": "given-weights", **design},
     }
-
-
-def _weights_of_sizes(columns: SmallTable, given: Labelled) -> FloatArray:
-    """Return N_h / n_h of each labelled unit (n,), for clusters whose units came without weights."""
-    known = _by_stratum(columns, replace(given, cluster=None, weight=None))
-    return np.asarray(1.0 / known["inclusion_probability"])
 
 
 def _probabilities(columns: SmallTable, name: str) -> FloatArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,57 +15,13 @@ from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
 
 
+def _none() -> IntArray:
+    return np.empty(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WithReplacementWeighting(Weighting):
-    """Units of which only weights are known, taken as independent draws (as R's `survey` does).
-
-    Parameters
-    ----------
-    design_weight : float (n,)
-        1/π, or whatever the labelled units stand for; positive.
-    size : float
-        N; the sum of the weights where it is not known.
-
-    Examples
-    --------
-    >>> WithReplacementWeighting(design_weight=np.array([2.0, 4.0]), size=6).weights
-    array([0.33333333, 0.66666667])
-    """
-
-    design_weight: FloatArray
-    size: float
-
-    @property
-    def weights(self) -> FloatArray:
-        """Design weight / N per unit (n,)."""
-        return np.asarray(self.design_weight / self.size)
-
-    def covariance(self, variables: FloatArray) -> FloatArray:
-        """See `with_replacement`."""
-        return with_replacement(variables, self.weights)
-
-
-def with_replacement(variables: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the covariance of Σ w y for independent draws with unequal probabilities.
-
-    n / (n − 1) Σ (w y − mean(w y))² (Hansen & Hurwitz 1943; Lohr, eq. 6.13), as R's `survey` takes a design
-    that gives weights alone.
-
-    Examples
-    --------
-    >>> with_replacement(np.array([[1.0], [2.0]]), np.array([1.0, 1.0]))
-    array([[1.]])
-    """
-    n = len(weights)
-    scaled = variables * weights[:, None]
-    centred = scaled - scaled.mean(axis=0)
-    factor: Any = n / (n - 1) if n > 1 else np.nan
-    return np.asarray(factor * centred.T @ centred)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SurveyWeighting(WithReplacementWeighting):
-    """Clusters drawn independently within strata, realised, with a weight for every labelled unit.
+    """Units, or clusters within strata, of which only weights are known, taken as independent draws.
 
     The variance is that between the clusters' weighted totals within strata ("ultimate clusters", Hansen,
     Hurwitz & Madow 1953; Lohr, eq. 7.6), as R's `survey` takes strata, clusters and weights. It is
@@ -75,30 +31,45 @@ class SurveyWeighting(WithReplacementWeighting):
     Parameters
     ----------
     design_weight : float (n,)
-        What the labelled units stand for; positive.
-    primary : int (n,)
-        Stratum of each, 0 … H − 1; every number occurs.
-    cluster : int (n,)
-        Cluster of each, 0 … m − 1, every number in one stratum; each unit its own where none were drawn.
+        1/π, or whatever the labelled units stand for; positive.
     size : float
         N; the sum of the weights where it is not known.
+    primary : int (n,), optional
+        Stratum of each, 0 … H − 1; every number occurs.
+    cluster : int (n,), optional
+        Cluster of each, 0 … m − 1, every number in one stratum; each unit its own where none were drawn.
     sizes_known : bool
         Whether the weights were made of the strata's known sizes, N_h / n_h: Σ w of a stratum is then the
         same in every draw.
 
     Examples
     --------
-    >>> weighting = SurveyWeighting(design_weight=np.full(4, 2.0), primary=np.zeros(4, dtype=int),
-    ...                             cluster=np.array([0, 0, 1, 1]), size=8)
+    >>> weighting = WithReplacementWeighting(design_weight=np.full(4, 2.0), primary=np.zeros(4, dtype=int),
+    ...                                      cluster=np.array([0, 0, 1, 1]), size=8)
     >>> weighting.covariance(np.array([[1.0], [1.0], [0.0], [0.0]]))
     array([[0.25]])
     >>> weighting.draws, weighting.degrees_of_freedom(np.ones(4))
     (2, 1.0)
     """
 
-    primary: IntArray
-    cluster: IntArray
+    design_weight: FloatArray
+    size: float
+    primary: IntArray = field(default_factory=_none)
+    cluster: IntArray = field(default_factory=_none)
     sizes_known: bool = False
+
+    def __post_init__(self) -> None:
+        n = len(self.design_weight)
+        if len(self.primary) == 0:
+            self._set(primary=np.zeros(n, dtype=np.int64))
+        if len(self.cluster) == 0:
+            self._set(cluster=np.arange(n))
+        self._freeze()
+
+    @property
+    def weights(self) -> FloatArray:
+        """Design weight / N per unit (n,)."""
+        return np.asarray(self.design_weight / self.size)
 
     @property
     def draws(self) -> int:
@@ -209,14 +180,12 @@ class GivenWeights(Design):
         size = float(sample.population_size) if self.known_size else float(everyone.sum())
         if self.mechanism == "poisson":
             return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised, 1.0), size=size)
-        if self.stratum is None and self.cluster is None:
-            return WithReplacementWeighting(design_weight=raised, size=size)
         primary = np.unique(strata[labelled], return_inverse=True)[1]
         clusters = np.arange(len(raised))
         if self.cluster is not None:
             names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
             clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
-        return SurveyWeighting(
+        return WithReplacementWeighting(
             design_weight=raised,
             primary=primary.astype(np.int64),
             cluster=clusters.astype(np.int64),
@@ -264,10 +233,6 @@ class SeparateSamples(Design):
     counts: IntArray
     means: FloatArray
     variances: FloatArray
-
-    def __post_init__(self) -> None:
-        self._freeze()
-        self._set(names=tuple(self.names))
 
     @property
     def stratum_names(self) -> tuple[str, ...]:

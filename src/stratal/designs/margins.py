@@ -440,9 +440,6 @@ class PostStratified(Design):
     group: str
     levels: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        self._set(levels=tuple(self.levels))
-
     @property
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the levels (H,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,8 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
-from stratal.population.summary import Drawn, Size, SizeProfile
+from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
+from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
 
 
@@ -167,6 +169,26 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     others = profile.rest + np.cumsum(largest[::-1])[::-1]
     k = int(np.argmax(left * largest <= others))
     return float(left[k] / others[k])
+
+
+def sequential_poisson(
+    population: Population, measured: Size, scale: float, budget: int, seed: int, taken: Sequence[str] = ()
+) -> tuple[Candidates, IntArray]:
+    """Return candidates, and the positions of the `budget` units with the smallest u/x, certain ones first.
+
+    Units that are `taken`, by their ids, are left out.
+    """
+    margin = (6.0 * np.sqrt(budget) + 10.0) / budget
+    while True:
+        found = population.below(measured, scale * (1.0 + margin), seed)
+        ids = np.array(id_texts(found.drawn.ids))
+        free = np.flatnonzero(~np.isin(ids, np.array(taken, dtype=np.str_)))
+        if len(free) >= budget:
+            break
+        margin = 2.0 * margin + 1.0
+    certain = scale * found.size[free] >= 1.0
+    ranking = np.where(certain, -1.0, found.uniform[free] / found.size[free])
+    return found, free[np.lexsort((ids[free], ranking))[:budget]]
 
 
 def refuse_nonpositive(profile: SizeProfile, name: str) -> None:

@@ -7,16 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
-from stratal.designs.poisson import UnequalProbabilities, inclusion_scale, measure
+from stratal.arrays import FloatArray
+from stratal.designs.poisson import UnequalProbabilities, inclusion_scale, measure, sequential_poisson
 from stratal.designs.sample import Design
 from stratal.population.population import Population
-from stratal.population.summary import Candidates, Drawn, Size
-from stratal.randomness import id_texts
+from stratal.population.summary import Drawn
 from stratal.strata.integers import check_budget
-
-_ATTEMPTS = 64
-"""The margin doubles each time, so that all units are candidates long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +65,6 @@ class ProportionalToSize(UnequalProbabilities):
         measured = measure(population, self.size, self.proxy)
         profile = population.size_profile(measured, self.budget)
         scale = inclusion_scale(profile, self.budget, f"size '{self.size}'")
-        found, kept = _smallest(population, measured, scale, self.budget, seed)
+        found, first = sequential_poisson(population, measured, scale, self.budget, seed)
+        kept = np.sort(first)
         return self, found.drawn.only(kept), np.minimum(1.0, scale * found.size[kept]), None
-
-
-def _smallest(
-    population: Population, measured: Size, scale: float, budget: int, seed: int
-) -> tuple[Candidates, IntArray]:
-    """Return candidates, and among them the positions of certainty units and of the smallest u/x."""
-    margin = (6.0 * np.sqrt(budget) + 10.0) / budget
-    for _ in range(_ATTEMPTS):
-        found = population.below(measured, scale * (1.0 + margin), seed)
-        if len(found.size) >= budget:
-            break
-        margin = 2.0 * margin + 1.0
-    certain = scale * found.size >= 1.0
-    ranking = np.where(certain, -1.0, found.uniform / found.size)
-    ties = np.array(id_texts(found.drawn.ids))
-    first = np.lexsort((ties, ranking))[:budget]
-    return found, np.sort(first)

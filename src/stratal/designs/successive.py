@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray
-from stratal.designs.poisson import fixed_size, inclusion_scale, poisson
+from stratal.designs.poisson import fixed_size, inclusion_scale, poisson, sequential_poisson
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
@@ -154,20 +154,11 @@ class Successive(Design):
         for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
             measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
-            taken, own = set(texts), _seed_of(seed, number)
+            own = _seed_of(seed, number)
             before = population.find(texts) if texts else None
             scale = inclusion_scale(_left(population, measured, before, budget), budget)
-            margin = (6.0 * np.sqrt(budget) + 10.0) / budget
-            while True:
-                found = population.below(measured, scale * (1.0 + margin), own)
-                ids = id_texts(found.drawn.ids)
-                free = np.array([row for row, text in enumerate(ids) if text not in taken], np.int64)
-                if len(free) >= budget:
-                    break
-                margin = 2.0 * margin + 1.0
-            certain = scale * found.size[free] >= 1.0
-            ranking = np.where(certain, -1.0, found.uniform[free] / found.size[free])
-            kept = free[np.lexsort((np.array(ids)[free], ranking))[:budget]]
+            found, kept = sequential_poisson(population, measured, scale, budget, own, texts)
+            ids = id_texts(found.drawn.ids)
             texts += [ids[row] for row in kept]
             probabilities |= {ids[row]: min(1.0, float(scale * found.size[row])) for row in kept}
         drawn = population.find(texts)

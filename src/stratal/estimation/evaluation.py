@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
-
-import numpy as np
-
 from stratal.arrays import finite_vector, same_length
-from stratal.designs.elsewhere import other_units
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
@@ -18,6 +13,8 @@ from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_esti
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
+from typing import Any, TYPE_CHECKING, overload
+import numpy as np
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -241,7 +238,6 @@ def estimate_from(
     *,
     stratum_labelled: Any = None,
     stratum_population: Any = None,
-    includes_labelled: bool = False,
     estimator: str = "auto",
     target: str = "population",
     outcome: str | None = None,
@@ -260,11 +256,9 @@ def estimate_from(
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
     proxy_population : array-like (m,)
-        Predictions of the other units' outcomes; of all units if `includes_labelled`.
+        Predictions of the other units' outcomes.
     stratum_labelled, stratum_population : array-like (n,), (m,), optional
         Strata of both.
-    includes_labelled : bool
-        Whether the labelled units are among those of `proxy_population`.
     estimator, target, outcome, bounds, lam
         See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
         at hand, `population`, is known better.
@@ -301,18 +295,7 @@ def estimate_from(
         columns[by], rest[by] = np.asarray(stratum_labelled), np.asarray(stratum_population)
     same_length(**columns)
     same_length(**rest)
-    others = other_units(rest, None, proxy="proxy", stratum=by)
-    if includes_labelled:
-        own = {name: values for name, values in columns.items() if name != "label"}
-        others = others.without(other_units(own, None, proxy="proxy", stratum=by))
-    sample, found = Sample.from_labelled(
-        columns,
-        value="label",
-        stratum=by,
-        proxy="proxy",
-        proxy_moments=others.moments(),
-        bounds=None if others.proxy is None else others.proxy.bounds,
-    )
+    sample, found = Sample.from_labelled(columns, value="label", stratum=by, proxy="proxy", population=rest)
     return estimate(
         sample, found, estimator=estimator, target=target, outcome=outcome, bounds=bounds, lam=lam
     )

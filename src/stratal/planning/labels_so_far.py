@@ -38,12 +38,10 @@ from stratal.planning.planner import floor_of, influence_spreads, one_stratum
 from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
-    interval_of_counts,
     likely_means,
     smoothed_deviations,
 )
 from stratal.strata import Allocation, Strata, allocate_several, neyman
-from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.moments import expected_variance
 
 if TYPE_CHECKING:
@@ -232,70 +230,6 @@ def half_width_of(found: Estimate, confidence_level: float, method: str = "auto"
     return width if math.isfinite(width) else math.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CountsSoFar(Record):
-    """Labels of 0 and 1 in several strata: of one sample, or of replicates on leading axes.
-
-    Parameters
-    ----------
-    sizes : int (H,)
-        N_h.
-    counts, ones : int (…, H)
-        Labels, and those of them that are 1.
-    deviations, means : float (…, H)
-        S_h and the rate of each stratum, smoothed.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 500 + [0.9] * 500)
-    >>> strata = stratal.strata.stratify(population, n_strata=2)
-    >>> seen = CountsSoFar.of(strata, np.array([[50, 50]]), np.array([[10, 45]]))
-    >>> seen.half_width(seen.allocation(np.array([400])), 0.95).round(3)
-    array([0.027])
-    """
-
-    sizes: IntArray
-    counts: IntArray
-    ones: IntArray
-    deviations: FloatArray
-    means: FloatArray
-
-    @classmethod
-    def of(cls, strata: Strata, counts: IntArray, ones: IntArray) -> CountsSoFar:
-        """Return what the counts say, the strata's proxy recalibrated on them."""
-        deviations = smoothed_deviations(strata, counts, ones)
-        means = likely_means(counts, ones, deviations)
-        return cls(sizes=strata.sizes, counts=counts, ones=ones, deviations=deviations, means=means)
-
-    def part(self, rows: IntArray | BoolArray) -> CountsSoFar:
-        """Return some of the replicates."""
-        moved = ("counts", "ones", "deviations", "means")
-        return replace(self, **{name: getattr(self, name)[rows] for name in moved})
-
-    def allocation(self, total: IntArray) -> IntArray:
-        """Return n_h (…, H) with `total` (…,) labels in all: Neyman's, none of them taken back."""
-        bounds = Bounds(sizes=self.sizes, lower=self.counts, upper=self.sizes)
-        return optimal_integers(self.sizes * self.deviations, bounds, np.asarray(total)[..., None])
-
-    def half_width(
-        self, labels: IntArray, confidence_level: float, *, label_driven: bool = True
-    ) -> FloatArray:
-        """Return half the expected width (…,) of the interval with so many labels (…, H), these included.
-
-        `label_driven` is whether labels decided how many these are.
-        """
-        if np.array_equal(labels, self.counts):
-            low, high = interval_of_counts(
-                self.sizes, labels, self.ones, confidence_level, label_driven=label_driven
-            )
-            return np.asarray((high - low) / 2.0)
-        seen = self.counts, self.ones
-        return expected_of_counts(
-            self.sizes, labels, self.means, confidence_level, seen=seen, label_driven=label_driven
-        )
-
-
 def _of_outcomes(
     strata: Strata, known: LabelledOutcomes, stratum: IntArray
 ) -> tuple[FloatArray, Callable[..., Any]]:
@@ -308,8 +242,17 @@ def _of_outcomes(
     counts = np.bincount(stratum, minlength=n_strata)
     sums = np.bincount(stratum, z, minlength=n_strata)
     if known.binary and n_strata > 1:
-        counted = CountsSoFar.of(strata, counts, np.rint(sums).astype(np.int64))
-        return counted.deviations, counted.half_width
+        ones = np.rint(sums).astype(np.int64)
+        deviations = smoothed_deviations(strata, counts, ones)
+        means = likely_means(counts, ones, deviations)
+
+        def width_of_counts(labels: IntArray, level: float, *, label_driven: bool = True) -> FloatArray:
+            seen = (counts, ones)
+            return expected_of_counts(
+                strata.sizes, labels, means, level, seen=seen, label_driven=label_driven
+            )
+
+        return deviations, width_of_counts
     deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
     # A stratum's mean is that of its labels, moved to where the smoothed deviation is possible.
     means = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())

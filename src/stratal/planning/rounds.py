@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, IntArray
 from stratal.designs import Stratified
 from stratal.designs.extending import extended, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
@@ -31,9 +31,7 @@ from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.planning.planner import checked_half_widths
-from stratal.planning.widths import (
-    smallest_budgets,
-)
+from stratal.planning.widths import smallest_budget
 from stratal.population.population import require_population
 from stratal.proxy.calibration import NAMES, is_learner
 from stratal.report import plain_dict
@@ -102,24 +100,28 @@ class Narrowing:
 
 
 def further(
-    width: Callable[[IntArray, IntArray], FloatArray],
-    now: FloatArray,
+    width: Callable[[int], float],
+    now: float,
     wanted: float,
-    drawn: IntArray,
+    drawn: int,
     population_size: int,
     *,
     label_driven: bool = False,
-) -> tuple[IntArray, IntArray]:
-    """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
+) -> tuple[int, int]:
+    """Return the units of the next round, and the total that is expected to be enough.
+
+    A few labels are no basis for a large round. And the total is where the interval is *expected* to be
+    there, so that half of the studies would end a label or two short of it, round after round: from the
+    second such round on √e are added to e missing ones, what a count of e is uncertain by.
 
     Parameters
     ----------
     width : callable
-        Totals (r,) and the replicates (r,) that they are of, to expected half-widths (r,).
-    now : float (R,)
-        Half-widths so far, above the one that is wanted.
+        Total to expected half-width.
+    now : float
+        Half-width so far, above the one that is wanted.
     wanted : float
-    drawn : int (R,)
+    drawn : int
         Units drawn so far.
     population_size : int
     label_driven : bool
@@ -127,36 +129,20 @@ def further(
 
     Examples
     --------
-    >>> further(lambda n, _: n**-0.5, np.array([0.12]), 0.1, np.array([70]), 1000)
-    (array([30]), array([100]))
-    >>> further(lambda n, _: n**-0.5, np.array([0.2]), 0.1, np.array([25]), 1000)
-    (array([57]), array([100]))
+    >>> further(lambda n: n**-0.5, 0.12, 0.1, 70, 1000)
+    (30, 100)
+    >>> further(lambda n: n**-0.5, 0.2, 0.1, 25, 1000)
+    (57, 100)
     """
-    start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
-    most = np.full(len(drawn), population_size)
-    total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
-    extra = np.minimum(taken_now(drawn, total, label_driven=label_driven), population_size - drawn)
-    return extra, np.maximum(total, drawn + extra)
-
-
-def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray:
-    """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
-
-    The total is where the interval is *expected* to be there, and half of the studies would end a label or
-    two short of it, round after round. So from the second such round on √e are added to e missing ones: what
-    a count of e is uncertain by.
-
-    Examples
-    --------
-    >>> taken_now(np.array([100, 100]), np.array([140, 500]))
-    array([ 40, 300])
-    >>> taken_now(np.array([100, 100]), np.array([125, 500]), label_driven=True)
-    array([ 30, 300])
-    """
-    extra = np.asarray(total - drawn)
-    careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
-    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if label_driven else 0)
-    return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
+    start = round(drawn * min(now / wanted, 8.0) ** 2)
+    total = smallest_budget(width, wanted, min(start, population_size), drawn + 1, population_size)
+    extra = total - drawn
+    if total > CAREFUL_BEYOND * drawn:
+        extra = max(math.ceil(CAREFUL_SHARE * extra), 1)
+    elif label_driven:
+        extra += math.ceil(math.sqrt(extra))
+    extra = min(extra, population_size - drawn)
+    return extra, max(total, drawn + extra)
 
 
 @names_mistyped
@@ -252,17 +238,16 @@ def narrowing(
         int(seen.drawn.sum()),
         int(seen.most.sum()),
     )
-    now, extra, total = seen.half_widths[furthest] / wanted[furthest], 0, drawn
+    now, extra, total = float(seen.half_widths[furthest] / wanted[furthest]), 0, drawn
     if now > 1.0 and drawn < most:
 
-        def width(size: IntArray, _: IntArray) -> FloatArray:
-            n_h = seen.allocation(int(size[0]), wanted, allocation_of=allocation_of, stopping=True)
-            return np.array([np.max(seen.expected(n_h) / wanted)])
+        def width(size: int) -> float:
+            n_h = seen.allocation(size, wanted, allocation_of=allocation_of, stopping=True)
+            return float(np.max(seen.expected(n_h) / wanted))
 
-        best = float(width(np.array([most]), np.array([0]))[0])
+        best = width(most)
         goal = max(1.0, min(NEARLY * best, (now + best) / 2.0))
-        found = further(width, np.array([now]), goal, np.array([drawn]), most, label_driven=seen.label_driven)
-        extra, total = (int(number[0]) for number in found)
+        extra, total = further(width, now, goal, drawn, most, label_driven=seen.label_driven)
     needed = Narrowing(
         wanted=float(wanted[furthest]),
         half_width=float(seen.half_widths[furthest]),

@@ -402,6 +402,8 @@ def _drawn(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:
     """Return the smallest budget, to within a hundredth, whose width is as wanted; `most` if none is.
 
+    Squared widths are about linear in 1/n, so that a few looks are enough.
+
     Parameters
     ----------
     width : callable
@@ -415,73 +417,28 @@ def smallest_budget(width: Callable[[int], float], wanted: float, start: int, le
     >>> smallest_budget(lambda n: n**-0.5, 0.1, 20, 2, 1000)
     100
     """
-    one = [np.array([number]) for number in (start, least, most)]
-    return int(smallest_budgets(lambda n, _: np.array([width(int(n[0]))]), wanted, *one)[0])
-
-
-def smallest_budgets(
-    width: Callable[[IntArray, IntArray], FloatArray],
-    wanted: float,
-    start: IntArray,
-    least: IntArray,
-    most: IntArray,
-) -> IntArray:
-    """Return the smallest budgets (R,), to within a hundredth, whose widths are as wanted.
-
-    Squared widths are about linear in 1/n, so that a few looks are enough.
-
-    Parameters
-    ----------
-    width : callable
-        Budgets (r,) and the replicates (r,) that they are of, to half-widths (r,).
-    wanted : float
-    start, least, most : int (R,)
-        As in `smallest_budget`.
-
-    Examples
-    --------
-    >>> at = [np.full(2, number) for number in (20, 2, 1000)]
-    >>> smallest_budgets(lambda n, rows: (1.0 + rows) * n**-0.5, 0.1, *at)
-    array([100, 400])
-    """
-    above, below = least - 1, most.copy()
-    # Every unit labelled leaves nothing open.
-    wide, narrow = np.full(len(most), np.nan), np.zeros(len(most))
-    rows, n = np.arange(len(most)), np.clip(start, least, most)
+    above, below, wide, narrow = least - 1, most, math.nan, 0.0
+    n = min(max(start, least), most)
     for _ in range(_MOST_LOOKS):
-        squared = width(n, rows) ** 2
-        enough = squared <= wanted**2
-        below[rows[enough]], narrow[rows[enough]] = n[enough], squared[enough]
-        above[rows[~enough]], wide[rows[~enough]] = n[~enough], squared[~enough]
-        open_ = below[rows] - above[rows] > np.maximum(1, below[rows] // 100)
-        rows = rows[open_]
-        if len(rows) == 0:
+        squared = width(n) ** 2
+        if squared <= wanted**2:
+            below, narrow = n, squared
+        else:
+            above, wide = n, squared
+        if below - above <= max(1, below // 100):
             break
-        last = (n[open_], squared[open_])
-        ends = above[rows], wide[rows], below[rows], narrow[rows]
-        n = _between(ends, last, most[rows], wanted**2)
+        # Every unit labelled leaves nothing open.
+        known = math.isfinite(wide)
+        one, first = (1.0 / above, wide) if known else (1.0 / n, squared)
+        other, second = (1.0 / below, narrow) if known else (1.0 / most, 0.0)
+        guess = (above + below) // 2
+        if math.isfinite(first) and first != second:
+            inverse = other + (wanted**2 - second) * (one - other) / (first - second)
+            guess = math.ceil(min(1.0 / inverse, below)) if inverse > 0 else guess
+        step = max((below - above) // 8, 1)
+        n = min(max(guess, above + step), below - step)
     return below
 
 
 _MOST_LOOKS = 24
 """Budgets tried at most; a few are usual, and bisection alone needs as many for 10⁷ units."""
-
-
-def _between(
-    ends: tuple[IntArray, FloatArray, IntArray, FloatArray],
-    last: tuple[IntArray, FloatArray],
-    most: IntArray,
-    wanted: float,
-) -> IntArray:
-    """Return the next budgets (r,) to look at, within their brackets (above, below with squared widths)."""
-    above, wide, below, narrow = ends
-    both = np.isfinite(wide)
-    one, first = 1.0 / np.where(both, above, last[0]), np.where(both, wide, last[1])
-    other, second = 1.0 / np.where(both, below, most), np.where(both, narrow, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = other + (wanted - second) * (one - other) / (first - second)
-        usable = np.isfinite(first) & (first != second) & (inverse > 0)
-        guess = np.ceil(np.minimum(1.0 / np.where(usable, inverse, 1.0), below))
-    guess = np.where(usable, guess, (above + below) // 2).astype(np.int64)
-    least = np.maximum((below - above) // 8, 1)
-    return np.asarray(np.minimum(np.maximum(guess, above + least), below - least))

@@ -13,7 +13,7 @@ from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.report import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
-from stratal.strata.several_solver import check_money, least_variance
+from stratal.strata.several_solver import check_money, filled
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
@@ -56,7 +56,7 @@ class Allocation(Record, Tabular):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._set(n_h=np.array(self.n_h), notes=tuple(self.notes))
+        self._set(n_h=np.array(self.n_h))
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
         if not self.n_h.shape == self.minimum.shape == self.maximum.shape or self.n_h.ndim != 1:
@@ -273,7 +273,7 @@ def allocate(
     if by_cost:
         prices, money = check_money(limits, costs, cost_budget)
         importance = _neyman(strata, sizes, options)
-        n_h = least_variance(importance if importance.any() else sizes, prices, money, limits)
+        n_h = filled(importance if importance.any() else sizes, prices, money, limits)
         notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
         raise InputError("budget is missing", action="Give the labels; only cost-optimal does without.")

@@ -61,21 +61,20 @@ class Groups:
 
 
 def pooled_groups(levels: dict[str, int], column: str, request: StratificationRequest) -> Groups:
-    """Return the groups of a column: its levels, those too small for their draws or `min_size` in one pool.
+    """Return the groups of a column: its levels, those too small for their draws in one pool.
 
     What a level's draws are follows from the budget; without one nothing is too small.
 
     Examples
     --------
-    >>> request = StratificationRequest(method="category", n_strata=None, budget=20, minimum=2, min_size=1)
+    >>> request = StratificationRequest(method="category", n_strata=None, budget=20, minimum=2)
     >>> pooled_groups({"de": 90, "en": 5, "fr": 5}, "language", request).rule.codes
     array([0, 1, 1])
     """
     sizes = np.array(list(levels.values()), np.int64)
-    codes = pool_levels(sizes, request.min_size)
+    codes = np.arange(len(sizes))
     if request.budget is not None:
-        tight = levels_within_budget(sizes, request.budget, request.minimum)
-        codes = tight if tight.max() < codes.max() else codes
+        codes = levels_within_budget(sizes, request.budget, request.minimum)
     rule = Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
     notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
@@ -197,41 +196,28 @@ def level_name(column: str, levels: Sequence[str]) -> str:
     return f"{column} in {{{', '.join(shown)}}}"
 
 
-def pool_levels(sizes: IntArray, min_size: int) -> IntArray:
-    """Return the stratum of each level (L,) when levels under `min_size` units are pooled into one, the last.
-
-    Where the pool itself stays too small, the next smallest level joins it.
-
-    Examples
-    --------
-    >>> pool_levels(np.array([100, 3, 50, 4]), 5)
-    array([0, 2, 1, 2])
-    >>> pool_levels(np.array([10, 20]), 5)
-    array([0, 1])
-    """
-    order = np.argsort(sizes, kind="stable")
-    n_small = int(np.sum(sizes < min_size))
-    if n_small == 0:
-        return np.arange(len(sizes))
-    cumulative = np.cumsum(sizes[order])
-    enough = np.flatnonzero(cumulative >= min_size)
-    n_pooled = max(n_small, int(enough[0]) + 1 if len(enough) else len(sizes))
-    pooled = np.zeros(len(sizes), bool)
-    pooled[order[:n_pooled]] = True
-    codes = np.cumsum(~pooled) - 1
-    codes[pooled] = int(np.sum(~pooled))
-    return np.asarray(codes)
-
-
 def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray:
     """Return the stratum of each level (L,), small ones pooled until proportional draws reach `minimum`.
+
+    The pool is the last stratum. Where it stays too small itself, the next smallest level joins it.
 
     Examples
     --------
     >>> levels_within_budget(np.array([500, 480, 10, 10]), 100, 2)
     array([0, 1, 2, 2])
+    >>> levels_within_budget(np.array([100, 50, 3]), 100, 4)
+    array([0, 1, 1])
     """
-    return pool_levels(sizes, int(np.ceil(minimum * sizes.sum() / budget)))
+    least = int(np.ceil(minimum * sizes.sum() / budget))
+    n_small = int(np.sum(sizes < least))
+    if n_small == 0:
+        return np.arange(len(sizes))
+    order = np.argsort(sizes, kind="stable")
+    enough = np.flatnonzero(np.cumsum(sizes[order]) >= least)
+    n_pooled = max(n_small, int(enough[0]) + 1 if len(enough) else len(sizes))
+    pooled = np.zeros(len(sizes), bool)
+    pooled[order[:n_pooled]] = True
+    return np.asarray(np.where(pooled, np.sum(~pooled), np.cumsum(~pooled) - 1))
 
 
 def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:

@@ -16,7 +16,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
 from stratal.strata.categories import category_strata, crossed_strata
-from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres, fit_clusterer
+from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres
 from stratal.strata.moments import of_bins, of_sizes
 from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
 from stratal.strata.strata import Strata
@@ -41,7 +41,6 @@ def stratify(
     clusterer: Any = None,
     budget: int | None = None,
     minimum: int = 2,
-    min_size: int = 1,
     standardise: bool = True,
     seed: int = 0,
     influence: Influence | None = None,
@@ -68,15 +67,12 @@ def stratify(
         Feature columns for `method="features"`; all of them unless named.
     clusterer : object, optional
         For `method="features"`: a scikit-learn clusterer, or anything with its `fit_predict`, instead of
-        k-means; it brings its own number of clusters. It is fitted on 50,000 to 100,000 evenly spaced rows
-        where there are more, and each unit joins the cluster whose mean is nearest.
+        k-means; it brings its own number of clusters, and each unit joins the cluster whose mean is nearest.
     budget : int, optional
         Labels that can be bought; needed for `"auto"`. With `by`, categories whose share of it is too small
         for `minimum` draws are pooled into one, and each has no more strata than its share bears.
     minimum : int
         Draws that each stratum keeps when their number is chosen, or categories are pooled.
-    min_size : int
-        Strata with fewer units join a neighbour; small categories are pooled.
     standardise : bool
         Whether features are divided by their standard deviations. Turn it off for embeddings.
     seed : int
@@ -107,7 +103,7 @@ def stratify(
     """
     population = require_population(population, "stratify")
     if influence is not None:
-        return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
+        return _by_influence(population, influence, method, n_strata, budget, minimum)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = StratificationRequest(
@@ -115,7 +111,6 @@ def stratify(
         n_strata=_checked_number(method, n_strata, budget),
         budget=budget,
         minimum=minimum,
-        min_size=min_size,
         scaled=info is not None and info.scaled,
         bounds=bounds,
     )
@@ -133,10 +128,9 @@ def stratify(
         raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
     if method == "features":
         names = feature_columns(population, features)
-        fit: Any = partial(fit_centres, seed=seed, standardise=standardise)
-        if clusterer is not None:  # it brings its own number of clusters
-            fit = partial(fit_clusterer, clusterer=clusterer, standardise=standardise)
-            request = request if by else replace(request, n_strata=1)
+        fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
+        if clusterer is not None and by is None:  # it brings its own number of clusters
+            request = replace(request, n_strata=1)
         found = cluster_strata(population, by, names, fit, proxy, request)
     else:
         found = _divided(population, by, proxy, request)
@@ -156,7 +150,6 @@ def _by_influence(
     n_strata: int | Literal["auto"],
     budget: int | None,
     minimum: int,
-    min_size: int,
 ) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     if method not in (*INTERVAL_METHODS, "none"):
@@ -175,7 +168,6 @@ def _by_influence(
         proxy=INFLUENCE,
         budget=budget,
         minimum=minimum,
-        min_size=min_size,
     )
     known: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":

@@ -147,8 +147,6 @@ class StratificationRequest:
     budget : int, optional
     minimum : int
         Draws that each stratum keeps when the number is chosen.
-    min_size : int
-        Units that a stratum must have; 1 merges nothing.
     scaled : bool
         Whether the proxy is on the outcome's scale.
     bounds : (float, float)
@@ -159,12 +157,11 @@ class StratificationRequest:
     n_strata: int | None
     budget: int | None
     minimum: int
-    min_size: int
     scaled: bool = True
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
-        for name in ("budget", "minimum", "min_size"):
+        for name in ("budget", "minimum"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} is too small", given=value, allowed="1 or more")
@@ -212,7 +209,7 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
     --------
     >>> values = np.array([0.1, 0.2, 0.9])
     >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> request = StratificationRequest(method="equal-size", n_strata=2, budget=None, minimum=2, min_size=1)
+    >>> request = StratificationRequest(method="equal-size", n_strata=2, budget=None, minimum=2)
     >>> interval_strata(picture, "proxy", request).names
     ('proxy < 0.2', 'proxy >= 0.2')
     """
@@ -243,56 +240,34 @@ class Part:
 def part_boundaries(
     parts: Sequence[Part], request: StratificationRequest, *, crossed: bool
 ) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Return the boundaries within each part, small strata merged, and notes.
+    """Return the boundaries within each part, and notes.
 
     An open number of strata is the same for every part, as far as its draws suffice.
     """
-    found, notes = (_chosen if request.n_strata is None else _requested)(parts, request, crossed)
-    merged = 0
-    for number, part in enumerate(parts):
-        found[number], gone = merged_boundaries(part.picture, found[number], request.min_size)
-        merged += gone
-    if merged:
-        notes += (f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",)
-    return found, notes
-
-
-def _requested(
-    parts: Sequence[Part], request: StratificationRequest, crossed: bool
-) -> tuple[list[IntArray], tuple[str, ...]]:
-    assert request.n_strata is not None
-    requested, total = request.n_strata, sum(part.size for part in parts)
-    found = [
-        boundaries_of(part.picture, request.method, request.most(part.size / total) if crossed else requested)
-        if part.divisible
-        else _NO_BOUNDARIES
-        for part in parts
-    ]
-    short = sum(len(entry) + 1 < requested for entry in found)
-    if not short:
-        return found, ()
-    if not crossed:
-        return found, _fewer(parts[0].picture, requested, len(found[0]) + 1)
-    return found, (f"{short} of {len(parts)} groups have fewer than {requested} strata.",)
-
-
-def _chosen(
-    parts: Sequence[Part], request: StratificationRequest, crossed: bool
-) -> tuple[list[IntArray], tuple[str, ...]]:
-    total, tables = sum(part.size for part in parts), []
+    total, requested = sum(part.size for part in parts), request.n_strata
+    tables = []
     for part in parts:
-        most = request.most(part.size / total)
-        divisible = part.divisible and (most > 1 or not crossed)
-        tables.append(
-            candidate_boundaries(part.picture, request.method, most) if divisible else [_NO_BOUNDARIES]
-        )
-    numbers = range(max(len(table) for table in tables))
-    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
-    candidates = [
-        joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
-    ]
-    best, note = request.chosen(candidates)
-    return picks[best], (note,)
+        most = requested if requested and not crossed else request.most(part.size / total)
+        if not part.divisible or (crossed and most == 1):
+            tables.append([_NO_BOUNDARIES])
+        elif requested is None:
+            tables.append(candidate_boundaries(part.picture, request.method, most))
+        else:
+            tables.append([boundaries_of(part.picture, request.method, most)])
+    if requested is None:
+        numbers = range(max(len(table) for table in tables))
+        picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
+        candidates = [
+            joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
+        ]
+        best, note = request.chosen(candidates)
+        return picks[best], (note,)
+    found = [table[0] for table in tables]
+    short = sum(len(entry) + 1 < requested for entry in found)
+    if short and not crossed:
+        return found, _fewer(parts[0].picture, requested, len(found[0]) + 1)
+    notes = (f"{short} of {len(parts)} groups have fewer than {requested} strata.",) if short else ()
+    return found, notes
 
 
 def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:
@@ -340,64 +315,6 @@ def candidate_boundaries(distribution: Distribution, method: str, most: int) -> 
         boundaries_of(distribution, method, 1)
         return ALL_AT_ONCE[method](distribution, min(most, MOST_STRATA))
     return [boundaries_of(distribution, method, number) for number in NUMBERS_TRIED if number <= most]
-
-
-def merged_boundaries(
-    distribution: Distribution, boundaries: IntArray, min_size: int
-) -> tuple[IntArray, int]:
-    """Return the boundaries that stay when small strata join a neighbour, and how many went.
-
-    Examples
-    --------
-    >>> values = np.array([0.1, 0.2, 0.9])
-    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> merged_boundaries(picture, np.array([1, 2]), 2)
-    (array([1]), 1)
-    """
-    if min_size <= 1 or len(boundaries) == 0:
-        return boundaries, 0
-    moments = of_bins(distribution, boundaries)
-    kept = merge_intervals(moments.sizes, moments.proxy_means, min_size)
-    return boundaries[kept], len(boundaries) - len(kept)
-
-
-def merge_intervals(sizes: IntArray, means: FloatArray, min_size: int) -> IntArray:
-    """Return which of the H − 1 boundaries stay when strata under `min_size` units join a neighbour.
-
-    The smallest stratum goes first, to the neighbour whose mean proxy is nearer.
-
-    Parameters
-    ----------
-    sizes, means : (H,)
-        In the order of the proxy.
-    min_size : int
-        Units that a stratum must have.
-
-    Returns
-    -------
-    int (H' − 1,)
-        Positions of the boundaries that are kept; boundary b lies between strata b and b + 1.
-
-    Examples
-    --------
-    >>> merge_intervals(np.array([50, 1, 50]), np.array([0.1, 0.2, 0.9]), 5)
-    array([1])
-    """
-    cells = [(int(size), float(mean)) for size, mean in zip(sizes, means, strict=True)]
-    kept = list(range(len(cells) - 1))
-    while kept:
-        smallest = min(range(len(cells)), key=lambda h: cells[h][0])
-        size, mean = cells[smallest]
-        if size >= min_size:
-            break
-        sides = [h for h in (smallest - 1, smallest + 1) if 0 <= h < len(cells)]
-        partner = min(sides, key=lambda h: abs(cells[h][1] - mean))
-        left = min(smallest, partner)
-        total = size + cells[partner][0]
-        pooled = mean + (cells[partner][1] - mean) * (cells[partner][0] / total)
-        cells[left : left + 2] = [(total, pooled)]
-        del kept[left]
-    return np.array(kept, np.int64)
 
 
 def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:

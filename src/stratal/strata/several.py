@@ -74,10 +74,6 @@ class SharedAllocation(Record, Tabular):
     minimum: IntArray
     maximum: IntArray
 
-    def __post_init__(self) -> None:
-        self._set(names=tuple(self.names))
-        self._freeze()
-
     @property
     def budget(self) -> int:
         """Σ n_h."""
@@ -263,8 +259,7 @@ def allocate_several(
     -----
     Bethel (1989), "Sample allocation in multivariate surveys", and Chromy (1987), whose real-valued optimum
     is found here by Newton's method on the dual, with the duality gap as certificate; whole numbers are found
-    by rounding with the dual's prices, exchange, and a programme in whole numbers over what the gap leaves
-    possible.
+    by rounding with the dual's prices and exchange.
 
     Examples
     --------

@@ -1,16 +1,14 @@
 """Whole numbers of labels for many estimands: from the real optimum to the best found, and a bound on any.
 
 The prices λ of the real optimum give each stratum a whole number too, and with it a bound on all whole
-allocations. Labels are added until every constraint is kept and taken away where nobody needs them. Where the
-bound is not met, a choice of n_h that alone costs more than the distance to it cannot be part of a better
-solution; the few choices that are left are a programme in whole numbers.
+allocations. Labels are added until every constraint is kept and taken away where nobody needs them, or moved
+where the worst of the variances falls by that.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -271,149 +269,14 @@ def _kept(demands: Demands, n_h: FloatArray) -> FloatArray:
     return n_h if excess <= 1 + 1e-12 else demands.upper
 
 
-_NODES = 200
-"""Nodes that are looked at: a number and not a time, so that every machine finds the same."""
-
-_FEW = 1e-9
-"""Relative difference below which two values of a programme count as one."""
-
-_INFEASIBLE = 2
-"""What SciPy's `milp` reports where no choice keeps every constraint."""
-
-
-_SMALL = 64
-"""Where more choices than these each matter to several estimands, whole numbers would take seconds for
-thousandths: the real numbers' bound, and what they are rounded to, are enough."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """The m labels that a better solution may or may not have, one unknown each.
-
-    Parameters
-    ----------
-    first : float (H,)
-        The labels that every better solution has.
-    stratum : int (m,)
-        Where each further label is.
-    gains : float (J, m)
-        What it takes off each estimand's Σ A_jh / n_h.
-    """
-
-    first: FloatArray
-    stratum: IntArray
-    gains: FloatArray
-
-    @classmethod
-    def between(cls, demands: Demands, first: FloatArray, final: FloatArray) -> Choices:
-        """Return the labels from `first` to `final` (H,)."""
-        counts = (final - first).astype(np.int64)
-        stratum = np.repeat(np.arange(len(first)), counts)
-        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        n = first[stratum] + offsets
-        gains = demands.spread[:, stratum] / np.maximum(n * (n + 1.0), 1.0)
-        return cls(first=first, stratum=stratum, gains=gains)
-
-    @property
-    def whole(self) -> int:
-        """How many of them are decided as whole numbers: all, or none where that would take long."""
-        shared = np.count_nonzero(self.gains) > 1.5 * len(self.stratum)
-        return 0 if shared and len(self.stratum) > _SMALL else len(self.stratum)
-
-    def counted(self, taken: FloatArray) -> FloatArray:
-        """Return n_h (H,) with the labels that were taken."""
-        return np.asarray(self.first + np.bincount(self.stratum, taken, minlength=len(self.first)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """Minimise constant + objective @ x with rows @ x ≤ limits, choices 0 or 1, the rest from 0."""
-
-    objective: FloatArray
-    rows: FloatArray
-    limits: FloatArray
-    constant: float
-
-    def solved(self, choices: Choices, most: float) -> tuple[FloatArray | None, float]:
-        """Return the best x found of those with a value of `most` or less, and what no x comes below.
-
-        There may be no such x: what none comes below is then `most`.
-        """
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        places = np.arange(len(self.objective))
-        found = milp(
-            self.objective,
-            integrality=(places < choices.whole).astype(np.int64),
-            bounds=Bounds(0.0, np.where(places < len(choices.stratum), 1.0, np.inf)),
-            constraints=LinearConstraint(
-                np.vstack([self.rows, self.objective]), -np.inf, np.append(self.limits, most - self.constant)
-            ),
-            options={"node_limit": _NODES, "mip_rel_gap": _FEW},
-        )
-        if found.status == _INFEASIBLE:
-            return None, most
-        bound = found.mip_dual_bound if choices.whole else found.fun
-        return found.x, -np.inf if bound is None else self.constant + float(bound)
-
-
-def searched(
-    program: Program,
-    choices: Choices,
-    n_h: FloatArray,
-    rounded: Callable[[FloatArray], FloatArray],
-    value: Callable[[FloatArray], float],
-    step: float = 0.0,
-) -> Whole:
-    """Return the best whole n_h found.
-
-    Parameters
-    ----------
-    program : Program
-        Its first unknowns are the choices.
-    choices : Choices
-        The labels in doubt.
-    n_h : float (H,)
-        A solution to improve on: the programme is asked for better ones alone, which is what makes it quick.
-    rounded : callable
-        From a solution of the program to a whole n_h that keeps every constraint.
-    value : callable
-        Of a whole n_h.
-    step : float
-        The least by which values differ: 1 where costs are whole.
-    """
-    least = value(n_h)
-    wanted = min(least - step * (1 - 1e-6), least * (1 - _FEW))
-    if len(choices.stratum):
-        x, bound = program.solved(choices, wanted)
-    else:  # the labels that every better solution has are the only other one
-        x, bound = np.zeros(len(program.objective)), np.inf
-    trial = n_h if x is None else rounded(x)
-    best = trial if value(trial) < least else n_h
-    proved = bound >= wanted * (1 - 1e-12)  # nothing is better than what was there
-    return Whole(best, value(best), value(best) if proved else min(bound, value(best)))
-
-
 _EXACT = 1e-10
 """Relative excess of a constraint that counts as rounding."""
 
-_REACH = 64
-"""Labels more or fewer than the priced number that are considered in a stratum."""
-
-_MOST_UNKNOWNS = 400
-"""Labels in doubt beyond which the programme would take seconds."""
-
-_BALANCING = 30
-"""Steps in which prices are balanced; their size falls as 1 / (1 + 0.2 k)."""
-
-_EVENING = 12
-"""Steps in which levels are evened out; more find no better allocation."""
+_ROUNDINGS = 12
+"""Roundings that are tried; more find no better allocation."""
 
 _STARTS = 3
-"""Roundings from which labels are added and taken away."""
-
-_CLOSE = 1e-9
-"""Relative distance to the bound at which an allocation counts as the best."""
+"""Of these, the ones nearest to what is wanted are repaired."""
 
 _ADDED, _REMOVED, _SWAPS = 24, 48, 200
 """Strata between which a label may move, and moves at most: each must lower the worst level."""
@@ -447,18 +310,21 @@ def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
     >>> fewest(demands, cheapest(demands).multipliers)
     Whole(n_h=array([ 5, 10]), value=15.0, bound=15.0)
     """
-    multipliers, starts = _balanced(demands, multipliers)
-    n_h = min((_trimmed(demands, _repaired(demands, start)) for start in starts), key=demands.cost)
-    whole = bool(np.all(demands.prices == np.floor(demands.prices)))
-    proved = _cost_bound(demands, multipliers)
-    cost, bound = demands.cost(n_h), _rounded(proved, whole)
-    if cost - bound > _EXACT * cost:
-        choices = _within(demands, multipliers, cost - proved - whole * (1 - _EXACT))
-        if choices is not None:
-            found = _fewer(demands, choices, n_h, whole)
-            n_h, cost = found.n_h, found.value
-            bound = max(bound, min(cost, _rounded(found.bound, whole)))
-    return Whole(n_h.astype(np.int64), cost, min(bound, cost))
+    bound, prices = -np.inf, multipliers
+    starts: list[tuple[float, FloatArray]] = []
+    for step in range(_ROUNDINGS):
+        n_h, priced = _rounded(demands, prices)
+        bound = max(bound, priced - demands.level * float(prices.sum()))
+        ratio = demands.used(n_h) / demands.allowed
+        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
+        prices = _balanced(prices, ratio, step)
+    starts.sort(key=lambda start: start[0])
+    found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
+    best = min(found, key=demands.cost)
+    if np.all(demands.prices == np.floor(demands.prices)):
+        bound = float(np.ceil(bound - 1e-7))
+    cost = demands.cost(best)
+    return Whole(best.astype(np.int64), cost, min(bound, cost))
 
 
 def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntArray) -> Whole:
@@ -472,90 +338,38 @@ def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntA
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> found = closest(demands, most_precise(demands, 20.0).multipliers, 20.0, np.array([99, 99]))
     >>> found.n_h, round(found.bound, 4)
-    (array([ 7, 13]), 0.6923)
+    (array([ 7, 13]), 0.6758)
     """
     bounds = Bounds(sizes=sizes, lower=demands.lower.astype(np.int64), upper=demands.upper.astype(np.int64))
     if len(demands.spread) == 0:
         return Whole(_spent(np.zeros(len(sizes)), demands, money, bounds).astype(np.int64), 0.0, 0.0)
-    multipliers, n_h = _evened(demands, multipliers, money, bounds)
+    n_h, level, prices = demands.lower, np.inf, multipliers
+    bound = float(demands.levels(demands.upper).max())
+    for step in range(_ROUNDINGS):
+        trial = _spent(np.sqrt(prices @ demands.spread), demands, money, bounds)
+        levels = demands.levels(trial)
+        worst = float(levels.max())
+        n_h, level = (trial, worst) if worst < level else (n_h, level)
+        bound = max(bound, (_rounded(demands, prices)[1] - money) / (float(prices.sum()) or np.inf))
+        prices = _balanced(prices, levels / (worst or 1.0), step)
     n_h = _swapped(demands, n_h, money)
-    level, bound = float(demands.levels(n_h).max()), _level_bound(demands, multipliers, money)
-    if level - bound > _CLOSE * level:
-        room = (level - bound) * float(multipliers.sum())
-        choices = _within(demands, multipliers, room)
-        if choices is not None:
-            found = _closer(demands, choices, n_h, money)
-            n_h, level = found.n_h, found.value
-            bound = max(bound, min(level, found.bound))
+    level = float(demands.levels(n_h).max())
     rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
     n_h = _spent(np.sqrt(demands.spread.sum(axis=0)), demands, money, rest)
     return Whole(n_h.astype(np.int64), level, min(bound, level))
 
 
-def _rounded(bound: float, whole: bool) -> float:
-    """Return the bound, raised to the next whole number where all costs are whole."""
-    return float(np.ceil(bound - 1e-7)) if whole and np.isfinite(bound) else bound
-
-
-def round_to_integers(demands: Demands, multipliers: FloatArray) -> FloatArray:
-    """Return the whole n_h (H,) of least cost and priced variance: units worth their price are taken."""
+def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
+    """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
     counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread / demands.prices))
-    return np.clip(counts, demands.lower, demands.upper)
+    n_h = np.clip(counts, demands.lower, demands.upper)
+    return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
 
-def _priced(demands: Demands, multipliers: FloatArray) -> float:
-    n_h = round_to_integers(demands, multipliers)
-    return demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
-
-
-def _cost_bound(demands: Demands, multipliers: FloatArray) -> float:
-    return _priced(demands, multipliers) - demands.level * float(multipliers.sum())
-
-
-def _level_bound(demands: Demands, multipliers: FloatArray, money: float) -> float:
-    total = float(multipliers.sum())
-    floor = float(demands.levels(demands.upper).max())
-    return max(floor, (_priced(demands, multipliers) - money) / total if total > 0 else floor)
-
-
-def _balanced(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-    """Return prices at which whole n_h (H,) just meet the constraints, as nearly as found, and such n_h.
-
-    Whole numbers move a sum a little, more where strata get few labels: the prices of broken constraints are
-    raised, of slack ones lowered, by less and less.
-    """
-    best, bound = multipliers, _cost_bound(demands, multipliers)
-    starts: list[tuple[float, FloatArray]] = []
-    for step in range(_BALANCING):
-        n_h = round_to_integers(demands, multipliers)
-        ratio = demands.used(n_h) / demands.allowed
-        found = demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.allowed))
-        if found > bound:
-            best, bound = multipliers, found
-        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
-        lowest = 1e-6 * multipliers.max(initial=0.0)
-        power = 2.0 / (1.0 + 0.2 * step)
-        multipliers = np.where(ratio > 1.0, np.maximum(multipliers, lowest), multipliers) * ratio**power
-    starts.sort(key=lambda start: start[0])
-    return best, [n_h for _, n_h in starts[:_STARTS]]
-
-
-def _evened(
-    demands: Demands, multipliers: FloatArray, money: float, bounds: Bounds
-) -> tuple[FloatArray, FloatArray]:
-    """Return the prices with the best bound and the best n_h (H,) found on the way to even levels."""
-    best, bound, prices = multipliers, -np.inf, multipliers
-    n_h, least = demands.lower, np.inf
-    for step in range(_EVENING):
-        trial = _spent(np.sqrt(prices @ demands.spread), demands, money, bounds)
-        levels = demands.levels(trial)
-        worst, proved = float(levels.max(initial=0.0)), _level_bound(demands, prices, money)
-        best, bound = (prices, proved) if proved > bound else (best, bound)
-        n_h, least = (trial, worst) if worst < least else (n_h, least)
-        if least <= bound * (1 + _CLOSE):
-            break
-        prices = np.maximum(prices, 1e-6 * prices.max()) * (levels / worst) ** (2.0 / (1.0 + 0.2 * step))
-    return best, n_h
+def _balanced(prices: FloatArray, ratio: FloatArray, step: int) -> FloatArray:
+    """Return the prices (J,) raised where the variance is too large, lowered elsewhere, by less and less."""
+    raised = np.where(ratio >= 1.0, np.maximum(prices, 1e-6 * prices.max(initial=0.0)), prices)
+    return np.asarray(raised * ratio ** (2.0 / (1.0 + 0.2 * step)))
 
 
 def _repaired(demands: Demands, n_h: FloatArray) -> FloatArray:
@@ -617,79 +431,6 @@ def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
     return n_h
 
 
-def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices | None:
-    """Return the labels within the reach of `room`, the priced cost to spare; None if they are many."""
-    if len(demands.prices) > _MOST_UNKNOWNS:
-        return None
-    total = multipliers @ demands.spread
-    best = round_to_integers(demands, multipliers)
-    reach = best[:, None] + np.arange(-_REACH, _REACH + 1)
-    choices = np.clip(reach, demands.lower[:, None], demands.upper[:, None])
-    least = total / np.maximum(best, 1.0) + demands.prices * best
-    priced = total[:, None] / np.maximum(choices, 1.0) + demands.prices[:, None] * choices
-    near = priced - least[:, None] <= room + _CLOSE * np.abs(least).sum()
-    first = np.where(near, choices, np.inf).min(axis=1)
-    final = np.where(near, choices, -np.inf).max(axis=1)
-    if not np.all(final >= first) or (final - first).sum() > _MOST_UNKNOWNS:
-        return None
-    return Choices.between(demands, first, final)
-
-
-def _fewer(demands: Demands, choices: Choices, n_h: FloatArray, whole: bool) -> Whole:
-    """Return the cheapest whole n_h of the choices, `n_h` if none is cheaper."""
-    needed = demands.used(choices.first) - demands.allowed
-    program = Program(
-        objective=demands.prices[choices.stratum],
-        rows=-choices.gains / demands.allowed[:, None],
-        limits=-needed / demands.allowed,
-        constant=demands.cost(choices.first),
-    )
-    return searched(
-        program,
-        choices,
-        n_h,
-        lambda taken: _trimmed(demands, _repaired(demands, choices.counted(np.floor(taken + _CLOSE)))),
-        demands.cost,
-        step=1.0 if whole else 0.0,
-    )
-
-
-def _closer(demands: Demands, choices: Choices, n_h: FloatArray, money: float) -> Whole:
-    """Return the whole n_h of the choices with the lowest worst level, `n_h` if none has a lower one."""
-    levels = demands.used(choices.first) - demands.slack
-    scale = float(np.abs(levels).max())
-    prices = demands.prices[choices.stratum]
-    precise = np.hstack([-choices.gains / scale, -np.ones((len(levels), 1))])
-    left = money - demands.cost(choices.first)
-    unit = max(left, float(prices.max(initial=1.0)))
-
-    def rounded(taken: FloatArray) -> FloatArray:
-        start = choices.counted(np.floor(taken[:-1] + _CLOSE))
-        return _swapped(demands, _filled_up(demands, start, money), money)
-
-    program = Program(
-        objective=np.append(np.zeros(len(prices)), scale),
-        rows=np.vstack([precise, np.append(prices / unit, 0.0)]),
-        limits=np.append(-levels / scale, left / unit),
-        constant=0.0,
-    )
-    return searched(program, choices, n_h, rounded, lambda n: float(demands.levels(n).max()))
-
-
-def _filled_up(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
-    """Return n_h with labels added where the worst estimand gains most, while the money lasts."""
-    n_h = n_h.copy()
-    while True:
-        open_ = (n_h < demands.upper) & (demands.prices <= money - demands.cost(n_h))
-        if not open_.any():
-            return n_h
-        worst = int(np.argmax(demands.used(n_h) - demands.slack))
-        gains = demands.spread[worst] / np.maximum(n_h * (n_h + 1.0), 0.5) / demands.prices
-        if not np.any(gains[open_] > 0):
-            return n_h
-        n_h[int(np.argmax(np.where(open_, gains, -1.0)))] += 1.0
-
-
 # ---- one weighted variance, where labels cost different amounts
 
 
@@ -717,31 +458,23 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: float | None) -> tuple[
     return prices, money * (1 + _SLACK)
 
 
-def start_below(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
-    """Return a point below the greedy solution, so that the heap has little left to do."""
-    useful = (a > 0) & (bounds.upper > 0) & (bounds.lower > 0)
-    n_h = bounds.lower.copy()
-    if useful.any():
-        spent = float(prices[~useful] @ bounds.lower[~useful])
-        free = bounds.lower == 0
-        reserve = float(prices[free] @ np.minimum(1, bounds.upper[free]))
-        value = a[useful] / np.sqrt(prices[useful])
-        least, most = bounds.lower[useful], bounds.upper[useful]
-        _, below = by_threshold(
-            value / value.max(), least, most, money - spent - reserve, costs=prices[useful]
-        )
-        n_h[useful] = np.maximum(below - 1, least)
-    return n_h
-
-
 def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
-    """Return the lower bounds with units added by value per cost as long as one fits."""
-    n_h = start_below(a, prices, money, bounds)
+    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h.
+
+    Examples
+    --------
+    >>> filled(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, Bounds.read([100, 100]))
+    array([20, 10])
+    """
+    values = a / np.sqrt(prices)
+    most = np.where(values > 0, bounds.upper, bounds.lower)
+    scaled = np.where(values > 0, values / (values.max() or 1.0), 1.0)
+    _, below = by_threshold(scaled, bounds.lower, most, money, costs=prices)
+    n_h = np.maximum(below - 1, bounds.lower)  # the heap has little left to do
     left = money - float(prices @ n_h)
 
     def entry(h: int) -> tuple[float, float, int]:
-        value = float(a[h] / np.sqrt(prices[h]))
-        n = int(n_h[h])
+        value, n = float(values[h]), int(n_h[h])
         worth = value / math.sqrt(n * (n + 1)) if n else math.inf if value > 0 else 0.0
         return -worth, -value, h
 
@@ -759,33 +492,3 @@ def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> I
         else:
             heapq.heappop(heap)
     return n_h
-
-
-def least_variance(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
-    """Return the best whole numbers found with Σ c_h n_h ≤ money for Σ a_h²/n_h: a knapsack.
-
-    Units are taken by value per cost while they fit; then the programme of one estimand looks for better.
-
-    Examples
-    --------
-    >>> bounds = Bounds.read([100, 100])
-    >>> least_variance(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, bounds)
-    array([20, 10])
-    """
-    n_h = filled(a, prices, money, bounds)
-    matters = (a > 0) & (bounds.upper > 0)
-    if len(a) > _MOST_UNKNOWNS or np.any(n_h[matters] == 0) or np.all(prices == prices[0]):
-        return n_h  # by value alone: too many, too poor, or optimal already
-    spread = (a / a.max()) ** 2
-    demands = Demands(
-        spread=spread[None, :],
-        slack=np.zeros(1),
-        prices=prices,
-        lower=np.maximum(bounds.lower, matters).astype(np.float64),
-        upper=bounds.upper.astype(np.float64),
-    )
-    kept, open_ = without_floors(demands, money)
-    if not open_.any():
-        return n_h
-    better = closest(kept, most_precise(kept, money).multipliers, money, bounds.sizes).n_h
-    return better if demands.used(better)[0] < demands.used(n_h)[0] * (1 - _SLACK) else n_h

@@ -242,7 +242,6 @@ def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, wri
 
 
 PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in range(40))
-BY_STRATA = "\n".join(f"{n};{'NS'[n % 2]};{(500, 1200)[n % 2]};{n % 7 + 0.5}" for n in range(40))
 
 
 @pytest.mark.parametrize(
@@ -250,9 +249,8 @@ BY_STRATA = "\n".join(f"{n};{'NS'[n % 2]};{(500, 1200)[n % 2]};{n % 7 + 0.5}" fo
     [
         ("id,judge,human\n" + PASSED, "--value human --population-size 40 --target superpopulation"),
         ("id,judge,checked\n" + PASSED.replace("Pass", ""), "--value checked --id id --proxy judge"),
-        ("unit;region;N_h;income\n" + BY_STRATA, "--value income --stratum region --sizes rows.csv"),
     ],
-    ids=["of some", "in one file", "by strata"],
+    ids=["of some", "in one file"],
 )  # fmt: skip
 def test_samples_from_elsewhere_get_their_command_whatever_the_labels_are_called(
     tmp_path, monkeypatch, text, command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.designs.elsewhere import sized_strata, sizes_of
+from stratal.designs.elsewhere import sizes_of
 from stratal.errors import InputError
 from stratal.tables.small_table import SmallTable
 
@@ -23,21 +23,3 @@ def test_sizes_may_stand_beside_the_units():
 def test_two_sizes_of_one_stratum_are_refused():
     with pytest.raises(InputError, match=r"a stratum occurs twice, with different sizes.*'n'"):
         sizes_of({"stratum": ["n", "n"], "size": [30, 31]}, None)
-
-
-def test_strata_sizes_and_measurements_are_found():
-    assert sized_strata(SmallTable.of(ROWS, "rows")) == ("region", "N_h", ["income"])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"N_h": ["30", "31", "5", "5"]},
-        {"N_h": ["1", "1", "5", "5"]},
-        {"N_h": ["30.5", "30.5", "5", "5"]},
-        {"income": ["a", "b", "c", "d"]},
-        {"region": ["n", "n", "s", ""]},
-    ],
-)
-def test_other_tables_have_no_sized_strata(change):
-    assert sized_strata(SmallTable.of(ROWS | change, "rows")) is None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.designs import StratifiedWeighting, SurveyWeighting, WithReplacementWeighting
+from stratal.designs import StratifiedWeighting, WithReplacementWeighting
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def units():
 
 def test_units_one_by_one_in_one_stratum_are_independent_draws(units):
     variables, weights = units
-    survey = SurveyWeighting(
+    survey = WithReplacementWeighting(
         design_weight=weights, primary=np.zeros(12, dtype=int), cluster=np.arange(12), size=weights.sum()
     )
     plain = WithReplacementWeighting(design_weight=weights, size=weights.sum())
@@ -26,7 +26,7 @@ def test_units_one_by_one_in_one_stratum_are_independent_draws(units):
 def test_known_sizes_without_clusters_are_stratified_sampling_with_replacement(units):
     variables, _ = units
     stratum, sizes = np.repeat([0, 1], [5, 7]), np.array([40, 20])
-    survey = SurveyWeighting(
+    survey = WithReplacementWeighting(
         design_weight=(sizes / [5, 7])[stratum],
         primary=stratum,
         cluster=np.arange(12),
@@ -40,7 +40,7 @@ def test_known_sizes_without_clusters_are_stratified_sampling_with_replacement(u
 
 def test_clusters_of_equal_units_are_worth_their_number(units):
     totals = np.repeat(units[0][:4], 3, axis=0)
-    survey = SurveyWeighting(
+    survey = WithReplacementWeighting(
         design_weight=np.ones(12),
         primary=np.zeros(12, dtype=int),
         cluster=np.repeat(np.arange(4), 3),
@@ -53,7 +53,7 @@ def test_clusters_of_equal_units_are_worth_their_number(units):
 
 
 def test_one_cluster_tells_nothing():
-    survey = SurveyWeighting(
+    survey = WithReplacementWeighting(
         design_weight=np.ones(3), primary=np.zeros(3, dtype=int), cluster=np.zeros(3, dtype=int), size=3
     )
     assert np.all(np.isnan(survey.covariance(np.ones((3, 1)))))

@@ -42,20 +42,6 @@ def test_ppi_by_hand(arrays):
     assert found.value == pytest.approx(everything.mean() + (labels - own).mean())
 
 
-@pytest.mark.parametrize("strata", [False, True])
-def test_the_labelled_units_may_be_among_all(arrays, strata):
-    labels, own, others, kind = arrays
-    by = {"stratum_labelled": kind[:100], "stratum_population": kind[100:]} if strata else {}
-    apart = stratal.estimate_from(labels, own, others, **by)
-    by = {"stratum_labelled": kind[:100], "stratum_population": kind} if strata else {}
-
-    together = stratal.estimate_from(labels, own, np.concatenate([own, others]), includes_labelled=True, **by)
-
-    assert together.value == pytest.approx(apart.value, abs=1e-12)
-    assert together.standard_error == pytest.approx(apart.standard_error, rel=1e-9)
-    assert together.population_size == apart.population_size == 500
-
-
 def test_words_are_understood(arrays):
     labels, own, others, _ = arrays
     words = np.where(labels == 1, "Pass", "Fail")
@@ -83,7 +69,6 @@ def test_ratings_are_prediction_powered_too():
         ({"proxy_labelled": [0.1, 0.2]}, "one entry per unit"),
         ({"proxy_population": [0.1, float("nan")]}, "proxy_population"),
         ({"stratum_labelled": ["a", "a", "b"]}, "strata are given of one side alone"),
-        ({"includes_labelled": True, "proxy_population": [0.3]}, "not among those"),
         ({"labels": ["cat", "dog", "cat"]}, "is not a finite number"),
     ],
 )

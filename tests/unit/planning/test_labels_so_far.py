@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import CountsSoFar, labels_so_far
+from stratal.planning.labels_so_far import labels_so_far
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 

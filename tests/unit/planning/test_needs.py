@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.planning.labels_so_far import half_width_of
-from stratal.planning.rounds import further, taken_now
+from stratal.planning.rounds import further
 
 
 def truth_of(size, seed=0):
@@ -115,23 +115,18 @@ def test_a_design_without_a_next_round_and_no_half_width_are_refused():
             stratal.next_round(sample, answers(sample, z), **both)
 
 
-def shrink(n, _):
+def shrink(n):
     return n**-0.5
 
 
 def test_later_rounds_bring_a_little_more_than_is_expected_to_be_enough():
-    first = further(shrink, np.array([0.12]), 0.1, np.array([70]), 1000)
-    later = further(shrink, np.array([0.12]), 0.1, np.array([70]), 1000, label_driven=True)
-
-    assert [int(part[0]) for part in first] == [30, 100]
-    assert [int(part[0]) for part in later] == [36, 106]
+    assert further(shrink, 0.12, 0.1, 70, 1000) == (30, 100)
+    assert further(shrink, 0.12, 0.1, 70, 1000, label_driven=True) == (36, 106)
 
 
 def test_no_more_than_there_is():
-    extra, total = further(shrink, np.array([0.12]), 0.1, np.array([70]), 101, label_driven=True)
-
-    assert (int(extra[0]), int(total[0])) == (31, 101)
+    assert further(shrink, 0.12, 0.1, 70, 101, label_driven=True) == (31, 101)
 
 
 def test_a_round_that_goes_far_is_careful_all_the_same():
-    assert taken_now(np.array([100]), np.array([500]), label_driven=True).tolist() == [300]
+    assert further(lambda n: 5.0**0.5 * n**-0.5, 0.2236, 0.1, 100, 10_000, label_driven=True) == (300, 500)

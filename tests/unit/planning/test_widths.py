@@ -4,37 +4,38 @@ from functools import partial
 
 import numpy as np
 import pytest
+from benchmarks.counts import smallest_budgets
 
 import stratal
-from stratal.planning.widths import expected_unbounded, smallest_budget, smallest_budgets
+from stratal.planning.widths import expected_unbounded, smallest_budget
 
 
 def alone_width(scale: float, budget: int) -> float:
     return float(scale * budget**-0.5)
 
 
+@pytest.mark.parametrize(("scale", "enough"), [(0.5, 100), (1.0, 400), (2.0, 1600), (9.0, 5_000)])
+def test_the_smallest_budget_is_found_or_all_units_are_taken(scale, enough):
+    assert smallest_budget(partial(alone_width, scale), 0.05, 50, 2, 5_000) == enough
+
+
 def test_budgets_of_many_replicates_are_those_of_each_alone():
     scales = np.array([0.5, 1.0, 2.0, 9.0])
-
-    def width(n, rows):
-        return scales[rows] / np.sqrt(n)
-
     at = [np.full(4, number) for number in (50, 2, 5_000)]
-    found = smallest_budgets(width, 0.05, *at)
-    alone = [smallest_budget(partial(alone_width, scale), 0.05, 50, 2, 5_000) for scale in scales]
 
+    found = smallest_budgets(lambda n, rows: scales[rows] / np.sqrt(n), 0.05, *at)
+
+    alone = [smallest_budget(partial(alone_width, scale), 0.05, 50, 2, 5_000) for scale in scales]
     assert found.tolist() == alone
-    assert found[:3].tolist() == [100, 400, 1600]
-    assert found[3] == 5_000  # nothing less will do
 
 
 def test_a_budget_is_found_to_a_hundredth_where_widths_move_in_steps():
-    def width(n, _):
-        return 1.0 / np.sqrt(n - n % 7)
+    def width(n):
+        return (n - n % 7) ** -0.5
 
-    found = int(smallest_budgets(width, 0.03, *[np.array([number]) for number in (40, 10, 9_000)])[0])
+    found = smallest_budget(width, 0.03, 40, 10, 9_000)
 
-    assert width(np.array(found), None) <= 0.03
+    assert width(found) <= 0.03
     assert 1_111 <= found <= 1_111 * 1.01 + 7
 
 

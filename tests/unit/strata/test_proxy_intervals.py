@@ -8,13 +8,12 @@ from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import stratify
-from stratal.strata.categories import level_name, levels_within_budget, pool_levels
+from stratal.strata.categories import level_name, levels_within_budget
 from stratal.strata.moments import Moments, expected_deviations, joined, of_bins, of_sizes
 from stratal.strata.proxy_intervals import (
     choose_number,
     expected_squared_half_width,
     interval_names,
-    merge_intervals,
 )
 
 
@@ -82,21 +81,12 @@ class TestNumber:
         assert 0.75 < ratio < 0.85
 
 
-class TestMerging:
-    def test_smallest_goes_to_the_nearer_neighbour(self):
-        assert merge_intervals(np.array([50, 1, 50]), np.array([0.1, 0.8, 0.9]), 5).tolist() == [0]
-
-    def test_all_too_small_become_one(self):
-        assert merge_intervals(np.array([1, 1, 1]), np.array([0.1, 0.2, 0.3]), 10).tolist() == []
-
-    def test_large_enough_stay(self):
-        assert merge_intervals(np.array([5, 5]), np.array([0.1, 0.2]), 5).tolist() == [0]
-
+class TestPooling:
     def test_pool_takes_another_level_until_it_is_large_enough(self):
-        assert pool_levels(np.array([100, 3, 8]), 5).tolist() == [0, 1, 1]
+        assert levels_within_budget(np.array([100, 3, 8]), 111, 5).tolist() == [0, 1, 1]
 
     def test_a_pool_of_everything_is_one_stratum(self):
-        assert pool_levels(np.array([1, 1]), 5).tolist() == [0, 0]
+        assert levels_within_budget(np.array([1, 1]), 2, 5).tolist() == [0, 0]
 
     @pytest.mark.parametrize("budget", [2, 10, 400, 5000])
     def test_ten_thousand_levels_fit_any_budget(self, budget):

@@ -6,6 +6,8 @@ import pytest
 
 import stratal
 from stratal.errors import BudgetError, InputError
+from stratal.estimation.estimand import as_estimand
+from stratal.planning.planner import Planner, influence_spreads
 from stratal.strata import SharedAllocation, allocate_several, neyman
 
 SIZES = np.array([40, 25, 12])
@@ -63,16 +65,16 @@ class TestPublishedNumbers:
 
 @pytest.mark.parametrize("seed", range(12))
 class TestBruteForce:
-    def test_no_whole_allocation_needs_fewer_labels(self, seed):
+    def test_at_most_one_label_more_than_any_whole_allocation_needs(self, seed):
         _, sizes, deviations, wanted = small_case(seed)
 
         found = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1)
 
         each = every_allocation(np.ones_like(sizes), sizes)
         fits = [np.all(variances(sizes, deviations, n) <= wanted**2 * (1 + 1e-9)) for n in each]
-        assert found.budget == each[fits].sum(axis=1).min()
+        fewest = each[fits].sum(axis=1).min()
+        assert found.bound <= fewest <= found.budget <= fewest + 1
         assert np.all(variances(sizes, deviations, found.n_h) <= wanted**2 * (1 + 1e-9))
-        assert found.gap == 0
 
     def test_no_whole_allocation_of_the_budget_has_a_smaller_largest_ratio(self, seed):
         rng, sizes, deviations, wanted = small_case(seed)
@@ -89,7 +91,7 @@ class TestBruteForce:
         assert found.value == pytest.approx(min(ratios), rel=1e-7, abs=1e-7)
         assert found.bound <= min(ratios) * (1 + 1e-9) + 1e-9
 
-    def test_no_whole_allocation_is_cheaper(self, seed):
+    def test_at_most_one_label_dearer_than_any_whole_allocation(self, seed):
         rng, sizes, deviations, wanted = small_case(seed)
         costs = rng.uniform(1, 4, len(sizes))
 
@@ -97,9 +99,11 @@ class TestBruteForce:
 
         each = every_allocation(np.ones_like(sizes), sizes)
         fits = [np.all(variances(sizes, deviations, n) <= wanted**2 * (1 + 1e-9)) for n in each]
-        assert found.value == pytest.approx((each[fits] @ costs).min(), rel=1e-9)
+        cheapest = (each[fits] @ costs).min()
+        assert found.bound <= cheapest * (1 + 1e-9)
+        assert cheapest * (1 - 1e-9) <= found.value <= cheapest + costs.max()
 
-    def test_no_whole_allocation_of_the_money_has_a_smaller_largest_ratio(self, seed):
+    def test_no_allocation_of_the_money_less_a_label_has_a_smaller_largest_ratio(self, seed):
         rng, sizes, deviations, wanted = small_case(seed)
         costs = rng.uniform(1, 4, len(sizes))
         money = float(costs.sum() + rng.random() * costs @ (sizes - 1))
@@ -109,12 +113,13 @@ class TestBruteForce:
         )
 
         each = every_allocation(np.ones_like(sizes), sizes)
-        ratios = [
-            np.sqrt(np.maximum(variances(sizes, deviations, n), 0) / wanted**2).max()
-            for n in each[each @ costs <= money]
-        ]
+        ratios = np.array(
+            [np.sqrt(np.maximum(variances(sizes, deviations, n), 0) / wanted**2).max() for n in each]
+        )
+        poorer = ratios[each @ costs <= money - costs.max()]
         assert costs @ found.n_h <= money * (1 + 1e-9)
-        assert found.value == pytest.approx(min(ratios), rel=1e-7, abs=1e-7)
+        assert found.bound <= ratios[each @ costs <= money].min() * (1 + 1e-9) + 1e-9
+        assert found.value <= poorer.min(initial=np.inf) * (1 + 1e-9) + 1e-9
 
 
 class TestSpecialCases:
@@ -246,11 +251,26 @@ class TestErrors:
             allocate_several([9, 6], [[0.0, 0.5]], 7, standard_errors=[0.1], known=[True, False])
 
 
-def test_where_prices_leave_one_choice_alone_it_is_taken():
-    """No label is in doubt: the programme in whole numbers would have no unknown."""
-    found = stratal.strata.allocate_several(
-        [600, 300], [[0.1, 0.4]], standard_errors=[0.09], costs=[2.0, 3.5], minimum=1
-    )
+@pytest.mark.parametrize("levels", [2, 4, 6])
+def test_plans_of_few_levels_are_proved_to_be_near_the_best(levels):
+    rng = np.random.default_rng(levels)
+    shares = 1.0 / np.arange(1, levels + 1)
+    groups = rng.choice([f"level {k}" for k in range(levels)], 3000, p=shares / shares.sum())
+    population = stratal.Population.from_arrays(proxy=rng.beta(2, 1, 3000), groups={"g": groups})
+    planner = Planner(population=population, estimand=as_estimand("mean@g"))
+    strata = planner.anticipated.strata(100)
+    deviations, _, _ = influence_spreads(population, strata, list(planner.estimand.influences(population)))
+    found = allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
 
-    assert found.n_h.tolist() == [2, 3]
-    assert found.gap == 0
+    assert found.n_h.sum() == 100
+    assert 0 <= found.gap < 0.02
+
+
+def test_many_strata_that_matter_to_several_are_proved_to_be_near_the_best():
+    rng = np.random.default_rng(3)
+    deviations = rng.uniform(0.2, 1.0, (6, 90))
+    sizes = rng.integers(20, 200, 90)
+    found = allocate_several(sizes, deviations, 450, standard_errors=np.ones(6))
+
+    assert found.n_h.sum() == 450
+    assert 0 <= found.gap < 0.005

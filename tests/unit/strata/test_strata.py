@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from stratal.errors import BudgetError, InputError, MissingExtraError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
-from stratal.strata import METHODS, Strata, clusters, stratify
+from stratal.strata import METHODS, Strata, stratify
 from stratal.strata.clusters import fit_centres
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import k_means_boundaries
@@ -227,14 +226,6 @@ class TestCategories:
         assert np.bincount(strata.codes).tolist() == strata.sizes.tolist()
         assert strata.proxy_means[0] == pytest.approx(0.1, abs=0.02)
 
-    def test_min_size_pools_small_levels_and_merges_small_intervals(self):
-        strata = stratify(population(), "equal-width", 8, by="language", min_size=40)
-
-        assert strata.sizes.min() >= 40
-        assert any("pooled" in note for note in strata.notes)
-        assert any("merged into a neighbour" in note for note in strata.notes)
-        check_against_units(strata, population())
-
     def test_each_level_has_cuts_of_its_own(self):
         units = Population.from_arrays(
             proxy=[0.0, 0.1, 0.5, 0.5, 0.9, 1.0], groups={"g": ["a", "a", "a", "b", "b", "b"]}
@@ -257,16 +248,6 @@ class TestFeatures:
 
         assert len(set(zip(group.tolist(), strata.codes.tolist(), strict=True))) == 3
 
-    def test_batches_find_what_one_piece_finds(self):
-        rng = np.random.default_rng(5)
-        x = np.repeat([0.0, 5.0, 20.0], 2000) + rng.normal(0, 0.1, 6000)
-        rng.shuffle(x)
-
-        whole = fit_centres(lambda: iter([{"x": x}]), ("x",), 3)
-        pieces = fit_centres(lambda: ({"x": part} for part in np.split(x, 10)), ("x",), 3)
-
-        assert np.sort(pieces.centres.ravel()) == pytest.approx(np.sort(whole.centres.ravel()), abs=0.1)
-
     def test_fewer_distinct_units_than_clusters(self):
         units = Population.from_arrays(proxy=[0.1, 0.2, 0.3, 0.4], features={"x": [1.0, 1.0, 2.0, 2.0]})
 
@@ -275,18 +256,14 @@ class TestFeatures:
         assert strata.sizes.tolist() == [2, 2]
         assert "10 strata were asked for and 2 made" in strata.notes[0]
 
-    def test_small_clusters_are_dissolved(self):
-        x = np.concatenate([np.zeros(50), np.ones(50), [9.0]])
-        units = Population.from_arrays(proxy=np.linspace(0, 1, 101), features={"x": x})
+    def test_a_feature_that_is_not_finite_is_named(self, monkeypatch):
+        units = Population.from_arrays(proxy=[0.1, 0.2], features={"x": [1.0, 2.0]})
+        monkeypatch.setattr(
+            ArrayPopulation, "batches", lambda self, columns: iter([{"x": np.array([1.0, np.nan])}])
+        )
 
-        strata = stratify(units, "features", 3, min_size=5)
-
-        assert strata.sizes.tolist() == [50, 51]
-        assert "dissolved" in strata.notes[0]
-
-    def test_a_feature_that_is_not_finite_is_named(self):
         with pytest.raises(InputError, match="'x'"):
-            fit_centres(lambda: iter([{"x": np.array([1.0, np.nan])}]), ("x",), 2)
+            stratify(units, "features", 2)
 
     def test_without_a_proxy_only_sizes_are_known(self):
         units = Population.from_arrays(
@@ -300,16 +277,6 @@ class TestFeatures:
         assert sorted(crossed.sizes.tolist()) == [1, 1, 2]
         assert np.isnan(strata.proxy_means).all()
 
-    def test_small_clusters_within_categories_are_dissolved(self):
-        x = np.concatenate([np.zeros(50), np.ones(50), [9.0], np.zeros(30)])
-        group = ["a"] * 101 + ["b"] * 30
-        units = Population.from_arrays(proxy=np.linspace(0, 1, 131), features={"x": x}, groups={"g": group})
-
-        strata = stratify(units, "features", 3, by="g", min_size=5)
-
-        assert strata.sizes.tolist() == [50, 51, 30]
-        assert "dissolved" in strata.notes[0]
-
     def test_a_category_spread_over_many_batches_is_gathered(self, monkeypatch):
         units = population(2000)
         whole = stratify(units, "features", 3, by="language", features=["length"])
@@ -322,17 +289,15 @@ class TestFeatures:
 
         assert pieces.codes.tolist() == whole.codes.tolist()
 
-    @pytest.mark.parametrize("together", [1, 900, 1 << 24])
-    def test_small_categories_are_clustered_as_if_each_were_read_alone(self, monkeypatch, together):
+    def test_small_categories_are_clustered_as_if_each_were_read_alone(self):
         rng = np.random.default_rng(3)
         group, x = rng.choice(list("abcdefgh"), 1000), rng.normal(size=1000)
         units = Population.from_arrays(proxy=rng.random(1000), features={"x": x}, groups={"g": group})
-        monkeypatch.setattr(clusters, "_TOGETHER", together)
 
         found = stratify(units, "features", 3, by="g").rule
 
         for level, rule in zip(found.categories.levels, found.inner, strict=True):
-            alone = fit_centres(partial(iter, [{"x": x[group == level]}]), ("x",), 3)
+            alone = fit_centres(np.sort(x[group == level])[:, None], ("x",), 3)
             assert np.sort(rule.centres.ravel()).tolist() == np.sort(alone.centres.ravel()).tolist()
 
     def test_many_small_categories_are_read_in_one_pass(self, monkeypatch):
@@ -383,7 +348,6 @@ class TestErrors:
             ({"n_strata": "auto"}, "needs a budget"),
             ({"n_strata": "auto", "budget": 0}, "budget"),
             ({"minimum": 0}, "minimum"),
-            ({"min_size": 0}, "min_size"),
             ({"method": "category"}, "by="),
             ({"method": "none", "by": "language"}, "cannot be combined"),
             ({"by": "languge"}, "'language'"),
