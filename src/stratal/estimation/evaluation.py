@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
 from stratal.arrays import finite_vector, same_length
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
@@ -13,8 +17,6 @@ from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_esti
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
-from typing import Any, TYPE_CHECKING, overload
-import numpy as np
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
