@@ -667,14 +667,10 @@ class Progress(Plain):
     ----------
     submitted, skipped : int
         Of this annotator.
-    open : int
-        Answers that are still wanted, of all annotators.
     share : int
         Items that this annotator will have answered in the end, if all who still have work share the rest.
     done, total : int
         Answers given and wanted, of all annotators (an item that two label counts twice).
-    seconds_per_item : float, optional
-        Median of this annotator's last answers.
     seconds_left : float, optional
         Expected time until the study is done, for this annotator, at the pace of all.
     disagreements : int
@@ -686,17 +682,15 @@ class Progress(Plain):
 
     Examples
     --------
-    >>> Progress(submitted=3, skipped=1, open=6, share=7, done=4, total=10).total
+    >>> Progress(submitted=3, skipped=1, share=7, done=4, total=10).total
     10
     """
 
     submitted: int
     skipped: int
-    open: int
     share: int
     done: int
     total: int
-    seconds_per_item: float | None = None
     seconds_left: float | None = None
     disagreements: int = 0
     enough: bool = False

@@ -48,6 +48,9 @@ from stratal.study.soundness import require_sound
 Clock = Callable[[], float]
 """Returns seconds since 1970, as `time.time`."""
 
+NEXT, QUEUE = 200, 20
+"""Open disagreements that are looked at for an adjudicator, and how many of these a page gets at once."""
+
 LOOKS = 1.02
 """The interval is looked at again after so many times as many answers."""
 
@@ -229,24 +232,20 @@ class Study:
         with self._seen_by(annotator) as connection:
             return items.progress(connection, annotator, self.clock())
 
-    def disagreements(self, *, limit: int = 50, decided: bool = False) -> tuple[Disagreement, ...]:
-        """Return items on which annotators differ, in the study's order.
-
-        Those that are decided too, if asked for.
-        """
+    def disagreements(self, *, limit: int = 50) -> tuple[Disagreement, ...]:
+        """Return items on which annotators differ and nobody has decided, in the study's order."""
         with self.database.read() as connection:
-            return items.disagreements(connection, limit, decided=decided)
+            return items.disagreements(connection, limit)
 
-    def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
+    def assigned(self, annotator: str) -> tuple[int, tuple[Disagreement, ...]]:
         """Return how many open disagreements are assigned to an adjudicator, and the first of them.
 
         Of whoever has none left the first of the others'; of whoever does not decide none.
         """
         judges = self.adjudicators
-        if annotator not in judges:
-            return 0, ()
-        with self.database.read() as connection:
-            return items.assigned(connection, annotator, judges, limit)
+        found = self.disagreements(limit=NEXT) if annotator in judges else ()
+        mine = [entry for entry in found if items.assigned_to(entry, judges) == annotator]
+        return len(mine), tuple(mine or found)[:QUEUE]
 
     def act(
         self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]

@@ -254,7 +254,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const { progress } = state, parts = [];
     if (away) parts.push(make("p", {}, "Waiting for the server. Nothing is lost; this page goes on by itself."));
     else if (progress.enough) parts.push(make("p", {}, "The result is as precise as was asked for. Labelling may stop."));
-    else if (progress.open > 0 && progress.done < progress.total) parts.push(
+    else if (progress.done < progress.total) parts.push(
       make("p", {}, "Nothing is free for you right now: the remaining items are with others, or you skipped them."),
       button("Look again", "Enter", open));
     else parts.push(make("p", {}, "All done. Thank you."));

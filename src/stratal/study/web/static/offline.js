@@ -67,7 +67,7 @@ function progress(now) {
   const skipped = mine.filter((answer) => answer.status === "skipped").length;
   const open = items.size - mine.length;
   return {
-    submitted: mine.length - skipped, skipped, open, done: mine.length, total: items.size, share: items.size, disagreements: 0,
+    submitted: mine.length - skipped, skipped, done: mine.length, total: items.size, share: items.size, disagreements: 0,
     seconds_left: times.length ? times[Math.floor(times.length / 2)] * open : null, enough: false,
     message: lasting ? "" : "This browser keeps nothing: download your labels before you close the page.",
   };
