@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
@@ -66,8 +66,10 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def how(self) -> How:
-        """What comes with the action, besides the item and the answer."""
-        return {"note": self.note or "", "seconds": self.seconds, "request": self.request}
+        """What comes with the action; of a time that cannot be the study's own clock says more."""
+        possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
+        seconds = self.seconds if possible else None
+        return {"note": self.note or "", "seconds": seconds, "request": self.request}
 
 
 class LabelsFile(msgspec.Struct):
@@ -95,16 +97,7 @@ def page_action(given: Any) -> PageAction:
 
 
 def entry_of(
-    study: str,
-    form: Form,
-    annotator: str,
-    action: Action,
-    item: str | None,
-    value: Any,
-    *,
-    note: str = "",
-    seconds: float | None = None,
-    request: str | None = None,
+    study: str, form: Form, annotator: str, action: Action, item: str | None, value: Any, **how: Unpack[How]
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""
     order = sides(form, str(item), annotator, study) if action == "submit" else None
@@ -114,11 +107,8 @@ def entry_of(
         action=action,
         id=None if action == "undo" else item,
         value=form.answer(value) if answered else None,
-        note=note,
-        # A time that cannot be says nothing: then the study's own clock says how long it took.
-        seconds=seconds if seconds is not None and 0 <= seconds <= LONGEST_TIME else None,
         shown=None if order is None else "|".join(order),
-        request=request,
+        **how,
     )
 
 

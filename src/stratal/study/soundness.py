@@ -75,7 +75,7 @@ def _schema(connection: Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
-        journal.migrate(fresh, Path(), journal.STEPS[: journal.version(connection)])
+        journal.first(fresh)
         found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):

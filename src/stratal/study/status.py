@@ -21,7 +21,7 @@ from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import items
-from stratal.study.database import Connection, served_by
+from stratal.study.database import Connection
 from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, Form, Question
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
@@ -60,7 +60,7 @@ def study_status(
             "folder": str(study.folder),
             "question": form.first.text,
             "rubric_version": form.first.rubric_version,
-            "server": served_by(study.folder),
+            "server": study.served_by(),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": [_annotator(connection, name) for name in study.annotators],

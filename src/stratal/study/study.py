@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -28,7 +30,7 @@ from stratal.labels.labels import ADJUDICATED
 from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of
-from stratal.study.database import Connection, Database, StudyError, serving, written_time
+from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, Entry, How, append_setting, keep_head
@@ -191,8 +193,15 @@ class Study:
     @contextmanager
     def serving(self, address: str) -> Iterator[None]:
         """Hold the study for one server; a second one gets a `StudyError` of kind `served` that names it."""
-        with serving(self.folder, address, written_time(self.clock())):
+        with serving(self.folder, self.setting("server") or ""):
+            since = written_time(self.clock())
+            with suppress(StudyError):  # a full disk; the page says so
+                self.keep("server", f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
             yield
+
+    def served_by(self) -> str | None:
+        """Return the address of the server that holds the study, None if none does."""
+        return self.setting("server") if is_served(self.folder) else None
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.
@@ -291,10 +300,6 @@ class Study:
     def flag(self, annotator: str, item: str, *, on: bool = True, **how: Unpack[How]) -> Receipt:
         """Mark an item for the person who runs the study, or unmark it. `how`: `note`, `request`."""
         return self.act(annotator, "flag" if on else "unflag", item, **how)
-
-    def note(self, annotator: str, item: str, text: str, *, request: str | None = None) -> Receipt:
-        """Save a note on an item without answering it."""
-        return self.act(annotator, "note", item, note=text, request=request)
 
     def adjudicate(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
         """Save a decision on an item, which then counts instead of the answers. `how`: `note`, `request`.
