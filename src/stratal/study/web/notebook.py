@@ -181,6 +181,8 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
     """Write a page in one file; return how many bytes it has."""
+    if path.exists():
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.")
     page = page_in_one_file(study, annotator, items=items).encode()
     try:
         with path.open("xb") as file:
