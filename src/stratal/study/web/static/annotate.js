@@ -4,7 +4,7 @@
 //
 // Whatever comes as HTML has passed the sanitiser in Python; everything else is put in as text.
 
-import { KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
+import { KEEPS, KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
 
 const PAUSES = [500, 1000, 2000, 4000, 8000]; // before what waits is sent again; the last one from then on
 const MANY = 11; // points of a scale, from which it is a number to type
@@ -68,6 +68,10 @@ export function annotate(root, transport, { keys, tools = [] }) {
     if (busy) return undefined;
     const name = shown && draft(), said = entered(), entry = box.add({ ...body, request: request(), ...(transport.items && { at: new Date().toISOString() }) });
     const got = await run(async () => {
+      if (transport.items && KEEPS && !box.lasting()) {
+        box.remove(entry);
+        throw new Error("This browser could not save this: its storage is full. Download your labels now.");
+      }
       if (transport.items) return local();
       if (box.all()[0].body.request !== entry.body.request) { send(); return local(); }
       try {
