@@ -317,31 +317,22 @@ class Form(Plain):
         seen: dict[str, Question] = {}
         for question in self.questions:
             name, other = question.name, seen.get((question.when or ("",))[0])
-            if len(self.questions) > 1 and not name.isidentifier():
-                allowed = "a name of letters, digits and _, such as correct"
-                raise InputError("each of several questions needs a name", given=repr(name), allowed=allowed)
-            if name in seen:
-                raise InputError(
-                    "two questions have the same name", given=repr(name), allowed="a name of its own for each"
-                )
+            if name in seen or (len(self.questions) > 1 and not name.isidentifier()):
+                allowed = "letters, digits and _, such as correct"
+                what = "each of several questions needs a name of its own"
+                raise InputError(what, given=repr(name), allowed=allowed)
             if question.when and (other is None or not _takes(other, question.when[1])):
                 raise InputError(
                     f"question {name!r} waits for an answer that cannot be",
                     given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
                 )  # fmt: skip
             seen[name] = question
-        parts = [max(1, len(entry.choices)) for entry in self.questions if entry.kind == SEVERAL]
-        plain = [entry for entry in self.questions if entry.kind not in (SEVERAL, TEXT)]
-        conditional = [entry for entry in plain if entry.when and entry.counted]
-        if len(self.columns) < sum(parts) + len(plain) + len(conditional):
+        if len(self.columns) < len(self._outcomes()):
             raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
-            raise InputError(
-                "all pairs of a study must compare the same two columns",
-                given=str(sorted(pairs)),
-                action="Make a study for each pair of columns.",
-            )
+            what = "all pairs of a study must compare the same two columns"
+            raise InputError(what, given=str(sorted(pairs)), action="Make a study for each pair of columns.")
 
     @classmethod
     def of(cls, requested: Question | Iterable[Question] | Form) -> Form:
@@ -401,16 +392,20 @@ class Form(Plain):
         A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
         mean where it was asked is the ratio of both means.
         """
-        found: dict[str, tuple[Question, str]] = {}
+        return {name: (question, part) for name, question, part in self._outcomes()}
+
+    def _outcomes(self) -> list[tuple[str, Question, str]]:
+        found = []
         for question in self.questions:
             name = question.name or LABEL
             if question.kind == SEVERAL:
                 for choice in question.choices:
-                    found["_".join([name, *re.findall(r"\w+", choice.name)])] = (question, choice.name)
+                    words = re.findall(r"\w+", choice.name)
+                    found.append(("_".join([name, *words]), question, choice.name))
             elif question.kind != TEXT:
-                found[name] = (question, "")
+                found.append((name, question, ""))
                 if question.when and question.counted:
-                    found[f"{name}_{ASKED}"] = (question, ASKED)
+                    found.append((f"{name}_{ASKED}", question, ASKED))
         return found
 
     def with_rubric(self, rubric: str) -> Self:

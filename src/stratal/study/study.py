@@ -50,8 +50,8 @@ from stratal.study.soundness import require_sound
 Clock = Callable[[], float]
 """Returns seconds since 1970, as `time.time`."""
 
-NEXT, QUEUE = 200, 20
-"""Open disagreements that are looked at for an adjudicator, and how many of these a page gets at once."""
+NEXT = 200
+"""Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided."""
 
 LOOKS = 1.02
 """The interval is looked at again after so many times as many answers."""
@@ -246,7 +246,7 @@ class Study:
         with self.database.read() as connection:
             return items.disagreements(connection, limit)
 
-    def assigned(self, annotator: str) -> tuple[int, tuple[Disagreement, ...]]:
+    def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
         """Return how many open disagreements are assigned to an adjudicator, and the first of them.
 
         Of whoever has none left the first of the others'; of whoever does not decide none.
@@ -254,7 +254,7 @@ class Study:
         judges = self.adjudicators
         found = self.disagreements(limit=NEXT) if annotator in judges else ()
         mine = [entry for entry in found if items.assigned_to(entry, judges) == annotator]
-        return len(mine), tuple(mine or found)[:QUEUE]
+        return len(mine), tuple(mine or found)[:limit]
 
     def act(
         self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
