@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,34 +100,53 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
     ...     written.to_label.read_text().splitlines()[0]
     'id,label'
     """
-    empty_folder(folder)
     for name in RESERVED:
         if name in sample.shown or sample.id_name == name:
             raise InputError(
                 f"a column cannot be called '{name}'",
                 action="That is where the annotators' answers go; rename the column.",
             )
+    with new_folder(folder, SAMPLE_NAME) as partial:
+        sample.write(partial / SAMPLE_NAME)
+        newest = write_to_label(sample, partial / TO_LABEL_NAME)
+        if plan is not None:
+            (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
+    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
+
+
+@contextmanager
+def new_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Yield a folder that becomes `folder`, new or empty, when the block ends without an error.
+
+    In a folder that exists the file `last` comes last, so that where it is, all is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "new"
+    >>> with new_folder(place, "note.txt") as partial:
+    ...     _ = (partial / "note.txt").write_text("whole")
+    >>> (place / "note.txt").read_text()
+    'whole'
+    """
+    empty_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with partial_folder(folder) as partial:
-            sample.write(partial / SAMPLE_NAME)
-            newest = write_to_label(sample, partial / TO_LABEL_NAME)
-            if plan is not None:
-                (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
-            _put_in_place(partial, folder)
+            yield partial
+            _put_in_place(partial, folder, last)
     except FileExistsError:
         raise _not_empty(folder) from None
     except OSError as error:
         raise InputError(
             f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
         ) from None
-    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
 
 
-def _put_in_place(partial: Path, folder: Path) -> None:
+def _put_in_place(partial: Path, folder: Path, last: str) -> None:
     """Rename a finished folder; into one that exists already (perhaps the current one), move its files.
 
-    There the sample comes last, so that where it is, the hand-over is whole.
+    There the file `last` comes last, so that where it is, all is there.
     """
     on_disk(partial)
     if not folder.is_dir():
@@ -134,12 +155,12 @@ def _put_in_place(partial: Path, folder: Path) -> None:
         return
     release = None if os.name == "nt" else locked(folder)
     if os.name != "nt" and release is None:
-        raise InputError(f"{folder}: another draw is writing here", action="Choose another --output.")
+        raise InputError(f"{folder}: another command is writing here", action="Choose another --output.")
     moved = []
     try:
         if any(not _is_partial(entry) for entry in folder.iterdir()):
             raise _not_empty(folder)
-        for name in sorted((entry.name for entry in partial.iterdir()), key=SAMPLE_NAME.__eq__):
+        for name in sorted((entry.name for entry in partial.iterdir()), key=last.__eq__):
             (partial / name).rename(folder / name)
             moved.append(folder / name)
         on_disk(folder)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from stratal.designs.handover import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report import plain
-from stratal.study.database import DATABASE, Connection
+from stratal.study.database import Connection
 from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting
 from stratal.study.question import Form
@@ -27,38 +23,6 @@ MEDIA = "media"
 NAMES = "annotators.json"
 LONGEST_NAME = 100
 PSEUDONYM = "annotator-"
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder whose files are put into `folder`, new or empty, when the block ends without an error.
-
-    Examples
-    --------
-    >>> place = Path(tempfile.mkdtemp()) / "new"
-    >>> with new_folder(place) as partial:
-    ...     _ = (partial / "note.txt").write_text("whole")
-    >>> (place / "note.txt").read_text()
-    'whole'
-    """
-    empty_folder(folder)
-    there, partial = folder.is_dir(), None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder if there else folder.parent, prefix=".new."))
-        yield partial
-        if there:
-            # The database comes last: without it there is no study yet.
-            for path in sorted(partial.iterdir(), key=lambda path: path.name == DATABASE):
-                path.rename(folder / path.name)
-        else:
-            partial.rename(folder)
-    except OSError as error:
-        what = f"{folder}: cannot write here ({error.strerror or error})"
-        raise InputError(what, action="Choose another folder.") from None
-    finally:
-        if partial is not None:
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:

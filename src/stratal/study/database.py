@@ -6,7 +6,6 @@ Many threads read, one writes at a time; what is written is on disk whole or not
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from urllib.parse import quote
 
 from stratal.errors import InputError, StratalError
 
-DATABASE, LOCK, SERVER = "study.sqlite", "server.lock", "server.txt"
+DATABASE, LOCK = "study.sqlite", "server.lock"
 
 Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
 """What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
@@ -176,7 +175,7 @@ class Database:
         self.path, self.reading = path, reading
         self._patience, self._pragmas = patience, pragmas
         self._free: list[Connection] = []
-        self._pool, self._writing = threading.Lock(), threading.Lock()
+        self._writing = threading.Lock()
 
     @classmethod
     def make(cls, path: Path, journal: str) -> Database:
@@ -236,23 +235,22 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        with self._pool:
-            while self._free:
-                self._free.pop().close()
+        while self._free:
+            self._free.pop().close()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Give a connection outside of any transaction."""
-        with self._pool:
-            connection = self._free.pop() if self._free else None
-        connection = connection or self._connect()
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._connect()
         try:
             yield connection
         except BaseException:
             connection.close()
             raise
-        with self._pool:
-            self._free.append(connection)
+        self._free.append(connection)
 
     def _connect(self) -> Connection:
         connection = sqlite3.connect(
@@ -281,41 +279,35 @@ class Database:
 
 
 @contextmanager
-def serving(folder: Path, address: str, since: str) -> Iterator[None]:
+def serving(folder: Path, known: str) -> Iterator[None]:
     """Hold a study for one server, by a lock that the system lets go of however the server ends.
+
+    `known` is where the server is that may have the lock.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with serving(folder, "http://127.0.0.1:8000", "now"), serving(folder, "http://127.0.0.1:8001", "now"):
+    >>> with serving(folder, ""), serving(folder, "http://127.0.0.1:8000"):
     ...     pass
     Traceback (most recent call last):
-    stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000 ...
+    stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000...
     """
     with database_errors(folder), _lock(folder, 0.2) as own:
         if not own:
             raise StudyError(
-                f"{folder}: another server has this study", kind="served", given=_server(folder),
+                f"{folder}: another server has this study", kind="served", given=known,
                 allowed="one server for each study", action="Use its links, or stop it first.",
             )  # fmt: skip
-        with suppress(OSError):
-            who = f"{address} (process {os.getpid()} on {socket.gethostname()}, since {since})"
-            (folder / SERVER).write_text(f"{who}\n", encoding="utf-8")
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                (folder / SERVER).unlink()
+        yield
 
 
-def served_by(folder: Path) -> str | None:
-    """Return the address of the server that holds a study, None if none does."""
+def is_served(folder: Path) -> bool:
+    """Return whether a server holds a study; where no lock can be tried, there is none of ours either."""
     if (folder / LOCK).exists():
-        # A folder in which no lock can be tried has no server of ours either.
         with suppress(sqlite3.OperationalError), _lock(folder, 0.0) as free:
-            return None if free else _server(folder)
-    return None
+            return not free
+    return False
 
 
 @contextmanager
@@ -331,10 +323,3 @@ def _lock(folder: Path, patience: float) -> Iterator[bool]:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
         yield lock.in_transaction
-
-
-def _server(folder: Path) -> str:
-    try:
-        return (folder / SERVER).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        return "a server that left no address"

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
@@ -36,10 +36,10 @@ from stratal.study.journal import LONGEST_TIME, Action, Entry, How
 from stratal.study.question import CLASSES, KINDS, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
+BACK = "stratal-actions"
 NOBODY = ""
 """Whom the sides of a pair are shuffled for in a tool: for everybody alike."""
 
-BACK = "stratal-actions"
 LARGEST = 200_000_000
 """Characters of a file that is taken in."""
 
@@ -58,10 +58,18 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: int | float | None = None
     at: Any = None
 
+    def __post_init__(self) -> None:
+        needs = {"submit": ("item", "value"), "undo": (), "note": ("item", "note")}
+        lacking = [name for name in needs.get(self.action, ("item",)) if getattr(self, name) is None]
+        if lacking:
+            raise ValueError(f"the action {self.action!r} lacks {' and '.join(lacking)}")
+
     @property
     def how(self) -> How:
-        """What comes with the action, besides the item and the answer."""
-        return {"note": self.note or "", "seconds": self.seconds, "request": self.request}
+        """What comes with the action; of a time that cannot be the study's own clock says more."""
+        possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
+        seconds = self.seconds if possible else None
+        return {"note": self.note or "", "seconds": seconds, "request": self.request}
 
 
 class LabelsFile(msgspec.Struct):
@@ -71,14 +79,7 @@ class LabelsFile(msgspec.Struct):
     version: Literal[1]
     study: str
     annotator: str
-    actions: list[Any]
-
-
-NEEDS: dict[str, tuple[str, ...]] = {
-    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
-    "note": ("item", "note"), "adjudicate": ("item",),
-}  # fmt: skip
-"""What each action of a page must have besides its request."""
+    actions: list[PageAction]
 
 
 def page_action(given: Any) -> PageAction:
@@ -90,28 +91,13 @@ def page_action(given: Any) -> PageAction:
     'undo'
     """
     try:
-        found = msgspec.convert(given, PageAction)
+        return msgspec.convert(given, PageAction)
     except msgspec.ValidationError as error:
-        raise InputError(f"the action is not understood: {error}", allowed=", ".join(NEEDS)) from None
-    needs, known = NEEDS[found.action], msgspec.structs.asdict(found)
-    if any(known[name] is None for name in needs):
-        raise InputError(
-            "the action lacks something", given=found.action, allowed=f"with {' and '.join(needs)}"
-        )
-    return found
+        raise InputError(f"the action is not understood: {error}") from None
 
 
 def entry_of(
-    study: str,
-    form: Form,
-    annotator: str,
-    action: Action,
-    item: str | None,
-    value: Any,
-    *,
-    note: str = "",
-    seconds: float | None = None,
-    request: str | None = None,
+    study: str, form: Form, annotator: str, action: Action, item: str | None, value: Any, **how: Unpack[How]
 ) -> Entry:
     """Return the line of an action, refusing an answer that the question does not take."""
     order = sides(form, str(item), annotator, study) if action == "submit" else None
@@ -121,11 +107,8 @@ def entry_of(
         action=action,
         id=None if action == "undo" else item,
         value=form.answer(value) if answered else None,
-        note=note,
-        # A time that cannot be says nothing: then the study's own clock says how long it took.
-        seconds=seconds if seconds is not None and 0 <= seconds <= LONGEST_TIME else None,
         shown=None if order is None else "|".join(order),
-        request=request,
+        **how,
     )
 
 
@@ -282,11 +265,10 @@ def take_in_answers(
             allowed=", ".join(map(repr, sorted(known)[:_FIRST])),
             action="Take it in where its items came from.",
         )
-    study, people, others = str(connection.setting("id")), Counter[str](), Counter[str]()
+    study, people = str(connection.setting("id")), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
     inside = [entry for entry in said if entry.id in known]
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
-        others.update(_kept_for_others(connection, entry))
         kind = _save(connection, study, question, entry, value)
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
@@ -297,22 +279,8 @@ def take_in_answers(
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
         annotators=dict(people),
-        notes=(
-            *answers.notes,
-            *notes,
-            *(f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
-              for name, count in others.items()),
-        ),
-    )  # fmt: skip
-
-
-def _kept_for_others(connection: Connection, entry: ToolAnswer) -> list[str]:
-    """Return who else was given an item to keep, where the one who answered it was not."""
-    given = connection.all(
-        "SELECT annotator FROM given JOIN item USING (item) WHERE id = ? AND held = 1", entry.id
+        notes=(*answers.notes, *notes),
     )
-    names = [row["annotator"] for row in given]
-    return [] if entry.annotator in names else names
 
 
 def _shuffles(question: Question) -> bool:
@@ -449,15 +417,13 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
         )
     annotator = creating.known(connection, found.annotator)
     counts, form = {"saved": 0, "repeated": 0}, form_of(connection)
-    for number, action in enumerate(found.actions, start=1):
-        place = f"{source}, action {number}"
+    for number, given in enumerate(found.actions, start=1):
         try:
-            given = page_action(action)
             if given.action == "adjudicate":
                 raise InputError("decisions are made on the served page", action="Leave this action out.")
             entry = entry_of(study, form, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
-            raise LabelError(f"{place}: {error}") from None
+            raise LabelError(f"{source}, action {number}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts

@@ -161,21 +161,16 @@ def form_of(connection: Connection) -> Form:
     return Form.decode(connection.setting("question") or "{}")
 
 
-def differs(connection: Connection, form: Form, item: int) -> bool:
-    """Return whether the answers to an item differ."""
-    rows = connection.all(
-        "SELECT value FROM answer JOIN annotator ON annotator = name "
-        "WHERE item = ? AND status = 'submitted' AND aside = 0",
-        item,
-    )
-    return len(rows) > 1 and form.differ([row["value"] for row in rows])
-
-
 def recount(connection: Connection, item: int) -> None:
     """Count an item's answers and free places again, after anything about it has changed."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
     _, copies, answers, wanted = connection.one(f"{COUNTED} WHERE item = ?", item)
-    apart = answers > 1 and differs(connection, form_of(connection), item)
+    given = connection.all(
+        "SELECT value FROM answer JOIN annotator ON annotator = name "
+        "WHERE item = ? AND status = 'submitted' AND aside = 0",
+        item,
+    )
+    apart = answers > 1 and form_of(connection).differ([row["value"] for row in given])
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
     )
@@ -387,58 +382,26 @@ def history(connection: Connection, annotator: str, before: int | None, limit: i
     return tuple(Answer(**dict(row)) for row in rows)
 
 
-def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple[Disagreement, ...]:
-    """Return items on which annotators differ, in the study's order."""
-    only = "" if decided else "AND decision IS NULL"
+def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...]:
+    """Return items on which annotators differ and nobody has decided, in the study's order."""
     rows = connection.all(
-        f"SELECT item, id, payload, decision FROM item WHERE apart = 1 {only} ORDER BY item LIMIT ?",
-        max(0, min(limit, 1000)),
+        "SELECT item, id, payload FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item LIMIT ?", limit
     )
-    return tuple(_disagreement(connection, row) for row in rows)
-
-
-NEXT = 1000
-"""Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided."""
-
-
-def assigned(
-    connection: Connection, who: str, adjudicators: Sequence[str], limit: int
-) -> tuple[int, tuple[Disagreement, ...]]:
-    """Return how many open disagreements an adjudicator is assigned, and the first of these.
-
-    Each is assigned to one, by its id: to one who did not answer the item, where there is such a one.
-    Whoever has none left helps with those of the others.
-    """
-    mine, others = list[int](), list[int]()
-    for row in connection.all(
-        "SELECT item, id, (SELECT group_concat(annotator, char(10)) FROM answer "
-        "WHERE answer.item = item.item AND status = 'submitted') AS people "
-        "FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item LIMIT ?",
-        NEXT,
-    ):
-        people = row["people"].split("\n")
-        able = [name for name in adjudicators if name not in people] or adjudicators
-        digest = hashlib.md5(f"adjudicator:{row['id']}".encode(), usedforsecurity=False).digest()
-        (mine if able[digest[0] % len(able)] == who else others).append(row["item"])
-    query = "SELECT item, id, payload, decision FROM item WHERE item = ?"
-    first = [_disagreement(connection, connection.one(query, item)) for item in (mine or others)[:limit]]
-    return len(mine), tuple(first)
-
-
-def _disagreement(connection: Connection, row: Any) -> Disagreement:
-    answers = connection.all(
+    query = (
         f"{_ANSWERS} JOIN annotator ON name = answer.annotator "
-        "WHERE answer.item = ? AND status = 'submitted' AND aside = 0 ORDER BY journal.seq",
-        row["item"],
+        "WHERE answer.item = ? AND status = 'submitted' AND aside = 0 ORDER BY journal.seq"
     )
-    decision = connection.one(
-        "SELECT seq, ? AS item, annotator, 'submitted' AS status, value, note, at, seconds FROM journal "
-        "WHERE seq = ?",
-        row["id"], row["decision"],
-    )  # fmt: skip
-    return Disagreement(
-        item=_item(row, decision), answers=tuple(Answer(**dict(answer)) for answer in answers)
-    )
+    answers = [tuple(Answer(**dict(said)) for said in connection.all(query, row["item"])) for row in rows]
+    pairs = zip(rows, answers, strict=True)
+    return tuple(Disagreement(item=_item(row, None), answers=given) for row, given in pairs)
+
+
+def assigned_to(entry: Disagreement, adjudicators: Sequence[str]) -> str:
+    """Return who decides a disagreement, by its id: one who did not answer it, if there is such a one."""
+    people = {answer.annotator for answer in entry.answers}
+    able = [name for name in adjudicators if name not in people] or adjudicators
+    digest = hashlib.md5(f"adjudicator:{entry.item.id}".encode(), usedforsecurity=False).digest()
+    return able[digest[0] % len(able)]
 
 
 def _item(row: Any, answer: Any, **shown: Any) -> Item:
@@ -464,11 +427,9 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
     return Progress(
         submitted=own["submitted"],
         skipped=own["skipped"],
-        open=total - done,
         share=own["submitted"] + math.ceil((total - done) / max(1, _working(connection))),
         done=done,
         total=total,
-        seconds_per_item=seconds,
         seconds_left=left,
         disagreements=undecided,
         enough=connection.setting("enough") == "yes",

@@ -9,7 +9,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -279,34 +279,33 @@ def sealed(connection: Connection) -> None:
     append_setting(connection, "version", "2")
 
 
-Step = Callable[[Connection], None]
-STEPS: tuple[Step, ...] = (first, sealed)
+STEPS = (first, sealed)
 """Steps in their order; step i makes version i + 1. Only ever added to."""
 
 
-def version(connection: Connection, place: Path | str = "the study", known: int = len(STEPS)) -> int:
+def version(connection: Connection, place: Path | str = "the study") -> int:
     """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
     found = int(connection.one("PRAGMA user_version")[0])
-    if found > known:
+    if found > len(STEPS):
         raise StudyError(
             f"{place}: was made by a newer stratal", kind="damaged", given=f"version {found}",
-            allowed=f"up to version {known}", action="Run: pip install --upgrade stratal",
+            allowed=f"up to version {len(STEPS)}", action="Run: pip install --upgrade stratal",
         )  # fmt: skip
     return found
 
 
-def migrate(connection: Connection, place: Path, steps: Sequence[Step] = STEPS) -> int:
-    """Take the steps that a database has not taken yet, inside the transaction that is open; return how many.
+def migrate(connection: Connection, place: Path) -> None:
+    """Take the steps that a database has not taken yet, inside the transaction that is open.
 
     Examples
     --------
     >>> connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
-    >>> migrate(connection, Path("study")), migrate(connection, Path("study"))
-    (2, 0)
+    >>> migrate(connection, Path("study"))
+    >>> version(connection)
+    2
     >>> connection.close()
     """
-    found = version(connection, place, len(steps))
-    for number, step in enumerate(steps[found:], start=found + 1):
+    found = version(connection, place)
+    for number, step in enumerate(STEPS[found:], start=found + 1):
         step(connection)
         connection.execute(f"PRAGMA user_version = {number}")
-    return len(steps) - found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import shutil
 import sqlite3
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from stratal.designs import Sample
-from stratal.designs.handover import SAMPLE_NAME
-from stratal.errors import InputError, StratalError
+from stratal.designs.handover import SAMPLE_NAME, new_folder
+from stratal.errors import StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
 from stratal.study import creating
@@ -104,7 +103,7 @@ def create_study(
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
     }
     creating.payloads(sample, form)  # refused before anything is written
-    with creating.new_folder(place) as partial:
+    with new_folder(place, DATABASE) as partial:
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
             creating.write_names(partial, {own: name for name, own in code.items()})
@@ -214,17 +213,12 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
     known_head : str, optional
         A head that an earlier check gave; the journal must still hold it.
     """
-    if known_head is not None and not re.fullmatch("[0-9a-f]{64}", known_head):
-        raise InputError(
-            "the head must be a hash that a check printed", given=repr(known_head[:80]),
-            allowed="64 hexadecimal digits", action="Copy what an earlier `stratal study check` printed.",
-        )  # fmt: skip
     with study.database.read() as connection:
         problems = [*problems_of(connection, study.folder)]
-        here = "SELECT 1 FROM journal WHERE hash = ?"
-        if known_head is not None and connection.one(here, bytes.fromhex(known_head)) is None:
+        here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
+        if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
             problems.append(
-                f"the journal no longer holds the line with hash {known_head[:16]}…: it was rewritten"
+                f"the journal holds no line with hash {known_head[:16]}…: it was rewritten, or is another's"
             )
         times, first = connection.one(
             "SELECT count(*), min(seq) FROM "
@@ -257,7 +251,7 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     Check
         Of the copy.
     """
-    with creating.new_folder(Path(folder)) as partial:
+    with new_folder(Path(folder), DATABASE) as partial:
         # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
         _copy_files(study, partial, HEAD)
         with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:

@@ -6,9 +6,10 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import Any, Self
 
 import msgspec
@@ -109,6 +110,16 @@ class Question(Plain):
     when: tuple[str, str] | None = None
     limit: float = 0.0
 
+    def __post_init__(self) -> None:
+        Record.__post_init__(self)
+        if not self.text.strip():
+            action = "Write what annotators are asked: --question 'Is the answer right?'."
+            raise InputError("a question needs words", given=repr(self.text), action=action)
+        names = [choice.name for choice in self.choices]
+        if "" in names or len({*names}) < len(names):
+            given, action = ", ".join(map(repr, names)), "Leave out the repeated or empty one."
+            raise InputError("choices need different names", given=given, action=action)
+
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
         """Return a question with choices: `Pass`, or `Partly=0.5` with what it counts as.
@@ -117,20 +128,15 @@ class Question(Plain):
         numbers choices are classes, which an estimate compares with the model's answer. `Unsure=` counts as
         no answer.
         """
-        given = [choice.strip() for choice in choices]
-        named = [_named(choice) for choice in given]
-        names = [name for name, _ in named]
-        _refuse_repeated(names)
-        counting = [pair for choice, pair in zip(given, named, strict=True) if not choice.endswith("=")]
+        given = [_parsed(choice) for choice in choices]
+        counting = [(name, number) for name, number, none in given if not none]
         if len(counting) < 2:
-            allowed = "two or more, such as Pass,Fail"
-            raise InputError("a question needs two choices", given=", ".join(given), allowed=allowed)
-        numbers = dict(zip([name for name, _ in counting], _numbers(counting), strict=True))
-        made = tuple(
-            Choice(name=name, value=numbers.get(name), key=key, none=name not in numbers)
-            for name, key in zip(names, _keys(names), strict=True)
-        )
-        return cls(text=_worded(text), choices=made, rubric=rubric)
+            names, allowed = ", ".join(name for name, *_ in given), "two or more, such as Pass,Fail"
+            raise InputError("a question needs two choices", given=names, allowed=allowed)
+        numbers = _numbers(counting)
+        made = _choices((name, numbers.get(name)) for name, *_ in given)
+        made = tuple(replace(entry, none=none) for entry, (*_, none) in zip(made, given, strict=True))
+        return cls(text=text.strip(), choices=made, rubric=rubric)
 
     @classmethod
     def of_scale(
@@ -140,33 +146,29 @@ class Question(Plain):
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             what = "a scale needs two whole numbers, the lower first"
             raise InputError(what, given=f"{low}, {high}", allowed="such as 1,5")
-        numbers = range(int(low), int(high) + 1)
-        choices = _choices((str(k), float(k), str(k) if 0 <= k <= 9 else "") for k in numbers)
+        names = [str(k) for k in range(int(low), int(high) + 1)]
+        keys = [name if len(name) == 1 else "" for name in names]
+        choices = _choices(((name, float(name)) for name in names), keys)
         bounds = (float(low), float(high))
-        return cls(text=_worded(text), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
+        return cls(text=text.strip(), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
 
     @classmethod
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> Question:
         """Return a question of which of two columns is better; a win of `first` counts as 1, a tie as ½."""
-        _refuse_repeated([first, second, TIE])
-        choices = _choices([(first, 1.0, "1"), (second, 0.0, "2"), (TIE, 0.5, "3")])
-        return cls(text=_worded(text), kind=PAIR, choices=choices, rubric=rubric)
+        choices = _choices([(first, 1.0), (second, 0.0), (TIE, 0.5)])
+        return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
     def of_classes(cls, text: str, known: Iterable[str] = (), *, rubric: str = "") -> Question:
         """Return a question answered in the annotator's own words, with known classes to choose from."""
-        names = [name.strip() for name in known]
-        _refuse_repeated(names)
-        choices = _choices((name, None, key) for name, key in zip(names, _keys(names), strict=True))
-        return cls(text=_worded(text), kind=CLASSES, choices=choices, rubric=rubric)
+        choices = _choices((name.strip(), None) for name in known)
+        return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
     def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
         """Return a question of which any number of choices may be taken; each is an outcome of its own."""
-        names = [name.strip() for name in choices]
-        _refuse_repeated(names)
-        made = _choices((name, 1.0, key) for name, key in zip(names, _keys(names), strict=True))
-        return cls(text=_worded(text), kind=SEVERAL, choices=made, rubric=rubric)
+        made = _choices((name.strip(), 1.0) for name in choices)
+        return cls(text=text.strip(), kind=SEVERAL, choices=made, rubric=rubric)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> Question:
@@ -186,20 +188,20 @@ class Question(Plain):
             )  # fmt: skip
         kind, text = kinds[0], table["text"]
         given = table[kind]
-        made = Question(text=_worded(text), kind=kind, rubric=rubric)
         try:
-            if kind in (CHOICES, CLASSES, SEVERAL):
+            if kind in (SCALE, PAIR):
+                made: Question = getattr(cls, f"of_{kind}")(text, *given, rubric=rubric)
+            elif kind in (NUMBER, TEXT):
+                bounds = None if given is True else (float(given[0]), float(given[1]))
+                made = cls(text=text.strip(), kind=kind, rubric=rubric, scale=bounds)
+            else:
                 made = getattr(cls, f"of_{kind}")(text, [*given], rubric=rubric)
-            elif kind in (SCALE, PAIR):
-                made = getattr(cls, f"of_{kind}")(text, *given, rubric=rubric)
-            elif kind == NUMBER and given is not True:
-                made = replace(made, scale=(float(given[0]), float(given[1])))
-            requested, mark, answer = str(table.get("when", "")).partition("=")
+            other, mark, answer = str(table.get("when", "")).partition("=")
             return replace(
                 made,
                 name=str(table.get("name", "")),
                 ends=(str(table["ends"][0]), str(table["ends"][1])) if "ends" in table else None,
-                when=(requested, answer) if mark else None,
+                when=(other, answer) if mark else None,
                 limit=float(table.get("limit", 0)),
             )
         except (TypeError, ValueError, IndexError, AttributeError):
@@ -315,31 +317,22 @@ class Form(Plain):
         seen: dict[str, Question] = {}
         for question in self.questions:
             name, other = question.name, seen.get((question.when or ("",))[0])
-            if len(self.questions) > 1 and not name.isidentifier():
-                allowed = "a name of letters, digits and _, such as correct"
-                raise InputError("each of several questions needs a name", given=repr(name), allowed=allowed)
-            if name in seen:
-                raise InputError(
-                    "two questions have the same name", given=repr(name), allowed="a name of its own for each"
-                )
+            if name in seen or (len(self.questions) > 1 and not name.isidentifier()):
+                allowed = "letters, digits and _, such as correct"
+                what = "each of several questions needs a name of its own"
+                raise InputError(what, given=repr(name), allowed=allowed)
             if question.when and (other is None or not _takes(other, question.when[1])):
                 raise InputError(
                     f"question {name!r} waits for an answer that cannot be",
                     given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
                 )  # fmt: skip
             seen[name] = question
-        parts = [max(1, len(entry.choices)) for entry in self.questions if entry.kind == SEVERAL]
-        plain = [entry for entry in self.questions if entry.kind not in (SEVERAL, TEXT)]
-        conditional = [entry for entry in plain if entry.when and entry.counted]
-        if len(self.columns) < sum(parts) + len(plain) + len(conditional):
+        if len(self.columns) < len(self._outcomes()):
             raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
-            raise InputError(
-                "all pairs of a study must compare the same two columns",
-                given=str(sorted(pairs)),
-                action="Make a study for each pair of columns.",
-            )
+            what = "all pairs of a study must compare the same two columns"
+            raise InputError(what, given=str(sorted(pairs)), action="Make a study for each pair of columns.")
 
     @classmethod
     def of(cls, requested: Question | Iterable[Question] | Form) -> Form:
@@ -399,16 +392,20 @@ class Form(Plain):
         A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
         mean where it was asked is the ratio of both means.
         """
-        found: dict[str, tuple[Question, str]] = {}
+        return {name: (question, part) for name, question, part in self._outcomes()}
+
+    def _outcomes(self) -> list[tuple[str, Question, str]]:
+        found = []
         for question in self.questions:
             name = question.name or LABEL
             if question.kind == SEVERAL:
                 for choice in question.choices:
-                    found["_".join([name, *re.findall(r"\w+", choice.name)])] = (question, choice.name)
+                    words = re.findall(r"\w+", choice.name)
+                    found.append(("_".join([name, *words]), question, choice.name))
             elif question.kind != TEXT:
-                found[name] = (question, "")
+                found.append((name, question, ""))
                 if question.when and question.counted:
-                    found[f"{name}_{ASKED}"] = (question, ASKED)
+                    found.append((f"{name}_{ASKED}", question, ASKED))
         return found
 
     def with_rubric(self, rubric: str) -> Self:
@@ -520,62 +517,38 @@ def _within(text: str, bounds: tuple[float, float] | None) -> bool:
     return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 
-def _keys(choices: Sequence[Any]) -> list[str]:
-    """Return a key for each choice, none for those after the last."""
-    return [*KEYS, *[""] * len(choices)][: len(choices)]
+def _choices(rows: Iterable[tuple[str, float | None]], keys: Iterable[str] = KEYS) -> tuple[Choice, ...]:
+    """Return choices of names and numbers with a key for each, none for those after the last."""
+    pairs = zip(rows, chain(keys, repeat("")), strict=False)
+    return tuple(Choice(name=name, value=value, key=key) for (name, value), key in pairs)
 
 
-def _choices(rows: Iterable[tuple[str, float | None, str]]) -> tuple[Choice, ...]:
-    return tuple(Choice(name=name, value=value, key=key) for name, value, key in rows)
-
-
-def _named(choice: str) -> tuple[str, float | None]:
-    """Return the name and the number of `Partly=0.5`."""
+def _parsed(choice: str) -> tuple[str, float | None, bool]:
+    """Return the name of `Partly=0.5`, its number, and whether it counts as no answer (`Unsure=`)."""
     name, mark, number = choice.strip().rpartition("=")
-    if not mark:
-        name, number = choice.strip(), ""
-    if not name.strip():
-        action = "Name it, as in --choices Pass,Fail."
-        raise InputError("a choice needs a name", given=repr(choice), action=action)
-    if not number:
-        return name.strip(), None
+    if not mark or not number:
+        return (name or number).strip(), None, bool(mark)
     try:
         value = float(number)
     except ValueError:
-        return choice.strip(), None
+        return choice.strip(), None, False
     if not math.isfinite(value):
         allowed = "Pass=1, Fail=0, Partial=0.5"
         raise InputError("a choice must count as a finite number", given=repr(choice), allowed=allowed)
-    return name.strip(), value
+    return name.strip(), value, False
 
 
-def _numbers(named: list[tuple[str, float | None]]) -> list[float | None]:
+def _numbers(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
     """Return what the choices count as: as given, or 1 and 0 for the usual words."""
-    given = [number is not None for _, number in named]
-    if any(given) and not all(given):
-        name = named[given.index(False)][0]
+    without = [name for name, number in named if number is None]
+    if without and len(without) < len(named):
         action = "Give each, as in Pass=1,Fail=0."
-        raise InputError(f"choice {name!r} has no number, others have one", action=action)
-    words = [name.lower() for name, _ in named]
-    if not any(given) and len(words) == 2:
-        for one, zero in ((0, 1), (1, 0)):
-            if words[one] in _ONE and words[zero] in _ZERO:
-                return [1.0 - one, 1.0 - zero] if one == 0 else [0.0, 1.0]
-    return [number for _, number in named]
-
-
-def _refuse_repeated(names: list[str]) -> None:
-    for name in names:
-        if not name or names.count(name) > 1:
-            given, action = ", ".join(map(repr, names)), "Leave out the repeated or empty one."
-            raise InputError("choices need different names", given=given, action=action)
-
-
-def _worded(text: str) -> str:
-    if not text.strip():
-        action = "Write what annotators are asked: --question 'Is the answer right?'."
-        raise InputError("a question needs words", given=repr(text), action=action)
-    return text.strip()
+        raise InputError(f"choice {without[0]!r} has no number, others have one", action=action)
+    if len(without) == 2:
+        for ones, zeros in (without, reversed(without)):
+            if ones.lower() in _ONE and zeros.lower() in _ZERO:
+                return {ones: 1.0, zeros: 0.0}
+    return dict(named)
 
 
 def _text_of(value: Any) -> str:
@@ -689,14 +662,10 @@ class Progress(Plain):
     ----------
     submitted, skipped : int
         Of this annotator.
-    open : int
-        Answers that are still wanted, of all annotators.
     share : int
         Items that this annotator will have answered in the end, if all who still have work share the rest.
     done, total : int
         Answers given and wanted, of all annotators (an item that two label counts twice).
-    seconds_per_item : float, optional
-        Median of this annotator's last answers.
     seconds_left : float, optional
         Expected time until the study is done, for this annotator, at the pace of all.
     disagreements : int
@@ -708,17 +677,15 @@ class Progress(Plain):
 
     Examples
     --------
-    >>> Progress(submitted=3, skipped=1, open=6, share=7, done=4, total=10).total
+    >>> Progress(submitted=3, skipped=1, share=7, done=4, total=10).total
     10
     """
 
     submitted: int
     skipped: int
-    open: int
     share: int
     done: int
     total: int
-    seconds_per_item: float | None = None
     seconds_left: float | None = None
     disagreements: int = 0
     enough: bool = False

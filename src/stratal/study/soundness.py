@@ -6,17 +6,13 @@ in which `check` finds a problem.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from itertools import pairwise
 from pathlib import Path
 
 from stratal.designs import Sample
-from stratal.designs.extending import require_same_draw
 from stratal.errors import InputError, StratalError
-from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.study import journal
 from stratal.study.creating import digest_of
@@ -61,13 +57,10 @@ def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
 
 def _first_of(problems: Iterator[str]) -> Iterator[str]:
     """Yield the first problems of a kind, and how many more there are."""
-    more = 0
-    for number, problem in enumerate(problems):
-        if number < _MOST:
-            yield problem
-        more += number >= _MOST
-    if more:
-        yield f"and {more} more of this kind"
+    found = list(problems)
+    yield from found[:_MOST]
+    if len(found) > _MOST:
+        yield f"and {len(found) - _MOST} more of this kind"
 
 
 def _database(connection: Connection) -> Iterator[str]:
@@ -82,7 +75,7 @@ def _schema(connection: Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
-        journal.migrate(fresh, Path(), journal.STEPS[: journal.version(connection)])
+        journal.first(fresh)
         found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
@@ -112,76 +105,64 @@ def _rounds(connection: Connection) -> Iterator[str]:
 
 
 def _samples(connection: Connection, folder: Path) -> Iterator[str]:
-    rounds, sound = connection.all("SELECT * FROM round ORDER BY number"), True
-    for row in rounds:
+    """Compare the sample files with their digests, and the items with the units of the newest sample.
+
+    What is shown of an item, and that each round extends the one before, was checked when the round was
+    added, and is sealed since then.
+    """
+    path = folder
+    for row in connection.all("SELECT * FROM round ORDER BY number"):
         path = folder / row["file"]
-        if not path.is_file() or digest_of(path) != row["digest"]:
-            sound = False
-            changed = f"was changed after round {row['number']} was drawn"
-            yield f"{path}: {changed if path.is_file() else 'is missing'}"
-    if not rounds or not sound:
+        if not path.is_file():
+            yield f"{path}: is missing"
+            return
+        if digest_of(path) != row["digest"]:
+            yield f"{path}: was changed after round {row['number']} was drawn"
+            return
+    if path == folder:
         return
     try:
-        samples = [Sample.read(folder / row["file"]) for row in rounds]
+        drawn = set(id_texts(Sample.read(path).ids))
     except InputError as error:
         if isinstance(error.__context__, MemoryError):  # which tells nothing of the file
             raise
         yield str(error)
         return
-    sample = samples[-1]
-    for number, (earlier, later) in enumerate(pairwise(samples), start=2):
-        try:
-            require_same_draw(earlier, later)
-        except InputError as error:
-            yield f"round {number}: {error}"
-    yield from _first_of(_payloads(connection, sample))
-    drawn = set(id_texts(sample.ids))
     here = {row["id"] for row in connection.execute("SELECT id FROM item")}
     for ids, what in ((here - drawn, "are not in the sample"), (drawn - here, "of the sample are missing")):
         if ids:
             yield f"{len(ids)} items {what} (first: {min(ids)!r})"
 
 
-def _payloads(connection: Connection, sample: Sample) -> Iterator[str]:
-    """Compare what annotators see of each item with what the sample says."""
-    place = {text: row for row, text in enumerate(id_texts(sample.ids))}
-    for item in connection.execute("SELECT id, payload FROM item"):
-        if item["id"] not in place or not sample.shown:
-            continue
-        row = place[item["id"]]
-        try:
-            payload = dict(json.loads(item["payload"]))
-        except (ValueError, TypeError):  # a flipped bit leaves no JSON, or not an object
-            yield f"what is shown of item {item['id']!r} cannot be read"
-            continue
-        for name, values in sample.shown.items():
-            if name not in payload or not same_value(payload[name], values[row]):
-                yield f"column {name!r} of item {item['id']!r} is not shown as the sample has it"
+_COLUMNS = "item, annotator, seq, status, value"
+_COUNTS = {
+    "the answer of {1!r} to item {0} is not what the journal says": (
+        f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM current EXCEPT SELECT {_COLUMNS} FROM answer) UNION "
+        f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM answer EXCEPT SELECT {_COLUMNS} FROM current)"
+    ),
+    "the labels of {!r} are counted wrongly": (
+        "SELECT name FROM annotator JOIN standing ON annotator = name WHERE annotator.aside <> standing.aside"
+        " OR submitted <> (SELECT count(*) FROM answer WHERE annotator = name AND status = 'submitted')"
+        " OR skipped <> (SELECT count(*) FROM answer WHERE annotator = name AND status = 'skipped')"
+    ),
+    "answers to item {} are counted wrongly": (
+        f"SELECT item, copies, answers, wanted FROM item EXCEPT {COUNTED}"
+    ),
+    "the decision on item {} is not what the journal says": (
+        "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
+    ),
+    "the number of answers that are wanted or given is wrong": (
+        "SELECT 1 WHERE (SELECT total, done, undecided FROM tally) IS NOT "
+        "(SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item)"
+    ),
+}
+"""Problem → the rows of what is counted, for speed, that are not what the journal says."""
 
 
 def _counts(connection: Connection) -> Iterator[str]:
-    """Compare what is counted with what the journal says."""
-    current = "SELECT item, annotator, seq, status, value FROM current"
-    answer = "SELECT item, annotator, seq, status, value FROM answer"
-    for one, other in ((current, answer), (answer, current)):
-        for row in connection.execute(f"{one} EXCEPT {other}"):
-            yield f"the answer of {row['annotator']!r} to item {row['item']} is not what the journal says"
-    for row in connection.execute(
-        "SELECT name FROM annotator JOIN standing ON annotator = name WHERE annotator.aside <> standing.aside"
-        " OR submitted <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status='submitted')"
-        " OR skipped <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status = 'skipped')"
-    ):
-        yield f"the labels of {row['name']!r} are counted wrongly"
-    for row in connection.execute(f"SELECT item, copies, answers, wanted FROM item EXCEPT {COUNTED}"):
-        yield f"answers to item {row['item']} are counted wrongly"
-    for row in connection.execute(
-        "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
-    ):
-        yield f"the decision on item {row['item']} is not what the journal says"
-    tally = connection.all("SELECT total, done, undecided FROM tally")
-    real = "SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item"
-    if [tuple(row) for row in tally] != [tuple(connection.one(real))]:
-        yield "the number of answers that are wanted or given is wrong"
+    for problem, query in _COUNTS.items():
+        for row in connection.execute(query):
+            yield problem.format(*row)
 
 
 def _values(connection: Connection) -> Iterator[str]:

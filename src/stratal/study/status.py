@@ -17,11 +17,12 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import UNDECIDED, Requirement
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import items
-from stratal.study.database import Connection, served_by
+from stratal.study.database import Connection
 from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, Form, Question
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
@@ -53,14 +54,17 @@ def study_status(
     dict
         Plain numbers, text, lists and dicts.
     """
-    form = study.form
-    with study.verified() as connection:
+    form, wanted = study.form, [_of_value(text) for text in require]
+    found: list[dict[str, Any]] = []
+    notes: list[str] = []
+    with warnings.catch_warnings(), study.verified() as connection:
+        warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
         described = {
             "study": study.id,
             "folder": str(study.folder),
             "question": form.first.text,
             "rubric_version": form.first.rubric_version,
-            "server": served_by(study.folder),
+            "server": study.served_by(),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": [_annotator(connection, name) for name in study.annotators],
@@ -71,43 +75,34 @@ def study_status(
             "notes_of_annotators": _dicts(connection, _NOTES),
             "time": _time(connection, study),
         }
-        answers = _shared_answers(connection)
-        labels = {
-            name: present_labels(connection, form, str(study.folder), name, requested=True)
-            for name in form.columns
-        }
-        late = items.clock_behind(connection, study.clock()) > items.SLACK
+        answers, labelled = _shared_answers(connection), described["nonresponse"]["labelled"]
         by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
-    wanted = [_of_value(text) for text in require]
-    found: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for name, (question, part) in form.columns.items():
-        if part == ASKED and question.counted:
-            continue
-        shared = _of_outcome(form, name, answers)
-        outcomes = [(who, form.outcome(name, value)) for who, value in by_time]
-        agreed, agreement = _agreement(labels[name], shared, question)
-        drifts = _drifts(shared, outcomes)
-        interim, reasons = _interim(
-            study, described["rounds"], confidence_level, name, () if found else wanted, options
-        )
-        reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
-        notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
-        found.append(
-            {"outcome": name, "text": question.text, **interim, "agreement": agreement, "drift": drifts}
-        )
-    first = {name: found[0][name] for name in ("estimate", "anytime_interval", "agreement", "drift")}
-    for name in ("requirements", "planned_look"):  # of the first question alone
-        first |= {name: found[0].pop(name)} if name in found[0] else {}
-    stop = _stop(study, described["nonresponse"]["labelled"], found[0]["anytime_interval"])
+        late = items.clock_behind(connection, study.clock()) > items.SLACK
+        first: dict[str, Any] = {}
+        for name, (question, part) in form.columns.items():
+            if part == ASKED and question.counted:
+                continue
+            labels = present_labels(connection, form, str(study.folder), name, requested=True)
+            agreed, agreement = _agreement(labels, _of_outcome(form, name, answers), question)
+            outcomes = [(who, form.outcome(name, value)) for who, value in by_time]
+            drifts = _drifts(_of_outcome(form, name, answers), outcomes)
+            interim, figures, reasons = _interim(study, labelled, confidence_level, name, options)
+            if not found:  # the plan was made for the first question
+                first, refuted = _of_first(study, interim, figures, confidence_level, wanted, options)
+                reasons = [*refuted, *reasons]
+            reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
+            notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
+            outcome = {"outcome": name, "text": question.text}
+            found.append({**outcome, **figures, "agreement": agreement, "drift": drifts})
+    first |= {name: found[0][name] for name in ("estimate", "anytime_interval", "agreement", "drift")}
+    stop = _stop(study, labelled, found[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
     if late:
         notes.append("this computer's clock is behind labels that were saved before")
-    notes = list(dict.fromkeys(notes))
-    return {**described, **first, "questions": found, "stop": stop, "notes": notes}
+    return {**described, **first, "questions": found, "stop": stop, "notes": list(dict.fromkeys(notes))}
 
 
 def pairs_of(study: Study) -> list[dict[str, Any]]:
@@ -374,45 +369,54 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
 
 
 def _interim(
-    study: Study,
-    rounds: list[dict[str, Any]],
-    confidence_level: float,
-    name: str,
-    require: Sequence[Requirement],
-    options: dict[str, Any],
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the estimate so far and the interval that holds at every moment, and why one is missing."""
+    study: Study, labelled: int, confidence_level: float, name: str, options: dict[str, Any]
+) -> tuple[Estimate | None, dict[str, Any], list[str]]:
+    """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
     found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
-    if require:  # until there is an estimate
-        open_yet = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
-        found["requirements"] = [{"required": str(wanted), **open_yet} for wanted in require]
     if isinstance(study.sample().design, Disagreements):
-        return found, ["labels only tell models apart: stratal study extend shows how they stand"]
-    if not any(row["labelled"] for row in rounds):
-        return found, ["no item is labelled yet, so there is no estimate"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        try:
-            interim = estimate_study(study, name, **options)
-            found["estimate"] = interim.to_dict(confidence_level)
-        except StratalError as error:
-            return found, [str(error)]
-    # The plan was made for the first question.
-    reasons = list(interim.refuted) if name == next(iter(study.form.columns)) else []
+        return None, found, ["labels only tell models apart: stratal study extend shows how they stand"]
+    if not labelled:
+        return None, found, ["no item is labelled yet, so there is no estimate"]
+    try:
+        interim = estimate_study(study, name, **options)
+        found["estimate"] = interim.to_dict(confidence_level)
+    except StratalError as error:
+        return None, found, [str(error)]
     try:
         found["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
-        reasons.append(f"no interval that holds at every moment: {error}")
-    ends = found["anytime_interval"]
+        return interim, found, [f"no interval that holds at every moment: {error}"]
+    return interim, found, []
+
+
+_OPEN_YET = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
+"""How a requirement stands while there is no estimate."""
+
+
+def _of_first(
+    study: Study,
+    interim: Estimate | None,
+    figures: dict[str, Any],
+    confidence_level: float,
+    require: Sequence[Requirement],
+    options: dict[str, Any],
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what is required and the planned look, and what speaks against the plan or hides that look."""
+    found: dict[str, Any] = {}
     if require:
+        ends = figures["anytime_interval"]
         found["requirements"] = [
-            wanted.held_against(interim, confidence_level, ends=ends) for wanted in require
+            {**_OPEN_YET, "required": str(wanted)}
+            if interim is None
+            else wanted.held_against(interim, confidence_level, ends=ends)
+            for wanted in require
         ]
-    if study.sample().looks is not None and name == next(iter(study.form.columns)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)  # units of later looks have no label yet
-            try:
-                found["planned_look"] = planned_look(study, confidence_level, **options)
-            except StratalError as error:
-                reasons.append(f"no planned look: {error}")
+    if interim is None:
+        return found, []
+    reasons = list(interim.refuted)
+    if study.sample().looks is not None:
+        try:
+            found["planned_look"] = planned_look(study, confidence_level, **options)
+        except StratalError as error:
+            reasons.append(f"no planned look: {error}")
     return found, reasons

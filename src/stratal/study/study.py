@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -28,7 +30,7 @@ from stratal.labels.labels import ADJUDICATED
 from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of
-from stratal.study.database import Connection, Database, StudyError, serving, written_time
+from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, Entry, How, append_setting, keep_head
@@ -47,6 +49,9 @@ from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
 """Returns seconds since 1970, as `time.time`."""
+
+NEXT = 200
+"""Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided."""
 
 LOOKS = 1.02
 """The interval is looked at again after so many times as many answers."""
@@ -188,8 +193,15 @@ class Study:
     @contextmanager
     def serving(self, address: str) -> Iterator[None]:
         """Hold the study for one server; a second one gets a `StudyError` of kind `served` that names it."""
-        with serving(self.folder, address, written_time(self.clock())):
+        with serving(self.folder, self.setting("server") or ""):
+            since = written_time(self.clock())
+            with suppress(StudyError):  # a full disk; the page says so
+                self.keep("server", f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
             yield
+
+    def served_by(self) -> str | None:
+        """Return the address of the server that holds the study, None if none does."""
+        return self.setting("server") if is_served(self.folder) else None
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.
@@ -229,13 +241,10 @@ class Study:
         with self._seen_by(annotator) as connection:
             return items.progress(connection, annotator, self.clock())
 
-    def disagreements(self, *, limit: int = 50, decided: bool = False) -> tuple[Disagreement, ...]:
-        """Return items on which annotators differ, in the study's order.
-
-        Those that are decided too, if asked for.
-        """
+    def disagreements(self, *, limit: int = 50) -> tuple[Disagreement, ...]:
+        """Return items on which annotators differ and nobody has decided, in the study's order."""
         with self.database.read() as connection:
-            return items.disagreements(connection, limit, decided=decided)
+            return items.disagreements(connection, limit)
 
     def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
         """Return how many open disagreements are assigned to an adjudicator, and the first of them.
@@ -243,10 +252,9 @@ class Study:
         Of whoever has none left the first of the others'; of whoever does not decide none.
         """
         judges = self.adjudicators
-        if annotator not in judges:
-            return 0, ()
-        with self.database.read() as connection:
-            return items.assigned(connection, annotator, judges, limit)
+        found = self.disagreements(limit=NEXT) if annotator in judges else ()
+        mine = [entry for entry in found if items.assigned_to(entry, judges) == annotator]
+        return len(mine), tuple(mine or found)[:limit]
 
     def act(
         self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
@@ -292,10 +300,6 @@ class Study:
     def flag(self, annotator: str, item: str, *, on: bool = True, **how: Unpack[How]) -> Receipt:
         """Mark an item for the person who runs the study, or unmark it. `how`: `note`, `request`."""
         return self.act(annotator, "flag" if on else "unflag", item, **how)
-
-    def note(self, annotator: str, item: str, text: str, *, request: str | None = None) -> Receipt:
-        """Save a note on an item without answering it."""
-        return self.act(annotator, "note", item, note=text, request=request)
 
     def adjudicate(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
         """Save a decision on an item, which then counts instead of the answers. `how`: `note`, `request`.

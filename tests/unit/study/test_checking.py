@@ -161,20 +161,15 @@ def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
         payload = dict.fromkeys(json.loads(row["payload"]), "another text")
         connection.execute("UPDATE item SET payload = ? WHERE id = ?", (json.dumps(payload), row["id"]))
 
-    assert any(f"of item {row['id']!r} is not shown as" in problem for problem in check_study(study).problems)
+    assert "the items of round 1 were changed after it was drawn" in check_study(study).problems
 
 
-def test_a_round_of_another_population_is_found(make_study, drawn, monkeypatch):
+def test_a_round_of_another_population_is_refused(make_study, drawn):
     study = make_study()
     larger = stratal.next_round(drawn, additional=5)
     other = replace(larger, proxies=larger.proxies[::-1])
     with pytest.raises(InputError, match="not the population that the sample was drawn from"):
         add_round(study, other)
-    monkeypatch.setattr("stratal.study.rounds.require_same_draw", lambda *_: None)  # as 0.1.0 did
-    add_round(study, other)
-
-    found = check_study(study).problems
-    assert any(problem.startswith("round 2: this is not the population") for problem in found)
 
 
 def test_a_flipped_bit_in_the_write_ahead_log_takes_no_answers_away_unseen(make_study, tmp_path):
@@ -218,11 +213,3 @@ def test_the_note_of_the_last_line_may_be_missing_or_old_but_not_another(make_st
     assert path.read_bytes() != noted
     path.write_bytes(noted)
     assert check_study(study).problems == ()
-
-
-@pytest.mark.parametrize("payload", ["{", "5"])
-def test_what_an_annotator_sees_that_cannot_be_read_is_a_problem(make_study, payload):
-    units = stratal.Population.from_arrays(ids=["a", "b", "c"], show={"text": ["one", None, "three"]})
-    study = make_study(sample=stratal.designs.SimpleRandom(budget=2).draw(units, seed=7))
-    changed(study, f"UPDATE item SET payload = '{payload}'")
-    assert any("cannot be read" in problem for problem in check_study(study).problems)

@@ -252,8 +252,6 @@ def test_a_decision_stands_for_the_answers_of_its_item(make_study, drawn):
     study.adjudicate("ann", first, "Fail", note="line 3 is wrong")
 
     assert [entry.item.id for entry in study.disagreements()] == [second]
-    (kept, _) = study.disagreements(decided=True)
-    assert kept.item.answer.value == "Fail"
     labels = study.labels()
     rows = [
         (who, value)
@@ -378,8 +376,7 @@ def test_progress_says_how_long_it_will_take(study):
 
     found = study.progress("ann")
 
-    assert (found.submitted, found.done, found.total, found.open) == (5, 5, 50, 45)
-    assert found.seconds_per_item == 20
+    assert (found.submitted, found.done, found.total) == (5, 5, 50)
     assert found.seconds_left == 20 * 45
     study.submit("bob", study.next_item("bob").id, "Pass", seconds=20)
     assert study.progress("ann").seconds_left == 20 * 44 / 2

@@ -151,13 +151,8 @@ def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, An
         order = sides(form, str(given.item), annotator, study.id) or ()
         columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
         named = value if isinstance(value, dict) else {form.first.name: value}
-        value = {
-            question.name: _column_of(columns, named[question.name])
-            if question.kind == PAIR
-            else named[question.name]
-            for question in form.questions
-            if question.name in named
-        }
+        pairs = {question.name for question in form.questions if question.kind == PAIR}
+        value = {name: _column_of(columns, one) if name in pairs else one for name, one in named.items()}
     receipt = study.act(annotator, given.action, given.item, value, **given.how)
     return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
 

@@ -122,17 +122,6 @@ def media_file(folder: Path, path: str) -> Path | None:
     return found if inside and found.suffix.lower() in MEDIA_TYPES else None
 
 
-def checked_formats(formats: Mapping[str, str]) -> dict[str, str]:
-    """Return formats by column, refusing one that does not exist."""
-    for column, kind in formats.items():
-        if kind not in FORMATS:
-            raise InputError(
-                f"no such format of column {column!r}", given=repr(kind), allowed=", ".join(FORMATS),
-                action=f"Perhaps {near_names(kind, FORMATS)}?",
-            )  # fmt: skip
-    return dict(formats)
-
-
 def is_chat(value: Any) -> bool:
     """Return whether a value is a list of turns, each with a role and a content.
 
@@ -263,19 +252,23 @@ def keep_look(
 
     `images`: `study` for those of the folder alone, `https` for those at such addresses too.
     """
-    if images is not None:
-        if images not in (HTTPS, STUDY_ALONE):
+    for column, kind in (formats or {}).items():
+        if kind not in FORMATS:
             raise InputError(
-                "pictures from there are not shown", given=repr(images), allowed="https or study"
-            )
+                f"no such format of column {column!r}", given=repr(kind), allowed=", ".join(FORMATS),
+                action=f"Perhaps {near_names(kind, FORMATS)}?",
+            )  # fmt: skip
+    if images not in (None, HTTPS, STUDY_ALONE):
+        raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
+    if media is not None and not media.is_dir():
+        action = "Give the folder that the items' files are in, with --media."
+        raise InputError(f"{media}: no such folder of images and audio", action=action)
+    if images is not None:
         study.keep(_KEPT_IMAGES, images)
     if formats:
         known = json.loads(study.setting(_KEPT_FORMATS) or "{}")
-        study.keep(_KEPT_FORMATS, json.dumps({**known, **checked_formats(formats)}, ensure_ascii=False))
+        study.keep(_KEPT_FORMATS, json.dumps({**known, **formats}, ensure_ascii=False))
     if media is not None:
-        if not media.is_dir():
-            action = "Give the folder that the items' files are in, with --media."
-            raise InputError(f"{media}: no such folder of images and audio", action=action)
         study.keep(_KEPT_MEDIA, str(media.resolve()))
 
 

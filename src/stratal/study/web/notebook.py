@@ -152,7 +152,6 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         action = "Ask `stratal study status` who has what."
         raise InputError(f"nothing is left for {annotator!r} to label", action=action)
     form, look = study.form, look_of(study, embedded(study, LARGEST))
-    columns = [dict(zip(SIDES, item.sides or (), strict=False)) for item in given]
     data = {
         "study": study.id,
         "annotator": annotator,
@@ -160,8 +159,8 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         "form": form_view(study),
         "file": downloaded_as(annotator),
         "items": [
-            {**item_view(item, form, look), "columns": sides}
-            for item, sides in zip(given, columns, strict=True)
+            {**item_view(item, form, look), "columns": dict(zip(SIDES, item.sides or (), strict=False))}
+            for item in given
         ],
     }
     script, style = joined("parts.js", "annotate.js", "offline.js"), asset("page.css")
@@ -182,17 +181,15 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
     """Write a page in one file; return how many bytes it has."""
+    if path.exists():
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.")
+    page = page_in_one_file(study, annotator, items=items).encode()
     try:
         with path.open("xb") as file:
-            return file.write(page_in_one_file(study, annotator, items=items).encode())
-    except FileExistsError:
-        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
+            return file.write(page)
     except OSError as error:
         what = f"{path}: cannot be written ({error.strerror or error})"
-        raise InputError(what, action="Choose another folder.") from None
-    except InputError:
-        path.unlink(missing_ok=True)
-        raise
+        raise InputError(what, action="Give the name of a new file in a folder that is yours.") from None
 
 
 def downloaded_as(annotator: str) -> str:

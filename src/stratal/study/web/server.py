@@ -20,7 +20,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -109,8 +108,6 @@ class RateLimits(Record):
         Seconds for a request to arrive, its head and its body each.
     connections : int
         Connections at a time.
-    connections_each : int
-        Connections at a time from one address.
     """
 
     rate: float = 50.0
@@ -118,7 +115,6 @@ class RateLimits(Record):
     largest: int = 131_072
     patience: float = 10.0
     connections: int = 500
-    connections_each: int = 200
 
 
 class Rates:
@@ -196,7 +192,7 @@ def owner_link(study: Study, address: str) -> str:
 
 
 class Gate:
-    """Refuses requests to another host, from another page, or without a sensible length.
+    """Refuses requests to another host and from another page.
 
     Parameters
     ----------
@@ -209,16 +205,14 @@ class Gate:
 
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
-        policy = HEADERS["content-security-policy"]
-        allowed = policy.replace("img-src 'self'", "img-src 'self' https:") if https else policy
-        self._headers = HEADERS | {"content-security-policy": allowed}
+        images = "img-src 'self' https:" if https else "img-src 'self'"
+        policy = HEADERS["content-security-policy"].replace("img-src 'self'", images)
+        self._headers = HEADERS | {"content-security-policy": policy}
         self._origins = frozenset(map(origin, addresses))
-        self._hosts = set[str]()
-        for parts in map(urlsplit, self._origins):
-            # A browser leaves a scheme's own port out; another client may name it.
-            self._hosts |= (
-                {parts.netloc} if parts.port else {parts.netloc, f"{parts.netloc}:{USUAL[parts.scheme]}"}
-            )
+        # A browser leaves a scheme's own port out; another client may name it.
+        parts = [urlsplit(address) for address in self._origins]
+        self._hosts = {part.netloc for part in parts}
+        self._hosts |= {f"{part.hostname}:{USUAL[part.scheme]}" for part in parts if not part.port}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -239,13 +233,10 @@ class Gate:
         hosts = headers.getlist("host")
         foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
         unsafe = foreign and scope["method"] not in ("GET", "HEAD")
-        length = headers.get("content-length", "0")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             text, status = "This address is not the page's. Use the link as it was given.", 421
         elif unsafe or any(entry.lower() not in self._origins for entry in headers.getlist("origin")):
             text, status = "Another page may not ask this of the study.", 403
-        elif not (length.isascii() and length.isdigit() and len(length) < 19):
-            text, status = "The request's length is no number.", 400
         else:
             return None
         return PlainTextResponse(text + "\n", status, {"connection": "close"})
@@ -278,20 +269,30 @@ class Pages:
     def routes(self) -> list[Route]:
         """Return the addresses and who answers there."""
         requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
+        pages = {"/a/{token}": ("annotator", "page", "Labelling"), "/o/{token}": (OWNER, "owner", "Study")}
         return [
-            Route("/static/{name}", self._file, methods=["GET"]),
-            Route("/a/{token}", self._whole, methods=["GET"]),
-            Route("/a/{token}/", self._page, methods=["GET"]),
-            Route("/a/{token}/media/{path:path}", self._medium, methods=["GET"]),
+            Route("/static/{name}", self._file),
+            *(Route(path, self._redirect(role)) for path, (role, _, _) in pages.items()),
+            *(Route(f"{path}/", self._page(*page)) for path, page in pages.items()),
+            Route("/a/{token}/media/{path:path}", self._medium),
             Route("/a/{token}/api/act", self._act, methods=["POST"]),
-            *(
-                Route(f"/a/{{token}}/api/{k}", self._requested(k, of), methods=["GET"])
-                for k, of in requested.items()
-            ),
-            Route("/o/{token}", self._whole, methods=["GET"]),
-            Route("/o/{token}/", self._owner_page, methods=["GET"]),
-            Route("/o/{token}/api/status", self._owner_status, methods=["GET"]),
+            *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
+            Route("/o/{token}/api/status", self._owner_status),
         ]
+
+    def _redirect(self, role: str) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            await self._annotator(request, role)
+            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
+
+        return endpoint
+
+    def _page(self, role: str, home: str, title: str) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            await self._annotator(request, role)
+            return page_html(request, home, title)
+
+        return endpoint
 
     async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
@@ -314,10 +315,6 @@ class Pages:
             people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
             self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
         return self._known.get(digest, ("", ""))
-
-    async def _owner_page(self, request: Request) -> Response:
-        await self._annotator(request, OWNER)
-        return page_html(request, "owner", "Study")
 
     async def _owner_status(self, request: Request) -> Response:
         await self._annotator(request, OWNER)
@@ -358,14 +355,6 @@ class Pages:
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
         return JSONResponse(await run_in_threadpool(ANSWERS["act"], self._study, who, self._look, body))
-
-    async def _page(self, request: Request) -> Response:
-        await self._annotator(request)
-        return page_html(request, "page", "Labelling")
-
-    async def _whole(self, request: Request) -> Response:
-        await self._annotator(request)
-        return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
     async def _medium(self, request: Request) -> Response:
         await self._annotator(request)
@@ -611,58 +600,40 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
 
 
 def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
-    """Return uvicorn's protocol, which gives up slow heads and refuses too many connections of one address.
+    """Return uvicorn's protocol, which gives up heads that are too slow.
 
     Examples
     --------
     >>> patient_protocol(RateLimits()).__name__
     'Patient'
     """
-    held: Counter[str] = Counter()
 
     class Patient(H11Protocol):
         _waiting: asyncio.TimerHandle | None = None
-        _from = ""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self._from = str((transport.get_extra_info("peername") or ("",))[0])
-            held[self._from] += 1
-            if held[self._from] > limits.connections_each:
-                transport.abort()
-            else:
-                self._wait()
+            self._watch()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            held[self._from] -= 1
-            if held[self._from] <= 0:
-                del held[self._from]
-            self._stop_waiting()
             super().connection_lost(exc)
+            if self._waiting is not None:
+                self._waiting.cancel()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._stop_waiting()
-            elif self._waiting is None:
-                self._wait()
+            self._watch()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if self.cycle is None or self.cycle.response_complete:
-                self._wait()
-
-        def _wait(self) -> None:
-            self._stop_waiting()
-            self._waiting = self.loop.call_later(limits.patience, self._give_up)
-
-        def _stop_waiting(self) -> None:
-            if self._waiting is not None:
+        def _watch(self) -> None:
+            """Give a head its time, from the connection or its first bytes on, until it is whole."""
+            answering = self.cycle is not None and not self.cycle.response_complete
+            if answering and self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None
+            elif not answering and self._waiting is None:
+                self._waiting = self.loop.call_later(limits.patience, self._give_up)
 
         def _give_up(self) -> None:
-            self._waiting = None
             if self.transport is not None and not self.transport.is_closing():
                 self.transport.abort()
 

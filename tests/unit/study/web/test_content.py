@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stratal import InputError
-from stratal.study.web.content import FORMATS, Look, checked_formats, markdown, media_file, safe_html
+from stratal.study.web.content import FORMATS, Look, keep_look, markdown, media_file, safe_html
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -153,6 +153,6 @@ def test_only_files_below_the_folder_are_media(tmp_path, path):
     assert media_file(tmp_path, path) is None
 
 
-def test_formats_are_checked():
+def test_formats_are_checked(study):
     with pytest.raises(InputError, match="markdown"):
-        checked_formats({"answer": "markdwon"})
+        keep_look(study, {"answer": "markdwon"})

@@ -1,9 +1,10 @@
 // One item at a time, by keyboard or by hand. The same script serves the server's page, the page in one file
-// and the notebook; each gives a `transport` with state, item, trail, disagreements and act.
+// and the notebook; each gives a `transport` with state, item, trail, disagreements and act. That of the page in
+// one file has `items` instead: all there are, and what is done stays in its `box`.
 //
 // Whatever comes as HTML has passed the sanitiser in Python; everything else is put in as text.
 
-import { KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
+import { KEEPS, KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
 
 const PAUSES = [500, 1000, 2000, 4000, 8000]; // before what waits is sent again; the last one from then on
 const MANY = 11; // points of a scale, from which it is a number to type
@@ -65,13 +66,18 @@ export function annotate(root, transport, { keys, tools = [] }) {
   // server is away it stays there and the next item is shown, as long as there are items that were given ahead.
   async function act(body, then) {
     if (busy) return undefined;
-    const name = shown && draft(), said = entered(), entry = box.add({ ...body, request: request() });
+    const name = shown && draft(), said = entered(), entry = box.add({ ...body, request: request(), ...(transport.items && { at: new Date().toISOString() }) });
     const got = await run(async () => {
+      if (transport.items && KEEPS && !box.lasting()) {
+        box.remove(entry);
+        throw new Error("This browser could not save this: its storage is full. Download your labels now.");
+      }
+      if (transport.items) return local();
       if (box.all()[0].body.request !== entry.body.request) { send(); return local(); }
       try {
         return await sent(entry);
       } catch (error) {
-        if (final(error) || transport.local) { box.remove(entry); throw error; }
+        if (final(error)) { box.remove(entry); throw error; }
         leave(error);
         return local();
       }
@@ -85,10 +91,13 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function remember({ action, item, value, note: text }) {
-    if (!["submit", "skip"].includes(action) || !seen.has(item)) return;
+    if (!seen.has(item)) return;
     const status = action === "skip" ? "skipped" : "submitted";
-    seen.set(item, { ...seen.get(item), answer: { status, value: value ?? null, note: text ?? "" } });
+    if (action === "flag" || action === "unflag") seen.set(item, { ...seen.get(item), flagged: action === "flag" });
+    else if (isAnswer(action)) seen.set(item, { ...seen.get(item), answer: { status, value: value ?? null, note: text ?? "" } });
   }
+
+  const isAnswer = (action) => action === "submit" || action === "skip";
 
   async function sent(entry) {
     box.try(entry);
@@ -97,14 +106,19 @@ export function annotate(root, transport, { keys, tools = [] }) {
     return got;
   }
 
-  // What is next by what this page knows, without the server.
+  // What is next by what this page knows, without the server; `said`: the answers that wait, in their order.
   function local() {
-    const waits = new Set(box.all().filter((entry) => entry.body.action !== "flag").map((entry) => entry.body.item));
-    const known = [live, ...(state.ahead ?? [])].filter(Boolean);
-    for (const item of known) if (!seen.has(item.id)) seen.set(item.id, item);
-    for (const { body } of box.all()) remember(body);
-    const next = known.filter((item) => !waits.has(item.id));
-    return { item: next[0] ?? null, ahead: next.slice(1), progress: state.progress };
+    const known = transport.items ?? [live, ...state.ahead].filter(Boolean), said = [], undone = [];
+    for (const item of known) if (transport.items || !seen.has(item.id)) seen.set(item.id, item);
+    for (const { body } of box.all()) {
+      if (body.action === "undo") undone.unshift(said.pop()?.item);
+      else if (isAnswer(body.action)) said.push(body);
+      else remember(body);
+    }
+    said.forEach(remember);
+    const waits = new Set(said.map((body) => body.item)), ids = new Set([...undone, ...known.map((item) => item.id)]);
+    const next = [...ids].filter((id) => seen.has(id) && !waits.has(id)).map((id) => seen.get(id));
+    return { item: next[0] ?? null, ahead: next.slice(1), said, progress: transport.progress?.(said) ?? state.progress };
   }
 
   function leave(error) {
@@ -254,7 +268,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const { progress } = state, parts = [];
     if (away) parts.push(make("p", {}, "Waiting for the server. Nothing is lost; this page goes on by itself."));
     else if (progress.enough) parts.push(make("p", {}, "The result is as precise as was asked for. Labelling may stop."));
-    else if (progress.open > 0 && progress.done < progress.total) parts.push(
+    else if (progress.done < progress.total) parts.push(
       make("p", {}, "Nothing is free for you right now: the remaining items are with others, or you skipped them."),
       button("Look again", "Enter", open));
     else parts.push(make("p", {}, "All done. Thank you."));
@@ -272,7 +286,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const judge = $(".judge");
     judge.hidden = !(state.adjudicator && (p.disagreements > 0 || deciding !== null));
     judge.textContent = deciding !== null ? "Back to labelling" : `Decide (${p.disagreements})`;
-    $(".waiting").hidden = waits === 0 || transport.local;
+    $(".waiting").hidden = waits === 0 || Boolean(transport.items);
     $(".waiting").textContent = `${waits} ${waits === 1 ? "answer waits" : "answers wait"}${box.lasting() ? "" : "; keep this page open"}`;
     if (p.message) trouble(p.message);
   }
@@ -422,7 +436,8 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   async function undo() {
     if (deciding !== null) return takeBack();
-    const last = box.all().filter((entry) => ["submit", "skip"].includes(entry.body.action)).at(-1);
+    const last = transport.items ? undefined : box.all().filter((entry) => isAnswer(entry.body.action)).at(-1);
+    if (transport.items && !local().said.length) { trouble("There is nothing to take back."); return undefined; }
     if (last && !last.tried && seen.has(last.body.item)) {
       box.remove(last);
       const { answer: _, ...item } = seen.get(last.body.item);
@@ -455,13 +470,13 @@ export function annotate(root, transport, { keys, tools = [] }) {
     return act(body, () => {});
   }
 
-  const moveTo = (id) => run(async () => show(away && seen.has(id) ? seen.get(id) : (await transport.item(id)).item));
+  const moveTo = (id) => run(async () => show(alone() && seen.has(id) ? seen.get(id) : (await transport.item(id)).item));
 
   async function move(step) {
     if (deciding !== null || busy || !(await keepNote())) return;
     if (step < 0) {
       if (place + 1 >= trail.length) {
-        const more = away ? { answers: waiting().slice(trail.length) } : await run(() => transport.trail(trail.at(-1)?.seq));
+        const more = alone() ? { answers: waiting().slice(trail.length) } : await run(() => transport.trail(trail.at(-1)?.seq));
         if (more === undefined) return;
         trail = [...trail, ...more.answers];
       }
@@ -473,11 +488,12 @@ export function annotate(root, transport, { keys, tools = [] }) {
       await moveTo(trail[place].item);
     } else if (place === 0) {
       place = -1; trail = [];
-      if (away) show(local().item); else await open();
+      if (alone()) show(local().item); else await open();
     }
   }
 
-  const waiting = () => [...new Set(box.all().reverse().map((entry) => entry.body.item))].filter((id) => seen.has(id)).map((item) => ({ item }));
+  const alone = () => away !== null || transport.items !== undefined;
+  const waiting = () => [...new Set(local().said.reverse().map((body) => body.item))].map((item) => ({ item }));
 
   async function judge() {
     if (deciding !== null) { deciding = null; await open(false); return; }
@@ -518,7 +534,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   const open = (deciding_too = true) => run(async () => {
-    take(await transport.state());
+    take(transport.items ? local() : await transport.state());
     if (deciding_too) await onward(); else show(live);
   });
 
@@ -601,11 +617,11 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const got = await run(() => transport.state());
     if (got === undefined) { setTimeout(start, PAUSES[Math.min(failures++, PAUSES.length - 1)]); return; }
     failures = 0;
-    state = got; box = outbox(`${own("waits")}:`);
+    state = got; box = transport.box ?? outbox(`${own("waits")}:`);
     take(got);
     ask();
-    if (box.all().length && !transport.local) await send();
-    if (away) take(local());
+    if (box.all().length && !transport.items) await send();
+    if (alone()) take(local());
     await onward();
     $(".item").focus({ preventScroll: true });
   }

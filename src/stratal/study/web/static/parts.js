@@ -65,6 +65,11 @@ export const kept = {
   },
 };
 
+// Whether it does; a storage that fails later is full.
+export const KEEPS = (() => {
+  try { localStorage.setItem("stratal", "1"); localStorage.removeItem("stratal"); return true; } catch { return false; }
+})();
+
 // Acts that wait for the server, each under a name of its own in the browser's storage, so that two windows never
 // write over each other's. What the storage does not take is kept by the page, as long as it is open.
 export function outbox(prefix) {
