@@ -388,7 +388,7 @@ class Estimate(Record, Printed, Plotted):
             return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.described(), most_rows=12)
+        return estimate_page(self.described(), most_strata=12)
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""

@@ -11,7 +11,6 @@ from stratal.report.text import (
     Page,
     Table,
     brief,
-    first_rows,
     interval_text,
     level_text,
     noted,
@@ -28,20 +27,21 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     >>> inspection_page({"file": "p.csv", "rows": 1200, "columns": []}).lines
     ['p.csv: 1,200 rows']
     """
-    numbers = {"least": "minimum", "mean": "mean", "most": "maximum"}
     columns: dict[str, Any] = {
         "column": lambda row: row["name"] or "(no name)",
         **{name: name for name in ("kind", "missing", "distinct")},
-        **{header: lambda row, name=name: number(row[name]) for header, name in numbers.items()},
+        "least": lambda row: number(row["minimum"]),
+        "mean": lambda row: number(row["mean"]),
+        "most": lambda row: number(row["maximum"]),
+    }
+    proxies: dict[str, Any] = {
+        "proxy": "name",
+        "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
+        "mean": lambda row: number(row["mean"]),
+        **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
     }
     tables = [table_of("Columns", found["columns"], columns)]
     if "proxies" in found:
-        proxies = {
-            "proxy": "name",
-            "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
-            "mean": lambda row: number(row["mean"]),
-            **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
-        }
         tables.append(table_of("Proxies", found["proxies"], proxies))
     lines = [f"{found['file']}: {found['rows']:,} rows"]
     return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
@@ -69,8 +69,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     ['Drew 3 of 9 units (poisson, seed 7).']
     """
     added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
-    rows = first_rows(strata, "strata", "stratal plan --json")
-    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=rows)
+    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=strata)
     return Page(
         lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
@@ -123,7 +122,7 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     tables = tables or [table_of("Designs", plan["designs"], _DESIGNS)]
     if plan.get("allocations"):
         tables.append(table_of("Allocations", plan["allocations"], _ALLOCATIONS))
-    strata = table_of("Strata", plan["strata"], _STRATA, what="strata")
+    strata = table_of("Strata", plan["strata"], _STRATA)
     return Page(lines=_sentences(plan), tables=[*tables, strata], notes=notes)
 
 
@@ -172,16 +171,18 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
 
 def _estimands_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
     """Return what is expected of each of several estimands."""
-    columns = {
-        "estimand": "estimand",
-        "labels": "labels",
-        "expected SE": "expected_standard_error",
-        f"{level_text(confidence_level)} ±": "expected_half_width",
-        "wanted ±": "wanted_half_width",
-        "relative efficiency": "relative_efficiency",
-    }
-    known = {header: name for header, name in columns.items() if any(row[name] is not None for row in rows)}
-    return table_of("Estimands", rows, known)
+    return table_of(
+        "Estimands",
+        rows,
+        {
+            "estimand": "estimand",
+            "labels": "labels",
+            "expected SE": "expected_standard_error",
+            f"{level_text(confidence_level)} ±": "expected_half_width",
+            "wanted ±": "wanted_half_width",
+            "relative efficiency": "relative_efficiency",
+        },
+    )
 
 
 def _or_worst(row: Mapping[str, Any]) -> Any:
@@ -257,12 +258,11 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     Examples
     --------
     >>> found = {"n": 3, "population_size": 9, "design": "poisson", "seed": 7, "study": "audit",
-    ...          "question": {"text": "Right?", "choices": []}, "annotators": ["ann"], "answers": 3,
-    ...          "shown": []}
-    >>> study_page(found).lines[0]
+    ...          "annotators": ["ann"], "answers": 3, "shown": []}
+    >>> found["question"] = {"text": "Right?", "choices": []}
+    >>> study_page(found | {"questions": [found["question"]]}).lines[0]
     'Drew 3 of 9 units (poisson, seed 7) into audit.'
     """
-    questions = found.get("questions") or [found["question"]]
     question, choices = found["question"], found["question"]["choices"]
     columns = {
         "choice": "name",
@@ -281,24 +281,17 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     notes += [
         f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
     ]
-    given = [
-        f"{entry['name']}: {entry['text']}" if entry.get("name") else entry["text"] for entry in questions
+    lines = [
+        f"{_drew(found)} into {found['study']}.",
+        f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
     ]
-    return Page(
-        lines=[
-            f"{_drew(found)} into {found['study']}.",
-            f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
-            *(f"Question: {text}" for text in given),
-        ],
-        tables=[
-            table_of(
-                "Choices" if len(questions) == 1 else f"Choices: {entry['name']}", entry["choices"], columns
-            )
-            for entry in questions
-            if entry["choices"]
-        ],
-        notes=noted(notes),
-    )
+    tables = []
+    for entry in found["questions"]:
+        name = entry.get("name")
+        lines.append(f"Question: {f'{name}: ' if name else ''}{entry['text']}")
+        if entry["choices"]:
+            tables.append(table_of(f"Choices: {name}" if name else "Choices", entry["choices"], columns))
+    return Page(lines=lines, tables=tables, notes=noted(notes))
 
 
 _IMPORTED = {
@@ -384,14 +377,12 @@ def status_page(found: Mapping[str, Any]) -> Page:
     ]
     if agreement is not None:
         open_, pairs = found["disagreements"], agreement["pairs"]
+        share = (
+            "" if open_["share"] is None else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
+        )
         title = (
             f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
-            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided"
-            + (
-                ""
-                if open_["share"] is None
-                else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
-            )
+            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided{share}"
         )
         tables += [
             table_of(title, pairs, PAIR | {"Cohen's kappa": "kappa"}),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.report import drawings as svg
 from stratal.report import estimates, judges
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, Table, filled, level_text, noted, number, table_of, value_text
+from stratal.report.text import Page, level_text, noted, number, table_of, value_text
 
 Findings = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,6 @@ class Section(Page):
 
 
 MOST_IDS = 20
-MOST_ROWS = 300
-"""Rows of a table, so that a report stays one page of less than a megabyte."""
 
 PERCENT = ("comparisons", "domains")
 """Rows that are shares where the estimate is; the others may each be something else."""
@@ -48,22 +47,17 @@ def report_sections(findings: Findings) -> list[Section]:
     own = {"comparisons": _models, "judge": _judge}
     found = [_answer(findings)]
     found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
+    of_one = [_more_labels, _side_by_side, _calibration, _strata]
     for make in (  # what a reader asks first, then what a reviewer checks
         _new_version, _more_labels, _examples, _side_by_side, _calibration, _strata, _nonresponse, _agreement,
         _second_look, _method, _sources, _again,
     ):  # fmt: skip
         section = make(findings)
+        if section is not None and make in of_one and _compared(findings):
+            about = f"Of one model alone: {findings['quantity']}."
+            section = replace(section, lines=[about, *section.lines])
         found += [] if section is None else [section]
-    return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
-
-
-def _shortened(table: Table) -> Table:
-    """Return the first rows of a long table without its empty columns, and how many there are more."""
-    table, more = filled(table), len(table.rows) - MOST_ROWS
-    if more <= 0:
-        return table
-    last = [f"… and {more:,} more; the report as .json has all", *[""] * (len(table.header) - 1)]
-    return replace(table, rows=[*table.rows[:MOST_ROWS], last])
+    return found
 
 
 def _compared(found: Findings) -> bool:
@@ -71,22 +65,30 @@ def _compared(found: Findings) -> bool:
     return bool(found["estimate"].get("leaderboard"))
 
 
-def _of_one(found: Findings) -> list[str]:
-    """Return what a section is about, where the answer is about several models."""
-    return [f"Of one model alone: {found['quantity']}."] if _compared(found) else []
+def _marks(
+    rows: Rows,
+    name: Callable[[Mapping[str, Any]], str],
+    value: str = "estimate",
+    reported: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> list[svg.Row]:
+    """Return rows as a drawing of intervals takes them."""
+    return [
+        (name(row), row[value], row["confidence_interval"], reported is not None and reported(row))
+        for row in rows
+    ]
 
 
 def _answer(found: Findings) -> Section:
     estimate = found["estimate"]
-    question = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
-    without = {"strata": (), "nonresponse": None}
-    without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
-    facts = [] if _compared(found) else estimates.estimate_page({**estimate, **without}).lines[1:]
-    lines = [*question, estimates.answer_sentence(found), *facts]
-    interval, drawings = estimate["confidence_interval"], []
-    if interval is not None and not _compared(found):
-        row = (found["quantity"], estimate["estimate"], interval, True)
-        drawings = [svg.forest_drawing("estimate", found["quantity"], [row], found, margin=0.5)]
+    lines = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
+    lines.append(estimates.answer_sentence(found))
+    drawings = []
+    if not _compared(found):  # with what the answer and other sections do not say
+        elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width")
+        lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
+        if estimate["confidence_interval"] is not None:
+            rows = _marks([estimate], lambda row: found["quantity"], reported=lambda row: True)
+            drawings = [svg.forest_drawing("estimate", found["quantity"], rows, found["share"], margin=0.5)]
     notes = noted(estimate["notes"])
     return Section(title="Answer", name="answer", lines=lines, drawings=drawings, notes=notes)
 
@@ -94,49 +96,41 @@ def _answer(found: Findings) -> Section:
 def _table(found: Findings, kind: str) -> Section:
     """Return the section of a table that the estimate's dict carries."""
     rows, title = found["estimate"][kind], estimates.TABLES[kind]
-    marks = []
-    for row in rows:  # a row's name is what its label says, which stands before its estimate
-        label = list(row)[: list(row).index("estimate")]
-        name = " · ".join(str(row[entry]) for entry in label if row[entry])
-        marks.append((name, row["estimate"], row["confidence_interval"], False))
-    share = found["share"] and kind in PERCENT
-    drawing = svg.forest_drawing(kind, title, marks, {**found, "share": share})
-    table = estimates.estimates_table(title, rows, found["confidence_level"], None)
+
+    def name(row: Mapping[str, Any]) -> str:  # what its label says, which stands before its estimate
+        return " · ".join(str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry])
+
+    drawing = svg.forest_drawing(kind, title, _marks(rows, name), found["share"] and kind in PERCENT)
+    table = estimates.estimates_table(title, rows, found["confidence_level"])
     return Section(title=title, name=kind, drawings=[drawing], tables=[table])
 
 
 _MOST_JUDGES = 6
-"""Judges that a report draws, each in two pictures; its tables have all."""
+"""Judges that a report draws; its tables have all."""
 
 _DRAWN = {
-    "agreement": "{0} agrees with people",
-    "recall": "finds {1!r}",
-    "false_discovery_rate": "wrong to say {1!r}",
+    "agreement": "{judge} agrees with people",
+    "recall": "finds {class!r}",
+    "false_discovery_rate": "wrong to say {class!r}",
 }
 """Shares of a judge that a report draws, and what it calls them."""
 
 
 def _judge(found: Findings) -> Section:
-    """Return the section of judges: what each gets right, and where its verdicts go."""
-    rows = found["estimate"]["judge"]
-    joint, drawings = judges.joint_shares(rows), []
-    for k, (judge, known) in enumerate([*judges.by_judge(rows).items()][:_MOST_JUDGES]):
-        shares = [
-            (_DRAWN[name].format(judge, of), row["estimate"], row["confidence_interval"], name == "agreement")
-            for (name, of), row in known.items()
-            if name in _DRAWN
-        ]
-        if shares:
-            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, {"share": True}))
-        if judge in joint:
-            drawings.append(svg.joint_drawing(f"joint-{k}", judge, joint[judge]))
-    signed = ("kappa", "pearson", "spearman", "icc")
-    marks = [
-        (f"{row['judge']}: {row['metric']}", row["estimate"], row["confidence_interval"], False)
-        for row in rows
-        if row["metric"] in signed
-    ]
-    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", marks, {"share": False}))
+    """Return the section of judges: what each gets right."""
+    rows, drawings = found["estimate"]["judge"], []
+    for k, judge in enumerate([*judges.by_judge(rows)][:_MOST_JUDGES]):
+        shares = [row for row in rows if row["judge"] == judge and row["metric"] in _DRAWN]
+        marks = _marks(
+            shares,
+            lambda row: _DRAWN[row["metric"]].format(**row),
+            reported=lambda row: row["metric"] == "agreement",
+        )
+        if marks:
+            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", marks, share=True))
+    signed = [row for row in rows if row["metric"] in ("kappa", "pearson", "spearman", "icc")]
+    marks = _marks(signed, lambda row: f"{row['judge']}: {row['metric']}")
+    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", marks, share=False))
     return Section(
         title="Judge",
         name="judge",
@@ -154,18 +148,7 @@ def _models(found: Findings) -> Section:
     section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
     if not board:
         return section
-    rows = [
-        (
-            f"{estimates.rank_text(row['rank'])} · {row['model']}",
-            row["mean"],
-            row["confidence_interval"],
-            False,
-        )
-        for row in board
-    ]
-    table = estimates.leaderboard_table(board, found["confidence_level"])
-    bars = 4  # the column of bars, which the drawing shows
-    header, *kept = ([*row[:bars], *row[bars + 1 :]] for row in (table.header, *table.rows))
+    marks = _marks(board, lambda row: f"{estimates.rank_text(row['rank'])} · {row['model']}", "mean")
     return Section(
         title="Models",
         name="models",
@@ -173,8 +156,8 @@ def _models(found: Findings) -> Section:
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[svg.forest_drawing("models", "Models from the best", rows, found)],
-        tables=[Table(title=table.title, header=header, rows=kept), *section.tables],
+        drawings=[svg.forest_drawing("models", "Models from the best", marks, found["share"])],
+        tables=[estimates.leaderboard_table(board, found["confidence_level"], bars=False), *section.tables],
     )
 
 
@@ -182,22 +165,21 @@ def _side_by_side(found: Findings) -> Section | None:
     rows, title = found["side_by_side"], "Estimates side by side"
     if not rows:
         return None
-    drawn = [(row["name"], row["estimate"], row["confidence_interval"], row["reported"]) for row in rows]
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
         "estimate": "estimate",
         level_text(found["confidence_level"]): "confidence_interval",
         "what it is": "what",
     }
+    marks = _marks(rows, lambda row: row["name"], reported=lambda row: row["reported"])
     return Section(
         title="With and without the design",
         name="side-by-side",
         lines=[
-            *_of_one(found),
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
         ],
-        drawings=[svg.forest_drawing("side-by-side", title, drawn, found)],
+        drawings=[svg.forest_drawing("side-by-side", title, marks, found["share"])],
         tables=[table_of(title, rows, columns)],
         notes=found.get("side_by_side_notes", ()),
     )
@@ -223,12 +205,11 @@ def _strata(found: Findings) -> Section | None:
         title="Strata",
         name="strata",
         lines=[
-            *_of_one(found),
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
         ],
         drawings=[svg.strata_drawing(rows)],
-        tables=[table_of("Strata", rows, _STRATA, what="strata")],
+        tables=[table_of("Strata", rows, _STRATA)],
     )
 
 
@@ -246,7 +227,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     Examples
     --------
     >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
-    'What the proxy leaves open in this estimate is 75% of the variance of the labels.'
+    'The proxy leaves 75% of the variance of the labels unexplained.'
     """
     lines = []
     for row in check["correlations"]:
@@ -257,10 +238,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
             lines.append(f"{name!r}{what} has a correlation of {found:.2f} with the labels.")
     left = check["left_open"]
     if left is not None:
-        left_open = (
-            f"What the proxy leaves open in this estimate is {left:.0%} of the variance of the labels."
-        )
-        lines.append(left_open)
+        lines.append(f"The proxy leaves {left:.0%} of the variance of the labels unexplained.")
     return lines
 
 
@@ -286,7 +264,6 @@ def _calibration(found: Findings) -> Section | None:
         title="The proxy, and how good it is",
         name="calibration",
         lines=[
-            *_of_one(found),
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
@@ -348,15 +325,13 @@ def _new_version(found: Findings) -> Section | None:
     if new is None:
         return None
     page = new_version_page(new)
-    rows = [
-        (f"{key} version", new[key]["estimate"], new[key]["confidence_interval"], key == "new")
-        for key in ("old", "new")
-    ]
+    rows = [{**new[key], "name": key} for key in ("old", "new")]
+    marks = _marks(rows, lambda row: f"{row['name']} version", reported=lambda row: row["name"] == "new")
     return Section(
         title="The new version on the same labels",
         name="new-version",
         lines=page.lines,
-        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found)],
+        drawings=[svg.forest_drawing("versions", "Old and new version", marks, found["share"])],
         tables=page.tables,
         notes=page.notes,
     )
@@ -383,7 +358,7 @@ def _nonresponse(found: Findings) -> Section | None:
             "share unlabelled": lambda row: (row["drawn"] - row["n"]) / row["drawn"],
         }
         rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
-        tables.append(table_of("By stratum", rows, columns, what="strata"))
+        tables.append(table_of("By stratum", rows, columns))
     return Section(title="Units without a label", name="nonresponse", lines=lines, tables=tables)
 
 
@@ -426,18 +401,17 @@ def _more_labels(found: Findings) -> Section | None:
     if not rows:
         return None
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
-    half = [value_text(row["half_width"], found) for row in (now, last)]
+    half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Section(
         title="What more labels would buy",
         name="more-labels",
         lines=[
-            *_of_one(found),
             f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
             f"about ± {half[1]}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
-        drawings=[svg.width_drawing(rows, found)],
+        drawings=[svg.width_drawing(rows, found["share"])],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 
@@ -467,7 +441,6 @@ def _examples(found: Findings) -> Section | None:
     examples, title = found.get("examples"), "Examples"
     if not examples:
         return None
-    names = {name: lambda row, name=name: row.get(name) for row in examples for name in row}
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
-    tables = [table_of(title, examples, names)]
-    return Section(title=title, name="examples", lines=lines, tables=tables)
+    names = list(dict.fromkeys(name for row in examples for name in row))
+    return Section(title=title, name="examples", lines=lines, tables=[table_of(title, examples, names)])

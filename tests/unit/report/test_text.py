@@ -27,6 +27,12 @@ def test_numbers_stand_to_the_right_and_text_to_the_left():
     ]
 
 
+def test_wide_letters_take_two_places():
+    table = Table(header=["name", "kind", "n"], rows=[["漢字漢", "x", 1], ["abc", "y", 2]])
+
+    assert page_text(Page(tables=[table])).splitlines()[1:] == ["漢字漢  x     1", "abc     y     2"]
+
+
 def test_a_table_without_rows_keeps_its_header():
     assert page_text(Page(tables=[Table(header=("a", "b"), rows=[])])) == "a  b"
 
