@@ -383,15 +383,14 @@ class Plan(Printed, Tabular, Plotted):
     def _plot(self) -> Bars:
         """Draw each stratum's share of the units and of the labels."""
         found = self.to_dict()
-        rows = found["strata"]
         return Bars(
             title=f"{found['budget']:,} labels of {found['population_size']:,} units ({found['allocation']})",
             x_label="share",
-            names=[row["name"] for row in rows],
-            series={
-                "of the units": [row["size"] / found["population_size"] for row in rows],
-                "of the labels": [row["n"] / found["budget"] for row in rows],
-            },
+            rows=[
+                (row["name"], row["size"] / found["population_size"], row["n"] / found["budget"])
+                for row in found["strata"]
+            ],
+            series=["of the units", "of the labels"],
         )
 
 

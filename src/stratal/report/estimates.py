@@ -228,7 +228,7 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     if "estimate" in found:
         lines = [*(line for line in sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
     elif found.get("judge"):
-        lines = [*judges.judgesentences(found["judge"]), *lines]
+        lines = [*judges.judge_sentences(found["judge"]), *lines]
     warned = found.get("warnings", ())
     if warned:
         first, more = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
@@ -366,7 +366,7 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
         )
     lines += verdict_lines(estimate)
     if estimate.get("judge"):
-        lines[1:1] = judges.judgesentences(estimate["judge"])
+        lines[1:1] = judges.judge_sentences(estimate["judge"])
     if "disagreements" in estimate:
         again = estimate["disagreements"]
         lines.append(

@@ -93,8 +93,8 @@ class Strata(Moments, Tabular, Plotted):
         return Bars(
             title=f"{self.n_strata} strata of {self.size:,} units ({self.method})",
             x_label="share",
-            names=self.names,
-            series={"of the units": self.weights.tolist(), "of N_h S_h (Neyman)": shares.tolist()},
+            rows=list(zip(self.names, self.weights.tolist(), shares.tolist(), strict=True)),
+            series=["of the units", "of N_h S_h (Neyman)"],
         )
 
     def without_codes(self) -> Strata:
