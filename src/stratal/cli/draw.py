@@ -297,7 +297,7 @@ def draw(requested: DrawOptions) -> Result:
 
 def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
     """Say what was drawn and written, and what to do next."""
-    from stratal.report import handover_page
+    from stratal.report.pages import handover_page
 
     found = {
         "sample": str(written.sample),

@@ -245,7 +245,7 @@ def estimate(requested: EstimateOptions) -> Result:
     from stratal.estimation.requirement import status_of
     from stratal.estimation.second_look import write_disagreements
     from stratal.planning.findings import more_labels_of
-    from stratal.report import answer_page, estimate_page
+    from stratal.report.estimates import answer_page, estimate_page
 
     with progress("estimating"):
         result = made(requested)
@@ -352,7 +352,7 @@ def made(requested: EvidenceOptions) -> Made:
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
-    from stratal.report import judge_notes
+    from stratal.report.judges import judge_notes
 
     requested, bounds, evidence = gathered(requested)
     evidence = _with_population(requested, of_models(requested, evidence))

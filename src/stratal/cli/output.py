@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
-    from stratal.report import Page, Table
+    from stratal.report.text import Page, Table
 
 _COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What JSON does not escape though it moves a cursor, ends a line or turns the direction of text."""
@@ -176,7 +176,7 @@ def print_page(page: Page) -> None:
 
     Examples
     --------
-    >>> from stratal.report import Page, Table
+    >>> from stratal.report.text import Page, Table
     >>> print_page(Page(lines=["2 strata"], tables=[Table(header=["stratum", "units"], rows=[["low", 12]])]))
     2 strata
     <BLANKLINE>
@@ -195,7 +195,7 @@ def print_table(table: Table) -> None:
 
     Examples
     --------
-    >>> from stratal.report import Table
+    >>> from stratal.report.text import Table
     >>> print_table(Table(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
     <BLANKLINE>
     Strata

@@ -120,7 +120,7 @@ def new(requested: NewOptions) -> Result:
     """
     from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
     from stratal.designs.sample import Sample
-    from stratal.report import study_page
+    from stratal.report.pages import study_page
     from stratal.study.opening import create_study
 
     empty_folder(requested.output)
@@ -403,7 +403,7 @@ def status(
     """
     from stratal.designs import Disagreements
     from stratal.estimation.requirement import UNDECIDED, status_of
-    from stratal.report import status_page
+    from stratal.report.pages import status_page
     from stratal.study.opening import open_study
     from stratal.study.status import study_status
 
@@ -572,7 +572,7 @@ def backup(study: Study, output: Output) -> Result:
 
 
 def _checked(study: Path, found: Any) -> Result:
-    from stratal.report import check_page
+    from stratal.report.pages import check_page
 
     described = {"study": str(study), "sound": found.sound, **found.to_dict()}
     return Result(described, check_page, status=0 if found.sound else UNSOUND)
@@ -779,7 +779,7 @@ def take_in(requested: ImportOptions) -> Result:
     changed in the study since stays as it is there.
     """
     from stratal.labels.exchange.tools import read_answers
-    from stratal.report import import_page
+    from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study
 

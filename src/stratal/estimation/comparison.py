@@ -56,7 +56,9 @@ from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
-from stratal.report import Intervals, Page, leaderboard_table, noted
+from stratal.report.estimates import leaderboard_table
+from stratal.report.figures import Intervals
+from stratal.report.text import Page, noted
 
 _STEPS = 50
 """Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""

@@ -19,19 +19,10 @@ from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLim
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report import (
-    Intervals,
-    Page,
-    Plotted,
-    Printed,
-    estimate_page,
-    estimates_table,
-    noted,
-    plain,
-    plain_dict,
-)
 from stratal.report.document import table_latex, table_markdown
-from stratal.report.text import Table
+from stratal.report.estimates import estimate_page, estimates_table
+from stratal.report.figures import Intervals, Plotted
+from stratal.report.text import Page, Printed, Table, noted, plain, plain_dict
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample

@@ -17,7 +17,8 @@ from stratal.errors import (
     near_names,
 )
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.report import plain, requirement_text, value_with_interval
+from stratal.report.estimates import requirement_text, value_with_interval
+from stratal.report.text import plain
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 

@@ -21,7 +21,9 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.widths import expected_half_width
 from stratal.population.expressions import Number
 from stratal.proxy.history import HISTORY
-from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
+from stratal.report.figures import Bars, Plotted
+from stratal.report.pages import plan_page
+from stratal.report.text import Page, Printed, Tabular, plain, plain_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 

@@ -36,7 +36,7 @@ from stratal.planning.widths import (
 )
 from stratal.population.population import require_population
 from stratal.proxy.calibration import NAMES, is_learner
-from stratal.report import plain_dict
+from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.integers import whole_number
 

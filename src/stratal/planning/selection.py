@@ -23,7 +23,8 @@ from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLi
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
-from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
+from stratal.report.figures import Intervals, Plotted
+from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
 
 MOST_MODELS = 100

@@ -243,10 +243,9 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         elif rows:
             board = found.get("leaderboard") if kind == "comparisons" else None
             tables.append(leaderboard_table(board, level) if board else _lowest(rows, kind, level))
-    # Its sentence says the same, with what the missing labels could change.
-    counts = found.get("nonresponse") or {"drawn": 0, "labelled": 0}
-    said = f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label"
-    notes = [note for note in found.get("notes", ()) if note not in warned and not note.startswith(said)]
+    notes = [note for note in found.get("notes", ()) if note not in warned]
+    if unlabelled(found):  # its sentence says the same, with what the missing labels could change
+        notes = [note for note in notes if "drawn units have no label" not in note]
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
@@ -357,13 +356,8 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
     if worth is not None:
         be = "are" if estimate["n"] != 1 else "is"
         lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
-    counts = estimate.get("nonresponse")
-    if counts is not None and counts["drawn"] > counts["labelled"]:
-        lines.append(
-            f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
-            f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
-            f"at random.{worst_text(counts)}"
-        )
+    if unlabelled(estimate):
+        lines.append(missing_text(estimate["nonresponse"]))
     lines += verdict_lines(estimate)
     if estimate.get("judge"):
         lines[1:1] = judges.judge_sentences(estimate["judge"])
@@ -406,16 +400,29 @@ def _facts(estimate: Mapping[str, Any]) -> str:
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
-def worst_text(counts: Mapping[str, Any]) -> str:
-    """Return a sentence with what the estimate is at worst where labels are missing; empty if not known.
+def unlabelled(estimate: Mapping[str, Any]) -> int:
+    """Return how many drawn units have no label."""
+    counts = estimate.get("nonresponse") or {"drawn": 0, "labelled": 0}
+    return int(counts["drawn"] - counts["labelled"])
+
+
+def missing_text(counts: Mapping[str, Any]) -> str:
+    """Return what drawn units without a label mean for the estimate, and what it is at worst where known.
 
     Examples
     --------
-    >>> worst_text({"worst_bounds": [0.62, 0.82]})
-    ' If all missing labels were at a bound, the estimate would be 0.62 or 0.82 (without a proxy).'
+    >>> missing_text({"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.6, 0.8]})[-53:]
+    'the estimate would be 0.6 or 0.8 (without a proxy).'
     """
-    ends = counts.get("worst_bounds")
+    missing, ends = counts["drawn"] - counts["labelled"], counts.get("worst_bounds")
+    found = (
+        f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
+        "their stratum stand for them, as if labels were missing at random."
+    )
     if ends is None:
-        return ""
+        return found
     low, high = map(number, ends)
-    return f" If all missing labels were at a bound, the estimate would be {low} or {high} (without a proxy)."
+    return (
+        f"{found} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
+        "proxy)."
+    )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.estimates import verdict_lines
+from stratal.report.estimates import value_with_interval, verdict_lines
 from stratal.report.text import (
     Page,
     Table,
@@ -226,8 +226,8 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
     Examples
     --------
     >>> reached = {"design": "simple-random", "estimator": "hajek", "labels": None}
-    >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).notes
-    ['Labels until the mean absolute error is 0.01:', '  simple-random, hajek: not within these budgets']
+    >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).tables[1].rows
+    [['simple-random', 'hajek', 'not within these budgets']]
     """
     gain = "relative_efficiency"
     columns = {
@@ -239,17 +239,21 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
         "coverage": lambda row: _fixed(row["coverage"], 3),
         "width": "width",
     }
-    reached = found.get("labels_to_reach", ())
-    notes = [f"Labels until the mean absolute error is {target_error:g}:"] if reached else []
-    for row in reached:
-        labels = "not within these budgets" if row["labels"] is None else f"{row['labels']:.0f}"
-        notes.append(f"  {row['design']}, {row['estimator']}: {labels}")
-    notes += [f"Wrote {path}" for path in found.get("written", ())]
-    return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
+    tables, reached = [table_of("", found["rows"], columns)], found.get("labels_to_reach")
+    if reached:
+        kinds = {
+            "design": "design",
+            "estimator": "estimator",
+            "labels": lambda row: (
+                "not within these budgets" if row["labels"] is None else round(row["labels"])
+            ),
+        }
+        tables.append(table_of(f"Labels until the mean absolute error is {target_error:g}", reached, kinds))
+    return Page(tables=tables, notes=[f"Wrote {path}" for path in found.get("written", ())])
 
 
-def _fixed(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+def _fixed(value: float | None, digits: int, unknown: str = "–") -> str:
+    return unknown if value is None else f"{value:.{digits}f}"
 
 
 def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
@@ -349,25 +353,18 @@ def status_page(found: Mapping[str, Any]) -> Page:
         f"{duration(times['seconds_left'])} left",
     ]
     if found["estimate"] is not None:
-        made = found["estimate"]
-        level, ends = level_text(made["confidence_level"]), interval_text(made["confidence_interval"])
-        lines.append(f"Estimate so far {number(made['estimate'])}, {level} {ends} if labelling stops now")
-        if found["anytime_interval"] is not None:
-            ends = interval_text(found["anytime_interval"])
-            lines.append(f"{level} that holds at every moment: {ends}")
-        planned = found.get("planned_look")
-        if planned is not None:
-            then = planned["estimate"]
+        made, anytime, look = found["estimate"], found["anytime_interval"], found.get("planned_look")
+        lines.append(f"Estimate so far {value_with_interval(made)} if labelling stops now")
+        if anytime is not None:
+            level = level_text(made["confidence_level"])
+            lines.append(f"{level} that holds at every moment: {interval_text(anytime)}")
+        if look is not None:
             lines.append(
-                f"Look {planned['look']} of {planned['of']}, at {then['n']:,} labels: "
-                f"{number(then['estimate'])}, {level} {interval_text(then['confidence_interval'])}; "
-                "it holds at all looks together"
+                f"Look {look['look']} of {look['of']}, at {look['estimate']['n']:,} labels: "
+                f"{value_with_interval(look['estimate'])}; it holds at all looks together"
             )
-    for other in found["questions"][1:]:
-        made = other["estimate"]
-        if made is not None:
-            ends = interval_text(made["confidence_interval"])
-            lines.append(f"{other['outcome']}: {number(made['estimate'])}, {ends}")
+    others = [other for other in found["questions"][1:] if other["estimate"] is not None]
+    lines += [f"{other['outcome']}: {value_with_interval(other['estimate'])}" for other in others]
     lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")

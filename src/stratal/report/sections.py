@@ -341,16 +341,10 @@ def _nonresponse(found: Findings) -> Section | None:
     counts = found["estimate"]["nonresponse"]
     if counts is None:
         return None
-    missing, lines, tables = counts["drawn"] - counts["labelled"], [], []
-    if not missing:
-        lines.append(f"All {counts['drawn']:,} drawn units have a label.")
-    else:
-        lines.append(
-            f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
-            "labelled units of their stratum stand for them: this is right if those that were left out are "
-            "like the others of their stratum (missing at random), and wrong if they were left out because "
-            f"they are hard.{estimates.worst_text(counts)}"
-        )
+    lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
+    if estimates.unlabelled(found["estimate"]):
+        wrong = "That is wrong if they were left out because they are hard."
+        lines = [f"{estimates.missing_text(counts)} {wrong}"]
         columns = {
             "stratum": "name",
             "drawn": "drawn",

@@ -16,7 +16,8 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, near_names
-from stratal.report import Page, Printed, plain_dict, simulation_page
+from stratal.report.pages import simulation_page
+from stratal.report.text import Page, Printed, plain_dict
 from stratal.simulation.simulated_design import Settings
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked

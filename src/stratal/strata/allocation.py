@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain
 from stratal.errors import InputError, kind_of, names_mistyped, near_names
-from stratal.report import Tabular
+from stratal.report.text import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
 from stratal.strata.several_solver import check_money, least_variance

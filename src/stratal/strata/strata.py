@@ -11,7 +11,8 @@ from stratal.arrays import AnyArray, BoolArray
 from stratal.errors import InputError
 from stratal.population.expressions import Expression
 from stratal.population.rules import Everything, Rule
-from stratal.report import Bars, Plotted, Tabular, plain_dict
+from stratal.report.figures import Bars, Plotted
+from stratal.report.text import Tabular, plain_dict
 from stratal.strata.moments import Moments
 
 

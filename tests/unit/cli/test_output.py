@@ -11,7 +11,7 @@ import pytest
 from tests.tiers import cells
 
 from stratal.cli.output import print_json, print_table, visible
-from stratal.report import Table
+from stratal.report.text import Table
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 LEVELS = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report import Page, answer_page, estimate_page, estimates_table, page_text
-from stratal.report.text import MOST_ROWS
+from stratal.report.estimates import answer_page, estimate_page, estimates_table
+from stratal.report.text import MOST_ROWS, Page, page_text
 
 FOUND = {
     "estimate": 0.9485,

@@ -1,7 +1,7 @@
 """What was drawn, in words: what is shown of thousands of strata."""
 
-from stratal.report import handover_page, page_text
-from stratal.report.text import MOST_ROWS
+from stratal.report.pages import handover_page
+from stratal.report.text import MOST_ROWS, page_text
 
 DRAWN = {
     "n": 25_000,

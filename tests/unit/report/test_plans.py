@@ -1,7 +1,7 @@
 """A plan in words: what is shown of thousands of strata."""
 
-from stratal.report import page_text, plan_page
-from stratal.report.text import MOST_ROWS
+from stratal.report.pages import plan_page
+from stratal.report.text import MOST_ROWS, page_text
 
 PLAN = {
     "budget": 20,

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimands import ClassReport
-from stratal.report import answer_sentence
+from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
 
 
@@ -131,7 +131,7 @@ def test_thousands_of_groups_stay_one_small_page():
     assert len(shown.rows) == 301
     assert shown.cells()[-1][0] == f"… and {len(table) - 300:,} more: see --json or to_dict()"
     assert section.drawings[0].title == f"Groups: the first 40 of {len(table):,}"
-    from stratal.report import report_html
+    from stratal.report.document import report_html
 
     assert len(report_html(found.to_dict()).encode()) < 200_000
 

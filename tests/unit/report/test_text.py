@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from stratal.report import Page, Table, page_text, plain
-from stratal.report.text import page_html
+from stratal.report.text import Page, Table, page_html, page_text, plain
 
 TABLE = Table(
     title="Letters",
