@@ -76,8 +76,8 @@ _MOST_ROWS = 40
 _NAME = 38
 """Characters of a row's name that leave room for its values."""
 
-Row = tuple[str, float | None, Sequence[float | None] | None, bool]
-"""Name, value, interval, and whether it is the reported one."""
+Row = Mapping[str, Any]
+"""`name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +132,13 @@ def forest_drawing(
 
     Examples
     --------
-    >>> drawing = forest_drawing("models", "Models", [("new", 0.8, [0.7, 0.9], True)], True)
-    >>> drawing.description
+    >>> row = {"name": "new", "estimate": 0.8, "confidence_interval": [0.7, 0.9]}
+    >>> forest_drawing("models", "Models", [row], share=True).description
     'new: 80.0%, 70.0–90.0%'
     """
     title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
-    known = [float(value) for row in rows for value in (row[1], *(row[2] or ())) if value is not None]
+    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
+    known = [float(value) for value in values if value is not None]
     more = margin * (max(known) - min(known)) if known else 0.0
     ends = [min(known) - more, max(known) + more] if known else []
     if share and known and min(known) >= 0 and max(known) <= 1:
@@ -146,21 +147,21 @@ def forest_drawing(
     marks, words = [_axis(scale, _ROW * len(rows) + 8, share)], []
     for number, row in enumerate(rows):
         marks.append(_interval_row(row, scale, _ROW * number, share))
-        words.append(f"{row[0]}: {_row_text(row, share)}")
+        words.append(f"{row['name']}: {_row_text(row, share)}")
     return Drawing(name, title, words, _ROW * len(rows) + 30, marks)
 
 
 def _row_text(row: Row, share: bool) -> str:
-    _, value, interval, _ = row
+    value, interval = row["estimate"], row["confidence_interval"]
     ends = [] if interval is None else [interval_text(interval, share)]
     return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
 
 
 def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
-    name, value, interval, reported = row
+    value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
     kind, y = "reported" if reported else "other", top + 28
     marks = [
-        _text(_LEFT, top + 14, _cut(name, _NAME), "name" + (" strong" if reported else "")),
+        _text(_LEFT, top + 14, _cut(row["name"], _NAME), "name" + (" strong" if reported else "")),
         _text(_RIGHT, top + 14, _row_text(row, share), "value", "end"),
     ]
     if interval is not None:

@@ -411,7 +411,7 @@ def missing_text(counts: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> missing_text({"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.6, 0.8]})[-53:]
+    >>> missing_text({"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.6, 0.8]})[-51:]
     'the estimate would be 0.6 or 0.8 (without a proxy).'
     """
     missing, ends = counts["drawn"] - counts["labelled"], counts.get("worst_bounds")

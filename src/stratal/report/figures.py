@@ -7,7 +7,7 @@ the path's ending says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -250,13 +250,12 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
     figure, axes = grid_of_axes(len(panels), columns)
     if heading:
         figure.suptitle(heading, fontsize=8)
-    order: list[str] = []
+    numbers: dict[str, int] = {}
     for panel, ax in zip(panels, axes, strict=False):
         for line in panel.lines:
-            if "color" not in line.style and line.label not in order:
-                order.append(line.label)
-            number = 0 if "color" in line.style else order.index(line.label)
-            style = _USUAL | line_style(number) | line.style
+            style = line.style
+            if "color" not in style:
+                style = line_style(numbers.setdefault(line.label, len(numbers))) | style
             ax.plot(line.x, line.y, label=line.label or "_nolegend_", **style)
             if line.low is not None and line.high is not None:
                 ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
@@ -266,7 +265,8 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
         if panel.level is not None:
             named = panel.level_label or "_nolegend_"
             ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":", label=named)
-        _scales(ax, panel)
+        for which in panel.logarithmic:
+            logarithmic_scale(ax, which)
         if panel.limits is not None:
             ax.set_ylim(*panel.limits)
     return save_figure(figure, axes, path)
@@ -308,51 +308,28 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-_USUAL: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.4}
-
-
 def line_style(number: int) -> dict[str, Any]:
     """Return the colour and marker of a number; from 10 on the colours come again, dashed.
 
     Examples
     --------
-    >>> line_style(0) == {"color": "#0072b2", "marker": "o", "linestyle": "-"}
-    True
+    >>> line_style(0)["color"], line_style(10)["linestyle"]
+    ('#0072b2', '--')
     """
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-    return {"color": colour, "marker": marker, "linestyle": "-" if number < len(COLOURS) else "--"}
+    dashes = "-" if number < len(COLOURS) else "--"
+    return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 3.5, "linewidth": 1.4}
 
 
-def _scales(ax: Any, panel: Panel) -> None:
-    places = sorted({float(x) for line in panel.lines for x in line.x})
-    if "x" in panel.logarithmic:
-        ax.set_xscale("log")
-        ax.set_xticks(list(_sparse(places)))
-        ax.set_xticks([], minor=True)
-        ax.xaxis.set_major_formatter("{x:.10g}")
-    elif all(x.is_integer() for x in places):
-        ax.xaxis.get_major_locator().set_params(integer=True)
-    if "y" in panel.logarithmic:
-        logarithmic_scale(ax)
-
-
-def logarithmic_scale(ax: Any) -> None:
-    """Make the vertical axis logarithmic, with plain numbers."""
+def logarithmic_scale(ax: Any, which: str = "y") -> None:
+    """Make an axis logarithmic, with plain numbers."""
     from matplotlib.ticker import LogLocator
 
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter("")
-
-
-def _sparse(ticks: Sequence[float], ratio: float = 1.45) -> Iterator[float]:
-    """Yield ticks far enough apart that their labels do not touch."""
-    last = 0.0
-    for tick in ticks:
-        if tick >= last * ratio:
-            yield tick
-            last = tick
+    ax.set(**{f"{which}scale": "log"})
+    axis = getattr(ax, f"{which}axis")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:.10g}")
+    axis.set_minor_formatter("")
 
 
 def save_figure(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:

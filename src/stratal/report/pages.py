@@ -86,15 +86,23 @@ def _drew(found: Mapping[str, Any]) -> str:
     return f"{drawn} ({found['design']}, seed {found['seed']})"
 
 
-_DESIGNS = {
+def _or_worst(row: Mapping[str, Any]) -> Any:
+    """Return the expected standard error, or what it is at most."""
+    expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
+    return f"at most {worst:.4f}" if expected is None and worst is not None else expected
+
+
+_WAYS = {
     "design": "design",
     "estimator": "estimator",
+    "allocation": "allocation",
     "optimistic SE": "optimistic_standard_error",
-    "expected SE": lambda row: _or_worst(row),
+    "expected SE": _or_worst,
     "conservative SE": "conservative_standard_error",
     "relative efficiency": "relative_efficiency",
 }
-_ALLOCATIONS = {"allocation": "allocation", **dict(list(_DESIGNS.items())[2:])}
+"""Columns of designs and of allocations."""
+
 _STRATA = {
     "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
     "expected sd": "expected_standard_deviation",
@@ -111,22 +119,34 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     --------
     >>> plan_page({"budget": 20, "population_size": 100, "recommended": {"design": "simple-random",
     ...     "estimator": "horvitz-thompson", "expected_standard_error": None, "relative_efficiency": None},
-    ...     "designs": [], "strata": [], "assumptions": [], "notes": []}).lines[0]
+    ...     "designs": [], "strata": [], "assumptions": [], "notes": [], "confidence_level": 0.95}).lines[0]
     'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
     """
+    columns = {
+        "estimand": "estimand",
+        "labels": "labels",
+        "expected SE": "expected_standard_error",
+        f"{level_text(plan['confidence_level'])} ±": "expected_half_width",
+        "wanted ±": "wanted_half_width",
+        "relative efficiency": "relative_efficiency",
+    }
+    lines, notes = _sentences(plan), [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
     several = plan.get("estimands")
-    tables = [_estimands_table(several, plan["confidence_level"])] if several else []
-    notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
+    tables = [table_of("Estimands", several, columns)] if several else []
     if not details:
-        return brief(Page(lines=_sentences(plan, details=False), tables=tables, notes=notes))
-    tables = tables or [table_of("Designs", plan["designs"], _DESIGNS)]
+        return brief(Page(lines=lines, tables=tables, notes=notes))
+    if plan.get("detectable_difference") is not None:
+        lines.append(
+            f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
+            "be detected with 80 % power (a smaller one will if they err on the same units)."
+        )
+    tables = tables or [table_of("Designs", plan["designs"], _WAYS)]
     if plan.get("allocations"):
-        tables.append(table_of("Allocations", plan["allocations"], _ALLOCATIONS))
-    strata = table_of("Strata", plan["strata"], _STRATA)
-    return Page(lines=_sentences(plan), tables=[*tables, strata], notes=notes)
+        tables.append(table_of("Allocations", plan["allocations"], _WAYS))
+    return Page(lines=lines, tables=[*tables, table_of("Strata", plan["strata"], _STRATA)], notes=notes)
 
 
-def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
+def _sentences(plan: Mapping[str, Any]) -> list[str]:
     chosen, budget, labels = plan["recommended"], plan["budget"], plan.get("labels")
     error, gain = chosen["expected_standard_error"], chosen["relative_efficiency"]
     lines = [
@@ -161,34 +181,7 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
         )
     if gain is not None and gain > 1 and not plan.get("estimands"):
         lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
-    if details and plan.get("detectable_difference") is not None:
-        lines.append(
-            f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
-            "be detected with 80 % power (a smaller one will if they err on the same units)."
-        )
     return lines
-
-
-def _estimands_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
-    """Return what is expected of each of several estimands."""
-    return table_of(
-        "Estimands",
-        rows,
-        {
-            "estimand": "estimand",
-            "labels": "labels",
-            "expected SE": "expected_standard_error",
-            f"{level_text(confidence_level)} ±": "expected_half_width",
-            "wanted ±": "wanted_half_width",
-            "relative efficiency": "relative_efficiency",
-        },
-    )
-
-
-def _or_worst(row: Mapping[str, Any]) -> Any:
-    """Return the expected standard error, or what it is at most."""
-    expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
-    return f"at most {worst:.4f}" if expected is None and worst is not None else expected
 
 
 def detection_page(found: Mapping[str, Any]) -> Page:

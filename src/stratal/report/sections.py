@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stratal.report import drawings as svg
@@ -29,8 +30,8 @@ class Section(Page):
         Lines to type.
     """
 
-    title: str
-    name: str
+    title: str = ""
+    name: str = ""
     drawings: Sequence[svg.Drawing] = ()
     commands: Sequence[str] = ()
 
@@ -43,39 +44,31 @@ PERCENT = ("comparisons", "domains")
 
 def report_sections(findings: Findings) -> list[Section]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
-    kinds = [kind for kind in estimates.TABLES if findings["estimate"].get(kind)]
-    own = {"comparisons": _models, "judge": _judge}
-    found = [_answer(findings)]
-    found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
-    of_one = [_more_labels, _side_by_side, _calibration, _strata]
-    for make in (  # what a reader asks first, then what a reviewer checks
-        _new_version, _more_labels, _examples, _side_by_side, _calibration, _strata, _nonresponse, _agreement,
-        _second_look, _method, _sources, _again,
-    ):  # fmt: skip
-        section = make(findings)
-        if section is not None and make in of_one and _compared(findings):
-            about = f"Of one model alone: {findings['quantity']}."
-            section = replace(section, lines=[about, *section.lines])
-        found += [] if section is None else [section]
+    found = [replace(_answer(findings), title="Answer", name="answer")]
+    for kind, title in estimates.TABLES.items():
+        if findings["estimate"].get(kind):
+            make = {"comparisons": _models, "judge": _judge}.get(kind, partial(_table, kind=kind))
+            section = make(findings)
+            found.append(replace(section, title=section.title or title, name=section.name or kind))
+    parts = {
+        **findings,
+        "nonresponse": findings["estimate"]["nonresponse"],
+        "strata": findings["strata"] if len(findings["strata"]) > 1 else None,
+        "sources": findings["method"]["references"],
+    }
+    for name, (title, describe) in _SECTIONS.items():
+        if parts.get(name):
+            section = describe(findings, parts[name])
+            about = name in _OF_ONE and _compared(findings)
+            lines = [f"Of one model alone: {findings['quantity']}."] if about else []
+            name = name.replace("_", "-")
+            found.append(replace(section, title=title, name=name, lines=[*lines, *section.lines]))
     return found
 
 
 def _compared(found: Findings) -> bool:
     """Return whether several models were compared, so that the estimate is of one of them."""
     return bool(found["estimate"].get("leaderboard"))
-
-
-def _marks(
-    rows: Rows,
-    name: Callable[[Mapping[str, Any]], str],
-    value: str = "estimate",
-    reported: Callable[[Mapping[str, Any]], bool] | None = None,
-) -> list[svg.Row]:
-    """Return rows as a drawing of intervals takes them."""
-    return [
-        (name(row), row[value], row["confidence_interval"], reported is not None and reported(row))
-        for row in rows
-    ]
 
 
 def _answer(found: Findings) -> Section:
@@ -87,22 +80,21 @@ def _answer(found: Findings) -> Section:
         elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width")
         lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
         if estimate["confidence_interval"] is not None:
-            rows = _marks([estimate], lambda row: found["quantity"], reported=lambda row: True)
-            drawings = [svg.forest_drawing("estimate", found["quantity"], rows, found["share"], margin=0.5)]
+            row = {**estimate, "name": found["quantity"], "reported": True}
+            drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
     notes = noted(estimate["notes"])
-    return Section(title="Answer", name="answer", lines=lines, drawings=drawings, notes=notes)
+    return Section(lines=lines, drawings=drawings, notes=notes)
 
 
 def _table(found: Findings, kind: str) -> Section:
     """Return the section of a table that the estimate's dict carries."""
-    rows, title = found["estimate"][kind], estimates.TABLES[kind]
-
-    def name(row: Mapping[str, Any]) -> str:  # what its label says, which stands before its estimate
-        return " · ".join(str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry])
-
-    drawing = svg.forest_drawing(kind, title, _marks(rows, name), found["share"] and kind in PERCENT)
+    rows, title, named = found["estimate"][kind], estimates.TABLES[kind], []
+    for row in rows:  # by what its label says, which stands before its estimate
+        label = [str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry]]
+        named.append({**row, "name": " · ".join(label)})
+    drawing = svg.forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
     table = estimates.estimates_table(title, rows, found["confidence_level"])
-    return Section(title=title, name=kind, drawings=[drawing], tables=[table])
+    return Section(drawings=[drawing], tables=[table])
 
 
 _MOST_JUDGES = 6
@@ -120,20 +112,20 @@ def _judge(found: Findings) -> Section:
     """Return the section of judges: what each gets right."""
     rows, drawings = found["estimate"]["judge"], []
     for k, judge in enumerate([*judges.by_judge(rows)][:_MOST_JUDGES]):
-        shares = [row for row in rows if row["judge"] == judge and row["metric"] in _DRAWN]
-        marks = _marks(
-            shares,
-            lambda row: _DRAWN[row["metric"]].format(**row),
-            reported=lambda row: row["metric"] == "agreement",
-        )
-        if marks:
-            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", marks, share=True))
-    signed = [row for row in rows if row["metric"] in ("kappa", "pearson", "spearman", "icc")]
-    marks = _marks(signed, lambda row: f"{row['judge']}: {row['metric']}")
-    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", marks, share=False))
+        shares = [
+            {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
+            for row in rows
+            if row["judge"] == judge and row["metric"] in _DRAWN
+        ]
+        if shares:
+            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, share=True))
+    signed = [
+        {**row, "name": f"{row['judge']}: {row['metric']}"}
+        for row in rows
+        if row["metric"] in ("kappa", "pearson", "spearman", "icc")
+    ]
+    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
     return Section(
-        title="Judge",
-        name="judge",
         lines=[
             *judges.judge_sentences(rows, _MOST_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
@@ -148,7 +140,10 @@ def _models(found: Findings) -> Section:
     section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
     if not board:
         return section
-    marks = _marks(board, lambda row: f"{estimates.rank_text(row['rank'])} · {row['model']}", "mean")
+    ranked = [
+        {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
+        for row in board
+    ]
     return Section(
         title="Models",
         name="models",
@@ -156,30 +151,25 @@ def _models(found: Findings) -> Section:
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[svg.forest_drawing("models", "Models from the best", marks, found["share"])],
+        drawings=[svg.forest_drawing("models", "Models from the best", ranked, found["share"])],
         tables=[estimates.leaderboard_table(board, found["confidence_level"], bars=False), *section.tables],
     )
 
 
-def _side_by_side(found: Findings) -> Section | None:
-    rows, title = found["side_by_side"], "Estimates side by side"
-    if not rows:
-        return None
+def _side_by_side(found: Findings, rows: Rows) -> Section:
+    title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
         "estimate": "estimate",
         level_text(found["confidence_level"]): "confidence_interval",
         "what it is": "what",
     }
-    marks = _marks(rows, lambda row: row["name"], reported=lambda row: row["reported"])
     return Section(
-        title="With and without the design",
-        name="side-by-side",
         lines=[
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
         ],
-        drawings=[svg.forest_drawing("side-by-side", title, marks, found["share"])],
+        drawings=[svg.forest_drawing("side-by-side", title, rows, found["share"])],
         tables=[table_of(title, rows, columns)],
         notes=found.get("side_by_side_notes", ()),
     )
@@ -191,10 +181,8 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _strata(found: Findings) -> Section | None:
-    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(found["strata"], 1)]
-    if len(rows) < 2:
-        return None
+def _strata(_: Findings, strata: Rows) -> Section:
+    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(strata, 1)]
     drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
     shares = (
         "Some have a larger share of the labels than of the units, by the rule that is named under Method."
@@ -202,8 +190,6 @@ def _strata(found: Findings) -> Section | None:
     if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):  # to a label
         shares = "Each has its share of the labels."
     return Section(
-        title="Strata",
-        name="strata",
         lines=[
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
@@ -242,10 +228,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _calibration(found: Findings) -> Section | None:
-    check = found.get("calibration")
-    if check is None:
-        return None
+def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
     level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
         low, high = bias["confidence_interval"]
@@ -261,8 +244,6 @@ def _calibration(found: Findings) -> Section | None:
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
     return Section(
-        title="The proxy, and how good it is",
-        name="calibration",
         lines=[
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
@@ -319,32 +300,23 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=[table], notes=needs)
 
 
-def _new_version(found: Findings) -> Section | None:
+def _new_version(found: Findings, new: Mapping[str, Any]) -> Section:
     """Return the section of an old and a new version on the same labels."""
-    new = found.get("new_version")
-    if new is None:
-        return None
     page = new_version_page(new)
-    rows = [{**new[key], "name": key} for key in ("old", "new")]
-    marks = _marks(rows, lambda row: f"{row['name']} version", reported=lambda row: row["name"] == "new")
+    rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
     return Section(
-        title="The new version on the same labels",
-        name="new-version",
         lines=page.lines,
-        drawings=[svg.forest_drawing("versions", "Old and new version", marks, found["share"])],
+        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found["share"])],
         tables=page.tables,
         notes=page.notes,
     )
 
 
-def _nonresponse(found: Findings) -> Section | None:
-    counts = found["estimate"]["nonresponse"]
-    if counts is None:
-        return None
+def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
     lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
     if estimates.unlabelled(found["estimate"]):
-        wrong = "That is wrong if they were left out because they are hard."
-        lines = [f"{estimates.missing_text(counts)} {wrong}"]
+        hard = "They are not missing at random if they were left out because they are hard."
+        lines = [estimates.missing_text(counts), hard]
         columns = {
             "stratum": "name",
             "drawn": "drawn",
@@ -353,13 +325,10 @@ def _nonresponse(found: Findings) -> Section | None:
         }
         rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
         tables.append(table_of("By stratum", rows, columns))
-    return Section(title="Units without a label", name="nonresponse", lines=lines, tables=tables)
+    return Section(lines=lines, tables=tables)
 
 
-def _agreement(found: Findings) -> Section | None:
-    seen = found.get("agreement")
-    if seen is None:
-        return None
+def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
     alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
     lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
     if seen.get("units") is not None:
@@ -370,36 +339,26 @@ def _agreement(found: Findings) -> Section | None:
         )
     pairs = seen.get("pairs", ())
     tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
-    return Section(title="Agreement of the annotators", name="agreement", lines=lines, tables=tables)
+    return Section(lines=lines, tables=tables)
 
 
-def _second_look(found: Findings) -> Section | None:
+def _second_look(_: Findings, rows: Rows) -> Section:
     """Return the section of labels that another answer replaced, with their history."""
-    rows, title = found.get("second_look"), "Second look"
-    if not rows:
-        return None
     changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
     return Section(
-        title=title,
-        name="second-look",
         lines=[
             f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
             "wrong. The estimate takes the later ones."
         ],
-        tables=[table_of(title, rows, {"item": "id", "first label": "first", "label now": "now"})],
+        tables=[table_of("Second look", rows, {"item": "id", "first label": "first", "label now": "now"})],
     )
 
 
-def _more_labels(found: Findings) -> Section | None:
-    rows = found.get("more_labels")
-    if not rows:
-        return None
+def _more_labels(found: Findings, rows: Rows) -> Section:
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
     half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Section(
-        title="What more labels would buy",
-        name="more-labels",
         lines=[
             f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
             f"about ± {half[1]}.",
@@ -410,31 +369,44 @@ def _more_labels(found: Findings) -> Section | None:
     )
 
 
-def _method(found: Findings) -> Section:
-    method = found["method"]
+def _method(_: Findings, method: Mapping[str, Any]) -> Section:
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
-    return Section(title="Method", name="method", lines=lines, notes=method["assumptions"])
+    return Section(lines=lines, notes=method["assumptions"])
 
 
-def _sources(found: Findings) -> Section:
-    return Section(title="Sources", name="sources", notes=found["method"]["references"])
+def _sources(_: Findings, references: Sequence[str]) -> Section:
+    return Section(notes=references)
 
 
-def _again(found: Findings) -> Section:
-    made = found["provenance"]
+def _provenance(_: Findings, made: Mapping[str, Any]) -> Section:
     versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
     return Section(
-        title="To run it again",
-        name="again",
         lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
         commands=made["commands"],
     )
 
 
-def _examples(found: Findings) -> Section | None:
-    examples, title = found.get("examples"), "Examples"
-    if not examples:
-        return None
+def _examples(_: Findings, examples: Rows) -> Section:
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
     names = list(dict.fromkeys(name for row in examples for name in row))
-    return Section(title=title, name="examples", lines=lines, tables=[table_of(title, examples, names)])
+    return Section(lines=lines, tables=[table_of("Examples", examples, names)])
+
+
+_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Section]]] = {
+    "new_version": ("The new version on the same labels", _new_version),
+    "more_labels": ("What more labels would buy", _more_labels),
+    "examples": ("Examples", _examples),
+    "side_by_side": ("With and without the design", _side_by_side),
+    "calibration": ("The proxy, and how good it is", _calibration),
+    "strata": ("Strata", _strata),
+    "nonresponse": ("Units without a label", _nonresponse),
+    "agreement": ("Agreement of the annotators", _agreement),
+    "second_look": ("Second look", _second_look),
+    "method": ("Method", _method),
+    "sources": ("Sources", _sources),
+    "provenance": ("To run it again", _provenance),
+}
+"""Title and content of each section: what a reader asks first, then what a reviewer checks."""
+
+_OF_ONE = ("more_labels", "side_by_side", "calibration", "strata")
+"""Sections that are of one model, where several were compared."""

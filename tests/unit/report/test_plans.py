@@ -5,6 +5,7 @@ from stratal.report.text import MOST_ROWS, page_text
 
 PLAN = {
     "budget": 20,
+    "confidence_level": 0.95,
     "population_size": 100_000,
     "recommended": {
         "design": "stratified",

@@ -58,7 +58,7 @@ def test_what_is_not_there_has_no_section(audit):
     shown = set(named(stratal.findings(sample, labels)))
 
     assert not shown & {"metrics", "models", "domains", "agreement", "new-version", "examples"}
-    assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "again"} <= shown
+    assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "provenance"} <= shown
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_units_without_a_label_are_said_to_be_stood_for(audit):
     kept = dict(list(labels.items())[:95])
     section = named(stratal.findings(sample, kept))["nonresponse"]
 
-    assert section.lines[0].startswith("5 of 100 drawn units have no label (5.0%).")
+    assert section.lines[0].startswith("5 of 100 drawn units have no label (5.0%);")
     assert sum(int(row[1]) - int(row[2]) for row in section.tables[0].cells()) == 5
 
 
