@@ -89,7 +89,7 @@ class Drawing:
     name : str
         Part of the ids of its title and description.
     title : str
-    words : sequence of str
+    description : str
         What it shows, for those who do not see it.
     height : float
     marks : sequence of str
@@ -97,20 +97,15 @@ class Drawing:
 
     Examples
     --------
-    >>> Drawing("a", "A", ["b"], 9, ()).svg()[:20]
+    >>> Drawing("a", "A", "b", 9, ()).svg()[:20]
     '<svg viewBox="0 0 44'
     """
 
     name: str
     title: str
-    words: Sequence[str]
+    description: str
     height: float
     marks: Sequence[str]
-
-    @property
-    def description(self) -> str:
-        """All words."""
-        return "; ".join(self.words)
 
     def svg(self) -> str:
         """Return the element."""
@@ -148,7 +143,7 @@ def forest_drawing(
     for number, row in enumerate(rows):
         marks.append(_interval_row(row, scale, _ROW * number, share))
         words.append(f"{row['name']}: {_row_text(row, share)}")
-    return Drawing(name, title, words, _ROW * len(rows) + 30, marks)
+    return Drawing(name, title, "; ".join(words), _ROW * len(rows) + 30, marks)
 
 
 def _row_text(row: Row, share: bool) -> str:
@@ -201,7 +196,7 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
             y = top + 16 + 7 * place
             marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
     words = [f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares]
-    return Drawing("strata-shares", title, words, 24 + 36 * len(shares), marks)
+    return Drawing("strata-shares", title, "; ".join(words), 24 + 36 * len(shares), marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -242,7 +237,7 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
         f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
     ]
-    return Drawing("calibration-curve", "Labels by proxy", words, 306, marks)
+    return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
 
 
 def width_drawing(rows: Sequence[Mapping[str, Any]], share: bool) -> Drawing:
@@ -265,7 +260,9 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], share: bool) -> Drawing:
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
     marks.append(_text(WIDTH / 2, 173, "labels", "name", "middle"))
     words = [f"{row['labels']:,} labels: ± {value_text(row['half_width'], share)}" for row in rows]
-    return Drawing("half-widths", "Half-width of the interval by number of labels", words, 180, marks)
+    return Drawing(
+        "half-widths", "Half-width of the interval by number of labels", "; ".join(words), 180, marks
+    )
 
 
 def _titled(title: str, rows: int) -> str:

@@ -160,12 +160,7 @@ TABLES = {
 }
 """Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
-_KINDS = (
-    ("design", "sample"),
-    ("estimator", "estimator"),
-    ("interval_method", "interval"),
-    ("outcome", "outcome"),
-)
+_KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "interval", "outcome": "outcome"}
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
@@ -394,7 +389,7 @@ def _facts(estimate: Mapping[str, Any]) -> str:
         labels += f" of {estimate['population_size']:,.0f} units"
     if counted < given:
         labels += f", {counted:,} of them in its denominator"
-    kinds = [f"{estimate[name]} {word}" for name, word in _KINDS if estimate.get(name)]
+    kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
     error = f"Standard error {number(estimate['standard_error'])}; " if "standard_error" in estimate else ""
     return f"{error}{labels}; {', '.join(kinds)}"

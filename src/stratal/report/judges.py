@@ -115,9 +115,6 @@ def judge_notes(rows: Rows) -> list[str]:
     ]
 
 
-_PEOPLE = "people's label"
-
-
 def judge_tables(rows: Rows, level: str) -> list[Table]:
     """Return the table of all quantities, and for each judge that of people's classes and its own.
 
@@ -135,7 +132,7 @@ def judge_tables(rows: Rows, level: str) -> list[Table]:
     for row in rows:
         if row["metric"] == "share":
             lines = shares.setdefault(row["judge"], {})
-            lines.setdefault(row["class"], {_PEOPLE: row["class"]})[row["judged"]] = _briefly(row)
+            lines.setdefault(row["class"], {"people's label": row["class"]})[row["judged"]] = _briefly(row)
     for judge, lines in shares.items():
         title, judged = f"Share of all units, by people and by {judge!r}", next(iter(lines.values()))
         found.append(table_of(title, list(lines.values()), list(judged)))

@@ -7,16 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.report.estimates import value_with_interval, verdict_lines
-from stratal.report.text import (
-    Page,
-    Table,
-    brief,
-    interval_text,
-    level_text,
-    noted,
-    number,
-    table_of,
-)
+from stratal.report.text import Page, Table, brief, interval_text, level_text, noted, number, table_of
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
