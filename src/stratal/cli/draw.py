@@ -255,7 +255,7 @@ _NOT_PLANNED = "seed show groups threads memory engine"
     needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
 )
 def draw(requested: DrawOptions) -> Result:
-    """Draw the units to label, as a plan has it or by the options of `plan`.
+    """Draw the units to label, according to a plan or by the options of `plan`.
 
     Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
     empty column `label`, in random order, without anything that would lead the annotators. plan.json says

@@ -235,9 +235,9 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
 def estimate(requested: EstimateOptions) -> Result:
     """Estimate how good the model is, with an interval.
 
-    Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
-    counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
-    weights).
+    Labels are joined to the sample by id. Units without a label are counted
+    as nonresponse and handled within their strata. With --labelled the sample was drawn elsewhere: give what
+    is known of its design (strata and sizes, or weights).
 
     With --require the exit status is 0 if the whole interval satisfies it (PASS), 4 if none of it does
     (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
@@ -667,7 +667,7 @@ def _studied(
     given = files or [folder / "to_label.csv"]
     if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():
         raise InputError(
-            f"{folder}: holds a sample, and no study",
+            f"{folder}: contains a sample but no study",
             action=f"Give the files: stratal estimate {join(map(str, [folder / SAMPLE_NAME, *given]))}.",
         )
     if files:

@@ -361,7 +361,7 @@ def _formats(text: str | None) -> dict[str, str]:
     for entry in listed(text):
         column, mark, kind = entry.rpartition("=")
         if not mark:
-            raise InputError("--format is not understood", given=repr(entry), allowed="COL=FORMAT,…")
+            raise InputError("--format cannot be read", given=repr(entry), allowed="COL=FORMAT,…")
         found[column] = kind
     return found
 
@@ -631,7 +631,7 @@ def export(requested: ExportOptions) -> Result:
     if to == HTML:
         return _page(requested)
     if to not in TOOLS:
-        raise InputError("--to is not understood", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
+        raise InputError("--to cannot be read", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
     tool = TOOLS[to]
     if requested.output.exists() or requested.output.is_symlink():  # before items are kept for anybody
         raise InputError(
@@ -772,11 +772,11 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 @command(ImportOptions, name="study import")
 def take_in(requested: ImportOptions) -> Result:
-    """Take what annotators said in another tool into the study: all of it or nothing.
+    """Import the answers that annotators gave in another tool: all of them, or none.
 
     With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
-    file may be taken in again, and a later one with more labels too: nothing is saved twice, and what was
-    changed in the study since stays as it is there.
+    file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
+    that were changed in the study since are kept.
     """
     from stratal.labels.exchange.tools import read_answers
     from stratal.report.pages import import_page

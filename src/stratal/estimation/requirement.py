@@ -65,7 +65,7 @@ class Requirement:
             limit = math.nan
         if found is None or not math.isfinite(limit):
             raise InputError(
-                "that is no requirement",
+                "this is not a requirement",
                 given=repr(text),
                 allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
                 action="In a shell, put it in quotation marks.",

@@ -666,7 +666,7 @@ def select(
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
     if criterion == PREFERENCE and TIE in names:
         raise InputError(
-            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} names no model",
+            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} means a tie",
             action="Rename the column.",
         )
     found, codes = units_and_answers(population, names, seed)

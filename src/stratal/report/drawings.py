@@ -260,9 +260,7 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], share: bool) -> Drawing:
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
     marks.append(_text(WIDTH / 2, 173, "labels", "name", "middle"))
     words = [f"{row['labels']:,} labels: ± {value_text(row['half_width'], share)}" for row in rows]
-    return Drawing(
-        "half-widths", "Half-width of the interval by number of labels", "; ".join(words), 180, marks
-    )
+    return Drawing("half-widths", "Half-width of the interval by labels", "; ".join(words), 180, marks)
 
 
 def _titled(title: str, rows: int) -> str:

@@ -552,7 +552,7 @@ class CellStore:
         metadata = table.schema.metadata or {}
         if _DIGEST in metadata and metadata[_DIGEST].decode("ascii", "replace") != _digest(table):
             raise InputError(
-                f"{path}: the file was changed after it was written (its digest does not fit)",
+                f"{path}: the file was changed after it was written (its digest does not match)",
                 action="Take it from a copy, or begin anew with another file.",
             )
         self._cells = {}

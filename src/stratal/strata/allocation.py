@@ -276,7 +276,9 @@ def allocate(
         n_h = least_variance(importance if importance.any() else sizes, prices, money, limits)
         notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
-        raise InputError("budget is missing", action="Give the labels; only cost-optimal does without.")
+        raise InputError(
+            "budget is missing", action="Give the number of labels; only cost-optimal works without it."
+        )
     else:
         n_h = optimal_integers(METHODS[method](strata, sizes, options), limits, limits.check(budget))
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:

@@ -92,7 +92,7 @@ def page_action(given: Any) -> PageAction:
     try:
         found = msgspec.convert(given, PageAction)
     except msgspec.ValidationError as error:
-        raise InputError(f"the action is not understood: {error}", allowed=", ".join(NEEDS)) from None
+        raise InputError(f"the action cannot be read: {error}", allowed=", ".join(NEEDS)) from None
     needs, known = NEEDS[found.action], msgspec.structs.asdict(found)
     if any(known[name] is None for name in needs):
         raise InputError(

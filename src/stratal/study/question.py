@@ -181,7 +181,7 @@ class Question(Plain):
         kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - known or not isinstance(table.get("text"), str):
             raise InputError(
-                "a question of the file is not understood", given=", ".join(map(str, table)) or "nothing",
+                "a question in the file cannot be read", given=", ".join(map(str, table)) or "nothing",
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind, text = kinds[0], table["text"]
@@ -568,7 +568,7 @@ def _refuse_repeated(names: list[str]) -> None:
     for name in names:
         if not name or names.count(name) > 1:
             given, action = ", ".join(map(repr, names)), "Leave out the repeated or empty one."
-            raise InputError("choices need different names", given=given, action=action)
+            raise InputError("choices must have different names", given=given, action=action)
 
 
 def _worded(text: str) -> str:

@@ -77,7 +77,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
         ({"format": "csv"}, "not a labels file of the page"),
         ({"version": 2}, r"not a labels file .*`\$.version`"),
         ({"actions": {"a": 1}}, r"not a labels file .*`\$.actions`"),
-        ({"actions": [1]}, "action 1: the action is not understood"),
+        ({"actions": [1]}, "action 1: the action cannot be read"),
         ({"actions": [{"action": "delete", "request": "r"}]}, "action 1: .* 'delete'"),
         ({"actions": [{"action": "adjudicate", "request": "r", "item": "unit-1"}]}, "action 1: decisions"),
         ({"actions": [{"action": "submit", "item": "unit-1"}]}, "action 1: .* `request`"),

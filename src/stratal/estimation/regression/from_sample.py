@@ -475,7 +475,7 @@ def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | 
     if features and formula is not None:
         raise InputError(
             "give features= or formula=, not both",
-            action="Give features= for plain columns, formula= for what is made of them.",
+            action="Give features= for plain columns, formula= for what is computed from them.",
         )
     if isinstance(family, Loss):
         return family
