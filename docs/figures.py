@@ -282,7 +282,7 @@ def allocation(path: Path) -> None:
         Line(
             x=slopes,
             label=rule,
-            dashed=rule == "oracle",
+            style={"linestyle": "--"} if rule == "oracle" else {},
             y=[tried(generated(slope), f"k-means:10:{rule}", [200])[0] for slope in slopes],
         )
         for rule in ("proportional", "neyman", "robust", "oracle")
@@ -355,7 +355,7 @@ def intervals(path: Path) -> None:
             Line(
                 x=budgets,
                 label=name,
-                dashed=name == "normal",
+                style={"linestyle": "--"} if name == "normal" else {},
                 y=tried(data, "simple-random", budgets, what="coverage", intervals=[name]),
             )
             for name in ("auto", "wilson", "t", "normal")
@@ -622,7 +622,7 @@ def adaptive(path: Path) -> None:
                 x=budgets,
                 y=tried(generated(slope), design, budgets, replicates=20_000),
                 label=name,
-                dashed=name.startswith("oracle"),
+                style={"linestyle": "--"} if name.startswith("oracle") else {},
             )
             for name, design in rules.items()
         ]
@@ -724,7 +724,7 @@ def judges(path: Path) -> None:
         for name, values in found.items():
             values.append(rows.of(metric=name, **{"class": "fail"}).value)
     lines = [
-        Line(x=list(range(draws)), y=sorted(values), label=names[name], kind="points")
+        Line(x=list(range(draws)), y=sorted(values), label=names[name], style={"linestyle": "none", "markersize": 4.5, "alpha": 0.8})
         for name, values in found.items()
     ]
     one_panel(
@@ -761,7 +761,7 @@ def metrics(path: Path) -> None:
                 widths[name].append(float(np.diff([*row.confidence_interval()])[0]) / 2)
         for name in found:
             found[name].append(float(np.mean(widths[name])))
-    lines = [Line(x=budgets, y=values, label=name, dashed=name == "recall") for name, values in found.items()]
+    lines = [Line(x=budgets, y=values, label=name, style={"linestyle": "--"} if name == "recall" else {}) for name, values in found.items()]
     draw_lines(
         [by_labels("a class of 5 %, plan for the accuracy", lines, "half-width of the interval")], path
     )

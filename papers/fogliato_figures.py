@@ -10,13 +10,14 @@ import numpy as np
 from papers.claims import Pair, near, within
 from papers.domains import SETS, WHERE
 from papers.page import Page
-from papers.palette import line, panel
+from papers.palette import PLAIN, POINTS, line, panel
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
 from stratal.report.figures import (
     COLOURS,
     Line,
     grid_of_axes,
+    line_style,
     logarithmic_scale,
     name_axes,
     save_figure,
@@ -140,10 +141,10 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured], shown
     accuracy = np.linspace(0.02, 0.99, 60)
     points = [(float(case.z.mean()), measured[case.name].difference_error, case.name) for case in cases]
     x, y, names = (list(column) for column in zip(*points, strict=True))
-    lines = [Line(x=x, y=y, label="difference estimator, f", kind="points", names=names, style=1)]
+    lines = [Line(x=x, y=y, label="difference estimator, f", names=names, style=line_style(1) | POINTS)]
     for share, label in ((1.0, "relative MSE 1 (top), ¾ and ½ (bottom)"), (0.75, ""), (0.5, "")):
         curve = share * accuracy * (1 - accuracy)
-        lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, kind="plain"))
+        lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, style=PLAIN))
     drawn = panel("closed form, no noise", "MSE · n / (1 − f)", lines, "accuracy", level=None)
     title = "Figure 3, left: the difference estimator's error against accuracy"
     page.draw(title, [drawn], "figure_3_left.png", columns=1)
@@ -189,11 +190,11 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
             y = [m.ratios["SSRS Neyman HT", "f*c"] for m in found.values()]
             apart = [abs(np.log(b / a)) > 0.35 for a, b in zip(x, y, strict=True)]
             names = [n.split(", ", 2)[2] if far else "" for n, far in zip(found, apart, strict=True)]
-            lines.append(Line(x=x, y=y, label=where, kind="points", style=number, names=names))
+            lines.append(Line(x=x, y=y, label=where, names=names, style=line_style(number) | POINTS))
         if not lines[0].x:
             continue
         same = np.linspace(min(lines[0].x), 1.0, 40).tolist()
-        lines.append(Line(x=same, y=same, label="Neyman as good as proportional", kind="plain"))
+        lines.append(Line(x=same, y=same, label="Neyman as good as proportional", style=PLAIN))
         labels = "Neyman: MSE / SRS", lines, "proportional: MSE / SRS"
         panels.append(panel(chosen, *labels, level_label="as good as SRS", logarithmic="y"))
     page.draw(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from papers import palette
 from papers.kumar_raj_claims import add_claims
 from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
@@ -114,7 +115,7 @@ def _figures_2_to_6(page: Page, runs: dict[str, Run]) -> None:
             ]
             if (rule, name) in PRINTED:
                 marks = [float(n) for n in PRINTED[rule, name]]
-                lines.append(Line(x=marks, y=[1.0, 1.0], label="printed", kind="printed"))
+                lines.append(Line(x=marks, y=[1.0, 1.0], label="printed", style=palette.PRINTED))
             title_of_set = f"{run.data}, {METHODS[method]}, K = {k}"
             panels.append(panel(title_of_set, "mean absolute error, %", lines, level_label="1 % error"))
         for run in runs.values():

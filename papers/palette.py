@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stratal.report.figures import Line, Panel
+from stratal.report.figures import GREY, Line, Panel, line_style
 
 _SAME = (
     ("classical", "random", "SRS, HT", "SRS HT", "own confidence", "none, neyman"),
@@ -49,14 +49,21 @@ _SECOND = {
 STYLES = {name: number for number, names in enumerate(_SAME) for name in names} | _SECOND
 
 
+POINTS = {"linestyle": "none", "markersize": 4.5, "alpha": 0.8}
+"""Markers without a line."""
+
+PLAIN = {"color": GREY, "marker": "", "linewidth": 0.8, "linestyle": "--", "zorder": 0}
+"""A thin grey line to compare with."""
+
+PRINTED = {"color": "black", "marker": "x", "markersize": 6, "linestyle": "none", "zorder": 5}
+"""Black crosses: numbers that the authors printed."""
+
+
 def line(
     label: str,
     x: Sequence[float],
     y: Sequence[float],
     error: Sequence[float] | None = None,
-    *,
-    kind: str = "line",
-    names: Sequence[str] = (),
 ) -> Line:
     """Return a line in its method's colour, with a band of two Monte Carlo standard errors either side.
 
@@ -69,8 +76,8 @@ def line(
     if error is not None:
         low = [a - 2.0 * e for a, e in zip(y, error, strict=True)]
         high = [a + 2.0 * e for a, e in zip(y, error, strict=True)]
-    style = STYLES.get(label)
-    return Line(x=list(x), y=list(y), label=label, low=low, high=high, kind=kind, style=style, names=names)
+    style = line_style(STYLES[label]) if label in STYLES else {}
+    return Line(x=list(x), y=list(y), label=label, low=low, high=high, style=style)
 
 
 def panel(title: str, y_label: str, lines: Sequence[Line], x_label: str = "n", **more: Any) -> Panel:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from papers import palette
 from papers.claims import Pair, at_least, at_most, joint, near
 from papers.page import Page
 from papers.palette import line, panel
@@ -92,7 +93,7 @@ def _panel(run: Simulated, label: str, arms: dict[str, list[FloatArray]]) -> Pan
         lines.append(drawn)
     if label.startswith("%") and run.found.name in PRINTED:
         x = [float(run.budgets[len(run.budgets) // 2])]
-        lines.append(Line(x=x, y=[PRINTED[run.found.name]], label="printed, best", kind="printed"))
+        lines.append(Line(x=x, y=[PRINTED[run.found.name]], label="printed, best", style=palette.PRINTED))
     more: dict[str, Any] = {"level": None, "limits": _limits(values, 0.0), "logarithmic": "x"}
     if label == "coverage":
         more |= {"level": 0.95, "level_label": "asked for", "limits": _limits(values, 0.8)}

@@ -54,10 +54,10 @@ def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
 
 
 INTERNAL = {
-    "values, counts and cuts do not fit together",
+    "values, counts and cuts do not match",
     "bins must be increasing and not empty",
     "a crossed rule must cross categories",
-    "stratum sizes, proxy means and covariances do not fit together",
+    "stratum sizes, proxy means and covariances do not match",
     "proxies must be (n, k)",
     "every column of a sample must have one entry per unit",
     "a proxy of a drawn unit is not finite",

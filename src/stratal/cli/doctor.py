@@ -38,7 +38,7 @@ def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
     from stratal.population.inspection import answer_options, describe_columns, describe_proxies, suggestion
-    from stratal.report import inspection_page
+    from stratal.report.pages import inspection_page
 
     with progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
@@ -275,7 +275,7 @@ def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[An
 def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
     """Return how to estimate from labels of no sample that is known; None if it cannot be."""
     from stratal.population.inspection import describe_columns, suggestion
-    from stratal.report import inspection_page
+    from stratal.report.pages import inspection_page
 
     found = describe_columns(file)
     others = [row for row in found["columns"] if row["name"] not in (answers.human, answers.predicted)]

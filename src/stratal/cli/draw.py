@@ -255,7 +255,7 @@ _NOT_PLANNED = "seed show groups threads memory engine"
     needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
 )
 def draw(requested: DrawOptions) -> Result:
-    """Draw the units to label, as a plan has it or by the options of `plan`.
+    """Draw the units to label, according to a plan or by the options of `plan`.
 
     Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
     empty column `label`, in random order, without anything that would lead the annotators. plan.json says
@@ -297,7 +297,7 @@ def draw(requested: DrawOptions) -> Result:
 
 def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
     """Say what was drawn and written, and what to do next."""
-    from stratal.report import handover_page
+    from stratal.report.pages import handover_page
 
     found = {
         "sample": str(written.sample),

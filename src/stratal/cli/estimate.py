@@ -235,9 +235,9 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
 def estimate(requested: EstimateOptions) -> Result:
     """Estimate how good the model is, with an interval.
 
-    Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
-    counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
-    weights).
+    Labels are joined to the sample by id. Units without a label are counted
+    as nonresponse and handled within their strata. With --labelled the sample was drawn elsewhere: give what
+    is known of its design (strata and sizes, or weights).
 
     With --require the exit status is 0 if the whole interval satisfies it (PASS), 4 if none of it does
     (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
@@ -245,7 +245,7 @@ def estimate(requested: EstimateOptions) -> Result:
     from stratal.estimation.requirement import status_of
     from stratal.estimation.second_look import write_disagreements
     from stratal.planning.findings import more_labels_of
-    from stratal.report import answer_page, estimate_page
+    from stratal.report.estimates import answer_page, estimate_page
 
     with progress("estimating"):
         result = made(requested)
@@ -352,7 +352,7 @@ def made(requested: EvidenceOptions) -> Made:
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
-    from stratal.report import judge_notes
+    from stratal.report.judges import judge_notes
 
     requested, bounds, evidence = gathered(requested)
     evidence = _with_population(requested, of_models(requested, evidence))
@@ -667,7 +667,7 @@ def _studied(
     given = files or [folder / "to_label.csv"]
     if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():
         raise InputError(
-            f"{folder}: holds a sample, and no study",
+            f"{folder}: contains a sample but no study",
             action=f"Give the files: stratal estimate {join(map(str, [folder / SAMPLE_NAME, *given]))}.",
         )
     if files:

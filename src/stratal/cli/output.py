@@ -1,4 +1,4 @@
-"""What subcommands print: pages by rich, one JSON object, a progress bar for what takes over a second."""
+"""What subcommands print: pages, one JSON object, a progress bar for what takes over a second."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
-    from stratal.report import Page, Table
-
-
-_WIDEST = 10_000
-"""Characters; a table as wide as its names, so that none is broken."""
-
-_MOST_ROWS = 1_000
-"""Rows of a table that are printed; of more, as many from the top, and how many were left out is said."""
+    from stratal.report.text import Page, Table
 
 _COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What JSON does not escape though it moves a cursor, ends a line or turns the direction of text."""
@@ -182,7 +176,7 @@ def print_page(page: Page) -> None:
 
     Examples
     --------
-    >>> from stratal.report import Page, Table
+    >>> from stratal.report.text import Page, Table
     >>> print_page(Page(lines=["2 strata"], tables=[Table(header=["stratum", "units"], rows=[["low", 12]])]))
     2 strata
     <BLANKLINE>
@@ -201,33 +195,17 @@ def print_table(table: Table) -> None:
 
     Examples
     --------
-    >>> from stratal.report import Table
+    >>> from stratal.report.text import Table
     >>> print_table(Table(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
     <BLANKLINE>
     Strata
      stratum  units
      low         12
     """
-    import rich.table
-    from rich.console import Console
+    from stratal.report.text import table_text
 
-    left_out = len(table.rows) - _MOST_ROWS
-    table = replace(table, rows=table.rows[:_MOST_ROWS])
-    drawn = rich.table.Table(box=None, padding=(0, 1))
-    for name, to_right in zip(table.header, table.numeric(), strict=True):
-        drawn.add_column(
-            visible(name), justify="right" if to_right else "left", header_style="dim", no_wrap=True
-        )
-    for row in table.cells():
-        drawn.add_row(*map(visible, row))
-    # Nothing printed is ever taken for markup or an emoji's name.
-    out = Console(highlight=False, markup=False, emoji=False, width=_WIDEST)
-    out.print()
-    if table.title:
-        out.print(visible(table.title), style="bold", soft_wrap=True)
-    out.print(drawn, crop=False)
-    if left_out > 0:
-        out.print(f" … and {left_out:,} more rows")
+    print("", *([visible(table.title)] if table.title else []), sep="\n")
+    print(indent(visible(table_text(replace(table, title=""))), " "))
 
 
 def print_text(*lines: str) -> None:

@@ -103,7 +103,7 @@ def plan(requested: PlanOptions) -> Result:
     from functools import partial
 
     from stratal.planning.detecting import POWER, plan_to_detect, width_to_detect
-    from stratal.report import detection_page, plan_page
+    from stratal.report.pages import detection_page, plan_page
 
     page = partial(plan_page, details=requested.details)
     power, shows = POWER if requested.power is None else requested.power, None
@@ -185,7 +185,7 @@ def _selection(requested: PlanOptions) -> Result:
     """Say how many labels it takes to find the best of several models."""
     from stratal.cli.select import SelectOptions, answers_as_groups
     from stratal.planning.selection import expected_labels
-    from stratal.report import Page
+    from stratal.report.text import Page
 
     reading = answers_as_groups(requested)
     found = expected_labels(

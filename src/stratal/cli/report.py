@@ -61,7 +61,7 @@ def report(requested: ReportOptions) -> Result:
 
     Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
     page asks the network for nothing, and holds nothing that annotators saw unless --items is given.
-    With --against it says what the same labels tell of a new version of the model, and what needs labels.
+    With --against it says what the same labels show about a new version of the model, and what needs labels.
     """
     with progress("reporting"):
         found = _findings(requested)

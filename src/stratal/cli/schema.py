@@ -17,7 +17,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
-    Objects may gain names in later versions; those that are there stay. It is JSON with and without --json.
+    Objects may gain names in later versions, and never lose any. The output is JSON with or without --json.
     """
     from stratal.cli.printed import command_schema
 

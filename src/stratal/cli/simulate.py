@@ -26,7 +26,8 @@ def demo(
     label: Annotated[Path | None, option("Fill in the labels of this table, and do nothing else.")] = None,
 ) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
-    from stratal.report import answer_page, plan_page
+    from stratal.report.estimates import answer_page
+    from stratal.report.pages import plan_page
     from stratal.simulation.demonstration import fill_labels, run, write_data
 
     if label is not None:
@@ -150,7 +151,8 @@ def simulate(requested: SimulateOptions) -> Result:
     With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
     --outcome is then the column of labels as annotators would give them.
     """
-    from stratal.report import plain, simulation_page
+    from stratal.report.pages import simulation_page
+    from stratal.report.text import plain
 
     check_places(requested.file, requested.output, requested.figures, requested.resume)
     if requested.target_error is not None and not requested.target_error > 0:

@@ -120,7 +120,7 @@ def new(requested: NewOptions) -> Result:
     """
     from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
     from stratal.designs.sample import Sample
-    from stratal.report import study_page
+    from stratal.report.pages import study_page
     from stratal.study.opening import create_study
 
     empty_folder(requested.output)
@@ -361,7 +361,7 @@ def _formats(text: str | None) -> dict[str, str]:
     for entry in listed(text):
         column, mark, kind = entry.rpartition("=")
         if not mark:
-            raise InputError("--format is not understood", given=repr(entry), allowed="COL=FORMAT,…")
+            raise InputError("--format cannot be read", given=repr(entry), allowed="COL=FORMAT,…")
         found[column] = kind
     return found
 
@@ -403,7 +403,7 @@ def status(
     """
     from stratal.designs import Disagreements
     from stratal.estimation.requirement import UNDECIDED, status_of
-    from stratal.report import status_page
+    from stratal.report.pages import status_page
     from stratal.study.opening import open_study
     from stratal.study.status import study_status
 
@@ -572,7 +572,7 @@ def backup(study: Study, output: Output) -> Result:
 
 
 def _checked(study: Path, found: Any) -> Result:
-    from stratal.report import check_page
+    from stratal.report.pages import check_page
 
     described = {"study": str(study), "sound": found.sound, **found.to_dict()}
     return Result(described, check_page, status=0 if found.sound else UNSOUND)
@@ -631,7 +631,7 @@ def export(requested: ExportOptions) -> Result:
     if to == HTML:
         return _page(requested)
     if to not in TOOLS:
-        raise InputError("--to is not understood", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
+        raise InputError("--to cannot be read", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
     tool = TOOLS[to]
     if requested.output.exists() or requested.output.is_symlink():  # before items are kept for anybody
         raise InputError(
@@ -772,14 +772,14 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 @command(ImportOptions, name="study import")
 def take_in(requested: ImportOptions) -> Result:
-    """Take what annotators said in another tool into the study: all of it or nothing.
+    """Import the answers that annotators gave in another tool: all of them, or none.
 
     With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
-    file may be taken in again, and a later one with more labels too: nothing is saved twice, and what was
-    changed in the study since stays as it is there.
+    file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
+    that were changed in the study since are kept.
     """
     from stratal.labels.exchange.tools import read_answers
-    from stratal.report import import_page
+    from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study
 

@@ -196,7 +196,7 @@ class Disagreements(Design):
     def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
         """Refuse: where all models agree no unit is ever labelled, so that no mean is estimated."""
         raise InputError(
-            "this sample only tells models apart: units on which all of them agree are never labelled",
+            "this sample only distinguishes models: units on which all of them agree are never labelled",
             action="Ask for differences: stratal.select, stratal select --extend. For the winner's own value "
             "draw a sample for it: stratal plan, stratal draw.",
         )

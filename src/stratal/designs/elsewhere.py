@@ -484,7 +484,7 @@ def _checked_sizes(
             "the table does not say what the labels are a sample of",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
             "(--weight COL), inclusion_probability= or population_size= (--population-size N)",
-            action="Labels chosen by hand or by outcome are no sample: nothing can be estimated.",
+            action="Labels chosen by hand or by outcome are no random sample: nothing can be estimated.",
         )
     for name in names:
         if given is not None and name not in given:

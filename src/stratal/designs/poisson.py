@@ -241,7 +241,7 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     second = info.second_moment is not None or population.has_second_moments(info.name)
     if not info.scaled or (info.bounds is None and not second):
         raise InputError(
-            f"proxy '{info.name}' says nothing of the outcome's variance",
+            f"proxy '{info.name}' says nothing about the outcome's variance",
             allowed="a proxy on the outcome's scale, with bounds or second moments",
             action="Name a column of sizes, or give the proxy's bounds.",
         )

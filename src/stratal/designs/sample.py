@@ -25,7 +25,7 @@ from stratal.population.population import Population, require_population
 from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import check_seed, id_texts
-from stratal.report import Tabular
+from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
 

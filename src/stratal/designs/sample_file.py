@@ -167,7 +167,7 @@ def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, A
     digested = "digest" in description or description["format"] > 1
     if digested and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
         raise InputError(
-            f"{path}: the sample file was changed after it was written (its digest does not fit)",
+            f"{path}: the sample file was changed after it was written (its digest does not match)",
             action=_ANOTHER_COPY,
         )
     return description

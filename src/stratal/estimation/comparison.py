@@ -37,11 +37,7 @@ from stratal.estimation.estimate import (
 )
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means
-from stratal.estimation.outcome_means import (
-    MINIMUM_FOR_FITTING,
-    estimate_mean,
-    plain_mean,
-)
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import design_effect, infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
@@ -52,7 +48,9 @@ from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
-from stratal.report import Intervals, Page, leaderboard_table, noted
+from stratal.report.estimates import leaderboard_table
+from stratal.report.figures import Intervals
+from stratal.report.text import Page, noted
 
 _SIGNIFICANT = 2.0
 """Standard errors from 0 at which a correlation counts as one."""

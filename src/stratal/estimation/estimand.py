@@ -659,7 +659,7 @@ def as_estimand(given: ToolQuestion) -> Estimand:
     if isinstance(given, Mapping):
         found: Estimand = Estimand.from_dict(given)
         return found
-    raise InputError("that is not an estimand", given=type(given).__name__, allowed=", ".join(_kinds()))
+    raise InputError("not an estimand", given=type(given).__name__, allowed=", ".join(_kinds()))
 
 
 def _kinds() -> list[str]:

@@ -13,30 +13,21 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
+from stratal.estimation.linearised import Linearised, skewed_limits, undefined
+from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report import (
-    Intervals,
-    Page,
-    Plotted,
-    Printed,
-    estimate_page,
-    estimates_table,
-    noted,
-    plain,
-    plain_dict,
-)
 from stratal.report.document import table_latex, table_markdown
-from stratal.report.text import Table
+from stratal.report.estimates import estimate_page, estimates_table
+from stratal.report.figures import Intervals, Plotted
+from stratal.report.text import Page, Printed, Table, noted, plain, plain_dict
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
-from stratal.estimation.linearised import Linearised, skewed_limits, undefined
-from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +379,7 @@ class Estimate(Record, Printed, Plotted):
             return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.described(), most_rows=12)
+        return estimate_page(self.described(), most_strata=12)
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""

@@ -23,7 +23,8 @@ from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
-from stratal.report import Page, Printed, new_version_page, plain_dict
+from stratal.report.sections import new_version_page
+from stratal.report.text import Page, Printed, plain_dict
 
 _NEW = "answer of the new version"
 _CHOICES = (

@@ -17,7 +17,8 @@ from stratal.errors import (
     near_names,
 )
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.report import plain, requirement_text, value_with_interval
+from stratal.report.estimates import requirement_text, value_with_interval
+from stratal.report.text import plain
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 
@@ -64,7 +65,7 @@ class Requirement:
             limit = math.nan
         if found is None or not math.isfinite(limit):
             raise InputError(
-                "that is no requirement",
+                "this is not a requirement",
                 given=repr(text),
                 allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
                 action="In a shell, put it in quotation marks.",

@@ -13,7 +13,7 @@ from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.shares import domain_mean
-from stratal.report import plain_dict
+from stratal.report.text import plain_dict
 
 BINS = 10
 LEAST = 10

@@ -185,7 +185,7 @@ def _kept_within(evidence: IntervalEvidence, bounds: Bounds, alternative: str) -
         low, high = bounds(level)
         if np.any(np.isnan(low) | np.isnan(high)):
             raise InputError(
-                "these labels do not tell how wide this interval is",
+                "these labels do not determine how wide this interval is",
                 given=f"{evidence.n} labels",
                 action="Label more units, or leave the method to 'auto'.",
             )

@@ -131,7 +131,7 @@ class Labels(Record):
             self.positive, str | int | float | None
         ):
             raise LabelError(
-                "what labels count as is not understood",
+                "what labels count as cannot be read",
                 given=kind_of(self.positive if isinstance(self.mapping, Mapping | None) else self.mapping),
                 allowed="positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}",
             )
@@ -145,7 +145,7 @@ class Labels(Record):
                     f"{self.place(row)}: the annotator of id {self.ids[row]!r} is {kind_of(who)}",
                     given=reprlib.repr(who),
                     allowed="one name",
-                    action="Give each answer a row of its own, with the name of the one who gave it.",
+                    action="Give each answer its own row, with the annotator's name.",
                 )
 
     def _value(self, row: int, entry: Any) -> Any:

@@ -264,7 +264,7 @@ class Declared:
             raise LabelError(
                 f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}",
                 given=", ".join(map(str, mapping or ())),
-                action="Say what they count as; nothing after the equals sign is no answer (--map Unsure=).",
+                action="Say what they count as; an empty value means no answer (--map Unsure=).",
             )
         bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
         return cls(meanings=found, bounds=bounds, notes=notes)
@@ -419,7 +419,7 @@ def refuse_no_answer(texts: Sequence[str], where: str = "labels", among: Sequenc
         f"{where}: {found[0]!r} says that there is no answer",
         given=", ".join(map(repr, found[:5])),
         allowed="an empty label where there is none",
-        action=f"If it is no answer: {nothing}; if it is {other}.",
+        action=f"If it is not an answer: {nothing}; if it is {other}.",
     )
 
 

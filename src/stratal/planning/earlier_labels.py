@@ -337,7 +337,7 @@ def _refuse_unknown_ids(given: Labels, wanted: list[str], found: list[str]) -> N
         raise LabelError(
             f"{given.source}: {len(unknown)} of {len(wanted)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
-            allowed="ids of the units that are planned for, or the proxy's column beside labels of others",
+            allowed="ids of the planned units, or other labels with the proxy's column",
             action="Add that column, or leave the others out; where a spreadsheet changed ids, format their "
             "column as text.",
         )

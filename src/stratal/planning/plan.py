@@ -21,7 +21,9 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.widths import expected_half_width
 from stratal.population.expressions import Number
 from stratal.proxy.history import HISTORY
-from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
+from stratal.report.figures import Bars, Plotted
+from stratal.report.pages import plan_page
+from stratal.report.text import Page, Printed, Tabular, plain, plain_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
@@ -383,15 +385,14 @@ class Plan(Printed, Tabular, Plotted):
     def _plot(self) -> Bars:
         """Draw each stratum's share of the units and of the labels."""
         found = self.to_dict()
-        rows = found["strata"]
         return Bars(
             title=f"{found['budget']:,} labels of {found['population_size']:,} units ({found['allocation']})",
             x_label="share",
-            names=[row["name"] for row in rows],
-            series={
-                "of the units": [row["size"] / found["population_size"] for row in rows],
-                "of the labels": [row["n"] / found["budget"] for row in rows],
-            },
+            rows=[
+                (row["name"], row["size"] / found["population_size"], row["n"] / found["budget"])
+                for row in found["strata"]
+            ],
+            series=["of the units", "of the labels"],
         )
 
 

@@ -30,17 +30,18 @@ from stratal.errors import (
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
+from stratal.planning.labels_so_far import LabelsSoFar, design_with_counts, half_width_of, labels_so_far
 from stratal.planning.planner import checked_half_widths
 from stratal.planning.widths import smallest_budget
 from stratal.population.population import require_population
 from stratal.proxy.calibration import NAMES, is_learner
-from stratal.report import plain_dict
+from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.integers import whole_number
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-from stratal.planning.labels_so_far import LabelsSoFar, design_with_counts, half_width_of, labels_so_far
+
 
 CAREFUL_BEYOND = 1.5
 """A round that would multiply the labels by more is taken in two: few labels say too little about many."""

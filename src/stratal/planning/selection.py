@@ -23,7 +23,8 @@ from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLi
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
-from stratal.report import Intervals, Page, Plotted, Printed, Table, noted, plain_dict
+from stratal.report.figures import Intervals, Plotted
+from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
 
 MOST_MODELS = 100
@@ -665,7 +666,7 @@ def select(
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
     if criterion == PREFERENCE and TIE in names:
         raise InputError(
-            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} names no model",
+            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} means a tie",
             action="Rename the column.",
         )
     found, codes = units_and_answers(population, names, seed)

@@ -88,7 +88,7 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
     )
     predicted = given.get("predicted")
     if predicted is not None and predicted not in units.groups:
-        raise InputError(f"predicted names no group column: {predicted!r}", action="Give it in groups= too.")
+        raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
     return ArrayPopulation.of(
         units,
         size=_common_size(units),
@@ -247,7 +247,7 @@ def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
         return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
     if not hasattr(model, "decision_function"):
         raise InputError(
-            "the model says nothing of its confidence",
+            "the model gives no confidence",
             given=type(model).__name__,
             allowed="predict_proba or decision_function",
             action="Calibrate it: sklearn.calibration.CalibratedClassifierCV.",

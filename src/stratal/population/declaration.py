@@ -304,7 +304,7 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
     taken = sorted(set(names) & set(existing))
     if taken:
         raise InputError(
-            f"{label}: a column is called {taken[0]!r} already, as what is made of it",
+            f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
             action="Rename it, or name it as the proxy and leave answers or history out.",
         )
 
@@ -489,7 +489,7 @@ def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, .
         name = same_name(proxy, proxies)
         if name is None:
             allowed = near_names(proxy, proxies) or "none"
-            raise InputError(f"second_moment names no proxy: {proxy!r}", allowed=allowed)
+            raise InputError(f"second_moment is not a proxy: {proxy!r}", allowed=allowed)
         known[name] = column
     return known
 

@@ -166,7 +166,7 @@ def refuse_duplicates(texts: list[str]) -> None:
     raise InputError(
         f"{ids} duplicated (first: {repeated[0]!r})",
         allowed="one unit per id",
-        action="Remove the duplicates, or make an id that tells the units apart.",
+        action="Remove the duplicates, or make an id that distinguishes the units.",
     )
 
 

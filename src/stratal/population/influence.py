@@ -57,7 +57,7 @@ class Influence(Record):
         strange = set(self.known) - set(self.cells.names)
         if strange:
             raise InputError(
-                "known= names no such cell", given=sorted(strange), allowed=", ".join(self.cells.names)
+                "known= names an unknown cell", given=sorted(strange), allowed=", ".join(self.cells.names)
             )
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:

@@ -121,7 +121,7 @@ class StratumSummary(Record):
         self._freeze()
         n_strata, k = self.proxy_means.shape
         if self.sizes.shape != (n_strata,) or self.proxy_covariances.shape != (n_strata, k, k):
-            raise InputError("stratum sizes, proxy means and covariances do not fit together")
+            raise InputError("stratum sizes, proxy means and covariances do not match")
 
     @property
     def size(self) -> int:

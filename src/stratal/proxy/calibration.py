@@ -363,7 +363,7 @@ def score_matrix(scores: Any) -> FloatArray:
         scores = np.stack([np.asarray(column) for column in columns], axis=1)
     matrix = numeric_array("scores", scores)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise InputError("scores do not fit", given=f"shape {matrix.shape}", allowed="(N, k)")
+        raise InputError("scores do not match the units", given=f"shape {matrix.shape}", allowed="(N, k)")
     refuse_nonfinite("scores", matrix)
     return matrix
 
@@ -714,7 +714,7 @@ def cross_fit(
     w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
         given, allowed = f"{n_folds} for {len(y)}", f"2 to {len(y)}"
-        raise InputError("n_folds does not fit the labels", given=given, allowed=allowed)
+        raise InputError("n_folds does not suit the labels", given=given, allowed=allowed)
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
     fit: Any = learn if learned else combine if x.ndim == 2 else calibrate

@@ -235,7 +235,7 @@ def margin(scores: Any, *, name: str = "margin") -> Proxy:
     if array.ndim == 1:
         return Proxy(values=np.abs(array), scaled=False, bounds=None, name=name)
     if array.ndim != 2 or array.shape[1] < 2:
-        raise InputError("scores do not fit", given=f"shape {array.shape}", allowed=_SHAPES)
+        raise InputError("scores do not match the units", given=f"shape {array.shape}", allowed=_SHAPES)
     top = np.partition(array, -2, axis=1)[:, -2:]
     return Proxy(values=top[:, 1] - top[:, 0], scaled=False, bounds=None, name=name)
 

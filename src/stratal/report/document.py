@@ -57,7 +57,7 @@ def report_markdown(findings: Mapping[str, Any]) -> str:
     for section in report_sections(findings):
         parts.append(f"## {_markdown(section.title)}")
         parts += [_markdown(line) for line in section.lines]
-        parts += [table_markdown(table) for table in section.tables]
+        parts += [table_markdown(table.first()) for table in section.tables]
         parts += ["\n".join(f"- {_markdown(point)}" for point in section.notes)] if section.notes else []
         parts += ["```sh\n" + "\n".join(section.commands) + "\n```"] if section.commands else []
     return "\n\n".join(parts) + "\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from stratal.report.text import ends_text, value_text
+from stratal.report.text import interval_text, value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Scale:
     Examples
     --------
     >>> scale = Scale(0.0, 2.0, 10.0, 30.0)
-    >>> scale(1.0), scale.open_ended(None, lower=False)
-    (20.0, 30.0)
+    >>> scale(1.0), scale.ends([None, 1.0])
+    (20.0, [10.0, 20.0])
     """
 
     low: float
@@ -44,11 +44,10 @@ class Scale:
         """Return the place of a value."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def open_ended(self, value: float | None, *, lower: bool) -> float:
-        """Return the place of an interval's end; the scale's own end where it is open."""
-        if value is None:
-            return self.start if lower else self.end
-        return self(value)
+    def ends(self, interval: Sequence[float | None]) -> list[float]:
+        """Return the places of an interval's ends; the scale's own where it is open."""
+        low, high = interval
+        return [self.start if low is None else self(low), self.end if high is None else self(high)]
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -77,11 +76,11 @@ _MOST_ROWS = 40
 _NAME = 38
 """Characters of a row's name that leave room for its values."""
 
-Row = tuple[str, float | None, Sequence[float | None] | None, bool]
-"""Name, value, interval, and whether it is the reported one."""
+Row = Mapping[str, Any]
+"""`name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """A drawing and its description in words.
 
@@ -89,14 +88,16 @@ class Drawing:
     ----------
     name : str
         Part of the ids of its title and description.
-    title, description : str
+    title : str
+    description : str
+        What it shows, for those who do not see it.
     height : float
-    marks : tuple of str
+    marks : sequence of str
         Elements of SVG.
 
     Examples
     --------
-    >>> Drawing(name="a", title="A", description="b", height=9, marks=()).svg()[:20]
+    >>> Drawing("a", "A", "b", 9, ()).svg()[:20]
     '<svg viewBox="0 0 44'
     """
 
@@ -104,13 +105,7 @@ class Drawing:
     title: str
     description: str
     height: float
-    marks: tuple[str, ...]
-
-    @classmethod
-    def of(cls, name: str, title: str, words: Iterable[str], height: float, marks: Iterable[str]) -> Drawing:
-        """Return a drawing that several phrases describe."""
-        description = "; ".join(words)
-        return cls(name=name, title=title, description=description, height=height, marks=tuple(marks))
+    marks: Sequence[str]
 
     def svg(self) -> str:
         """Return the element."""
@@ -123,7 +118,7 @@ class Drawing:
 
 
 def forest_drawing(
-    name: str, title: str, rows: Sequence[Row], findings: Mapping[str, Any], *, margin: float = 0.0
+    name: str, title: str, rows: Sequence[Row], share: bool, *, margin: float = 0.0
 ) -> Drawing:
     """Return intervals below each other, each with its name and value above it.
 
@@ -132,39 +127,40 @@ def forest_drawing(
 
     Examples
     --------
-    >>> drawing = forest_drawing("models", "Models", [("new", 0.8, [0.7, 0.9], True)], {"share": True})
-    >>> drawing.description
+    >>> row = {"name": "new", "estimate": 0.8, "confidence_interval": [0.7, 0.9]}
+    >>> forest_drawing("models", "Models", [row], share=True).description
     'new: 80.0%, 70.0–90.0%'
     """
     title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
-    known = [float(value) for row in rows for value in (row[1], *(row[2] or ())) if value is not None]
+    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
+    known = [float(value) for value in values if value is not None]
     more = margin * (max(known) - min(known)) if known else 0.0
     ends = [min(known) - more, max(known) + more] if known else []
-    if findings["share"] and known and min(known) >= 0 and max(known) <= 1:
+    if share and known and min(known) >= 0 and max(known) <= 1:
         ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
     scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
-    marks, words = [_axis(scale, _ROW * len(rows) + 8, findings)], []
+    marks, words = [_axis(scale, _ROW * len(rows) + 8, share)], []
     for number, row in enumerate(rows):
-        marks.append(_interval_row(row, scale, _ROW * number, findings))
-        words.append(f"{row[0]}: {_row_text(row, findings)}")
-    return Drawing.of(name, title, words, _ROW * len(rows) + 30, marks)
+        marks.append(_interval_row(row, scale, _ROW * number, share))
+        words.append(f"{row['name']}: {_row_text(row, share)}")
+    return Drawing(name, title, "; ".join(words), _ROW * len(rows) + 30, marks)
 
 
-def _row_text(row: Row, findings: Mapping[str, Any]) -> str:
-    _, value, interval, _ = row
-    ends = [] if interval is None else [ends_text(interval, share=findings["share"])]
-    return ", ".join([*([] if value is None and ends else [value_text(value, findings)]), *ends])
+def _row_text(row: Row, share: bool) -> str:
+    value, interval = row["estimate"], row["confidence_interval"]
+    ends = [] if interval is None else [interval_text(interval, share)]
+    return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
 
 
-def _interval_row(row: Row, scale: Scale, top: float, findings: Mapping[str, Any]) -> str:
-    name, value, interval, reported = row
+def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
+    value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
     kind, y = "reported" if reported else "other", top + 28
     marks = [
-        _text(_LEFT, top + 14, _cut(name, _NAME), "name" + (" strong" if reported else "")),
-        _text(_RIGHT, top + 14, _row_text(row, findings), "value", "end"),
+        _text(_LEFT, top + 14, _cut(row["name"], _NAME), "name" + (" strong" if reported else "")),
+        _text(_RIGHT, top + 14, _row_text(row, share), "value", "end"),
     ]
     if interval is not None:
-        low, high = (scale.open_ended(end, lower=k == 0) for k, end in enumerate(interval))
+        low, high = scale.ends(interval)
         marks += [_line(low, y, high, y, f"range {kind}")]
         marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
     if value is not None:
@@ -199,8 +195,8 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
             width = max((_RIGHT - _LEFT) * share / most, 0.5)
             y = top + 16 + 7 * place
             marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
-    words = (f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
-    return Drawing.of("strata-shares", title, words, 24 + 36 * len(shares), marks)
+    words = [f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares]
+    return Drawing("strata-shares", title, "; ".join(words), 24 + 36 * len(shares), marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -234,63 +230,23 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
     for row in rows:
         x, interval = across(row["proxy_mean"]), row["confidence_interval"]
         if interval is not None:
-            ends = [up.open_ended(end, lower=k == 0) for k, end in enumerate(interval)]
-            marks.append(_line(x, ends[0], x, ends[1], "range reported"))
+            low, high = up.ends(interval)
+            marks.append(_line(x, low, x, high, "range reported"))
         marks.append(_dot(x, up(row["outcome_mean"])))
-    words = (
+    words = [
         f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
-    )
-    return Drawing.of("calibration-curve", "Labels by proxy", words, 306, marks)
-
-
-def joint_drawing(name: str, judge: str, cells: Mapping[tuple[str, str], Mapping[str, Any]]) -> Drawing:
-    """Return the table of people's classes and a judge's: a cell's square has its share as area.
-
-    Cells on which both agree are filled, the others are not.
-
-    Examples
-    --------
-    >>> cells = {("fail", "pass"): {"estimate": 0.1}, ("pass", "pass"): {"estimate": 0.9}}
-    >>> joint_drawing("joint", "verdict", cells).description
-    "people 'fail', judged 'pass': 10.0%; people 'pass', judged 'pass': 90.0%"
-    """
-    rows, columns = (list(dict.fromkeys(key[k] for key in cells)) for k in (0, 1))
-    left, side = 92.0, min((_RIGHT - 92.0) / len(columns), 84.0)
-    most = max(row["estimate"] or 0.0 for row in cells.values()) or 1.0
-    marks = [_text(left + side * len(columns) / 2, 14, f"{judge} says", "name", "middle")]
-    marks += [
-        _text(left + side * (j + 0.5), 32, _cut(label, round(side / 7)), "tick", "middle")
-        for j, label in enumerate(columns)
     ]
-    for i, label in enumerate(rows):
-        top = 40 + side * i
-        marks.append(_text(_LEFT, top + side / 2 + 4, f"people {_cut(label, 7)}", "tick"))
-        for j, other in enumerate(columns):
-            share = cells[label, other]["estimate"] if (label, other) in cells else None
-            edge = (side - 26) * math.sqrt((share or 0.0) / most)
-            x, y = left + side * (j + 0.5), top + (side - 16) / 2
-            kind = "labels" if label == other else "units"
-            marks += [
-                f'<rect x="{x - edge / 2:.1f}" y="{y - edge / 2:.1f}" width="{edge:.1f}" '
-                f'height="{edge:.1f}" class="bar {kind}"/>',
-                _text(x, top + side - 4, value_text(share, {"share": True}), "tick", "middle"),
-            ]
-    words = (
-        f"people {own!r}, judged {other!r}: {value_text(row['estimate'], {'share': True})}"
-        for (own, other), row in cells.items()
-    )
-    height = 40 + side * len(rows) + 8
-    return Drawing.of(name, f"Share of all units, by people and by {judge}", words, height, marks)
+    return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
 
 
-def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> Drawing:
+def width_drawing(rows: Sequence[Mapping[str, Any]], share: bool) -> Drawing:
     """Return the half-width of the interval over the number of labels, on a logarithmic scale.
 
     Examples
     --------
     >>> rows = [{"labels": 100, "half_width": 0.05}, {"labels": 200, "half_width": 0.035}]
-    >>> width_drawing(rows, {"share": True}).description
+    >>> width_drawing(rows, share=True).description
     '100 labels: ± 5.0%; 200 labels: ± 3.5%'
     """
     across = Scale.of([math.log(row["labels"]) for row in rows], 40, WIDTH - 40)
@@ -300,11 +256,11 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]
     marks = [_line(16, 140, WIDTH - 16, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
     for (x, y), row in zip(places, rows, strict=True):
         marks.append(_dot(x, y))
-        marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], findings)}", "tick", "middle"))
+        marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], share)}", "tick", "middle"))
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
     marks.append(_text(WIDTH / 2, 173, "labels", "name", "middle"))
-    words = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
-    return Drawing.of("half-widths", "Half-width of the interval by number of labels", words, 180, marks)
+    words = [f"{row['labels']:,} labels: ± {value_text(row['half_width'], share)}" for row in rows]
+    return Drawing("half-widths", "Half-width of the interval by labels", "; ".join(words), 180, marks)
 
 
 def _titled(title: str, rows: int) -> str:
@@ -312,25 +268,14 @@ def _titled(title: str, rows: int) -> str:
     return title if rows <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {rows:,}"
 
 
-def _axis(scale: Scale, y: float, findings: Mapping[str, Any]) -> str:
+def _axis(scale: Scale, y: float, share: bool) -> str:
     marks = [_line(_LEFT, y, _RIGHT, y, "axis")]
     for tick in ticks(scale.low, scale.high):
         marks += [
             _line(scale(tick), 0, scale(tick), y, "grid"),
-            _text(scale(tick), y + 15, tick_text(tick, findings), "tick", "middle"),
+            _text(scale(tick), y + 15, f"{100 * tick:.6g}%" if share else f"{tick:g}", "tick", "middle"),
         ]
     return "".join(marks)
-
-
-def tick_text(tick: float, findings: Mapping[str, Any]) -> str:
-    """Return what stands at a tick.
-
-    Examples
-    --------
-    >>> tick_text(0.925, {"share": True}), tick_text(2.5, {"share": False})
-    ('92.5%', '2.5')
-    """
-    return f"{100 * tick:.6g}%" if findings["share"] else f"{tick:g}"
 
 
 def _dot(x: float, y: float, kind: str = "reported", r: int = 4) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stratal.report import judges
 from stratal.report.text import (
-    MOST_STRATA,
+    MOST_ROWS,
     Page,
     Table,
     brief,
-    ends_text,
-    first_rows,
     interval_text,
     level_text,
     noted,
     number,
+    table_of,
     value_text,
 )
 
@@ -36,35 +36,21 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
     'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones (950–1,300).'
     """
-    estimate, board = findings["estimate"], findings["estimate"].get("leaderboard")
-    if board:
-        return _best(board, findings)
-    named = findings["quantity"][:1].upper() + findings["quantity"][1:]
-    found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
-    worth = worth_text(estimate)
-    return f"{found}, from {_labelled(estimate):,} labels{f' {worth}' if worth else ''}."
-
-
-def _labelled(estimate: Mapping[str, Any]) -> int:
-    """Return the labelled units; those in the denominator of a ratio may be fewer."""
-    return int((estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"])
-
-
-def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
-    found = f"{name} {value_text(value, findings)}"
-    if interval is None:
-        return found
-    level = level_text(findings["estimate"]["confidence_level"])
-    return f"{found}, {level} {ends_text(interval, share=findings['share'])}"
-
-
-def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> str:
-    """Return the answer of several models: the best, and which cannot be distinguished from it."""
-    first, labels = board[0], _labelled(findings["estimate"])
-    found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
+    estimate, share = findings["estimate"], findings["share"]
+    level, board = level_text(estimate["confidence_level"]), estimate.get("leaderboard")
+    own = {**estimate, "model": findings["quantity"], "mean": estimate["estimate"]}
+    first = board[0] if board else own
+    found, ends = f"{first['model']} {value_text(first['mean'], share)}", first["confidence_interval"]
+    if ends is not None:
+        found += f", {level} {interval_text(ends, share)}"
+    labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
+    found += f", from {labels:,} labels"
+    if not board:
+        worth = worth_text(estimate)
+        return f"{found[:1].upper()}{found[1:]}{f' {worth}' if worth else ''}."
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     others_text = f"; not distinguishable from it: {', '.join(others)}" if others else ""
-    return f"Best of {len(board)} models: {found}, from {labels:,} labels{others_text}."
+    return f"Best of {len(board)} models: {found}{others_text}."
 
 
 def worth_text(estimate: Mapping[str, Any]) -> str | None:
@@ -92,7 +78,9 @@ WIDTH = 24
 """Characters of a bar."""
 
 
-def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
+def leaderboard_table(
+    rows: Sequence[Mapping[str, Any]], confidence_level: float, *, bars: bool = True
+) -> Table:
     """Return the table of a leaderboard.
 
     Parameters
@@ -101,6 +89,8 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float
         `rank` (first and last that are left open, or None), `model`, `mean`, `confidence_interval`, and
         `to_best`: difference to the best model and its interval, None for the best itself.
     confidence_level : float
+    bars : bool
+        Draw the intervals with characters, where there is no picture.
 
     Examples
     --------
@@ -112,22 +102,18 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float
     known = [row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])]
     ends = [end for interval in known for end in interval] or [0.0, 1.0]
     level = level_text(confidence_level)
-    return Table(
-        title="Leaderboard",
-        header=("rank", "model", "mean", level, "", "to the best", level),
-        rows=[
-            [
-                rank_text(row["rank"]),
-                row["model"],
-                row["mean"],
-                row["confidence_interval"],
-                bar(row["confidence_interval"], row["mean"], min(ends), max(ends)),
-                row["to_best"],
-                row["to_best_interval"],
-            ]
-            for row in rows
-        ],
-    )
+    columns: dict[str, Any] = {
+        "rank": lambda row: rank_text(row["rank"]),
+        "model": "model",
+        "mean": "mean",
+        level: "confidence_interval",
+        "": lambda row: bar(row["confidence_interval"], row["mean"], min(ends), max(ends)),
+        "to the best": "to_best",
+        f"its {level}": "to_best_interval",
+    }
+    if not bars:
+        del columns[""]
+    return table_of("Leaderboard", rows, columns)
 
 
 def rank_text(rank: Sequence[int] | None) -> str:
@@ -174,20 +160,11 @@ TABLES = {
 }
 """Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
-_KINDS = (
-    ("design", "sample"),
-    ("estimator", "estimator"),
-    ("interval_method", "interval"),
-    ("outcome", "outcome"),
-)
+_KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "interval", "outcome": "outcome"}
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
-MOST_ESTIMATES = 1_000
-"""Estimates that a table shows: of groups, classes, models."""
-
-
-def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRATA) -> Page:
+def estimate_page(estimate: Mapping[str, Any], most_strata: int = MOST_ROWS) -> Page:
     """Return the page of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
 
     Parameters
@@ -195,8 +172,8 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     estimate : dict
         `estimate`, `standard_error`, `confidence_interval`, `confidence_level`, `n`; the rest where known.
         Without an interval, `no_interval` says why.
-    most_rows : int, optional
-        Strata shown, with a line that says how many more there are; all for None.
+    most_strata : int
+        Strata shown, with a line that says how many more there are.
 
     Examples
     --------
@@ -205,18 +182,22 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     >>> estimate_page(found).lines
     ['Estimate 0.5, 90% interval 0.3 to 0.7', 'Standard error 0.1; 20 labels; t interval']
     """
-    strata = estimate.get("strata", ())
+    strata, level = estimate.get("strata", ()), estimate["confidence_level"]
     varied = len(strata) > 1 and any(row["mean"] is not None for row in strata)
-    tables = [_strata_table(strata, most_rows)] if varied else []
+    tables = [replace(table_of("Strata", strata, _STRATA), most=most_strata)] if varied else []
     if "leaderboard" in estimate:
-        tables.append(leaderboard_table(estimate["leaderboard"], estimate["confidence_level"]))
-    for kind in TABLES:
+        tables.append(leaderboard_table(estimate["leaderboard"], level))
+    for kind, title in TABLES.items():
         if kind == "judge" and kind in estimate:
-            tables += judges.judge_tables(estimate[kind], level_text(estimate["confidence_level"]))
+            tables += judges.judge_tables(estimate[kind], level_text(level))
         elif kind in estimate:
-            title = TABLES[kind] if kind == "judge_groups" else kind.capitalize()
-            tables.append(estimates_table(title, estimate[kind], estimate["confidence_level"]))
-    return Page(lines=_sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
+            tables.append(estimates_table(title, estimate[kind], level))
+    return Page(lines=sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
+
+
+_STRATA = {
+    "stratum": "name", "units": "size", "labels": "n", "mean": "mean", "sd": "standard_deviation",
+}  # fmt: skip
 
 
 def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
@@ -240,7 +221,7 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     """
     level, lines = found["confidence_level"], [*([about] if about else []), *verdict_lines(found)]
     if "estimate" in found:
-        lines = [*(line for line in _sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
+        lines = [*(line for line in sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
     elif found.get("judge"):
         lines = [*judges.judge_sentences(found["judge"]), *lines]
     warned = found.get("warnings", ())
@@ -255,12 +236,11 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         elif kind in ("judge", "judge_groups"):
             continue  # its sentences are there, and a note on each group that is worse
         elif rows:
-            title = "Leaderboard" if "leaderboard" in found and kind == "comparisons" else TABLES[kind]
-            tables.append(_leaders(found) if title == "Leaderboard" else _lowest(title, rows, kind, level))
-    # Its sentence says the same, with what the missing labels could change.
-    counts = found.get("nonresponse") or {"drawn": 0, "labelled": 0}
-    said = f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label"
-    notes = [note for note in found.get("notes", ()) if note not in warned and not note.startswith(said)]
+            board = found.get("leaderboard") if kind == "comparisons" else None
+            tables.append(leaderboard_table(board, level) if board else _lowest(rows, kind, level))
+    notes = [note for note in found.get("notes", ()) if note not in warned]
+    if unlabelled(found):  # its sentence says the same, with what the missing labels could change
+        notes = [note for note in notes if "drawn units have no label" not in note]
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
@@ -274,19 +254,16 @@ _FEW = 4
 """Groups that an answer shows all of: one more takes no more room than the words on the others."""
 
 
-def _leaders(found: Mapping[str, Any]) -> Table:
-    return leaderboard_table(found["leaderboard"], found["confidence_level"])
-
-
-def _lowest(title: str, rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table:
+def _lowest(rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table:
     """Return a table, of many groups with the lowest alone."""
-    if kind != "domains":
-        return estimates_table(title, rows, level)
-    known = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
-    if len(rows) <= _FEW:
-        return estimates_table(f"{title}, the lowest first", known, level)
-    others = f"{len(rows) - _WORST} others: --details"
-    return estimates_table(f"{title}: the {_WORST} lowest ({others})", known[:_WORST], level)
+    title = TABLES[kind]
+    if kind == "domains":
+        rows = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
+        title = f"{title}, the lowest first"
+        if len(rows) > _FEW:
+            title = f"{TABLES[kind]}: the {_WORST} lowest ({len(rows) - _WORST} others: --details)"
+            rows = rows[:_WORST]
+    return estimates_table(title, rows, level)
 
 
 def _more(found: Mapping[str, Any]) -> list[str]:
@@ -344,43 +321,28 @@ def verdict_lines(found: Mapping[str, Any]) -> list[str]:
     return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
 
 
-def estimates_table(
-    title: str,
-    rows: Sequence[Mapping[str, Any]],
-    confidence_level: float,
-    most_rows: int | None = MOST_ESTIMATES,
-) -> Table:
+def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
     """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
-
-    Of more than `most_rows` the first are shown, and a line says how many more there are; all for None.
 
     Examples
     --------
     >>> estimates_table("Metrics", [{"metric": "recall", "confidence_interval": [0.2, 0.7]}], 0.95).header
     ['metric', '95% interval']
     """
-    names = list(
-        dict.fromkeys(
-            name
-            for row in rows
-            for name in row
-            if name != "more_labels" and not isinstance(row[name], tuple | dict)
-        )
-    )
+    names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
-    return Table(
-        title=title,
-        header=[headers.get(name, name.replace("_", " ")) for name in names],
-        rows=first_rows([[row.get(name) for name in names] for row in rows], title.lower(), most=most_rows),
-    )
+    columns = {headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"}
+    return table_of(title, rows, columns)
 
 
-def _sentences(estimate: Mapping[str, Any]) -> list[str]:
+def sentences(estimate: Mapping[str, Any]) -> list[str]:
+    """Return an estimate in sentences: its value, what it rests on, its worth, verdicts."""
     if estimate["estimate"] is None:
         ends = estimate.get("confidence_interval")
-        if ends is None:
-            return ["Estimate undefined"]
-        return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
+        level = level_text(estimate["confidence_level"])
+        return [
+            "Estimate undefined" if ends is None else f"Estimate undefined, {level} {interval_text(ends)}"
+        ]
     name = ",".join(part for part in estimate.get("estimand", "Estimate").split(",") if "=" not in part)
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
@@ -389,13 +351,8 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
     if worth is not None:
         be = "are" if estimate["n"] != 1 else "is"
         lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
-    counts = estimate.get("nonresponse")
-    if counts is not None and counts["drawn"] > counts["labelled"]:
-        lines.append(
-            f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
-            f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
-            f"at random.{worst_text(counts)}"
-        )
+    if unlabelled(estimate):
+        lines.append(missing_text(estimate["nonresponse"]))
     lines += verdict_lines(estimate)
     if estimate.get("judge"):
         lines[1:1] = judges.judge_sentences(estimate["judge"])
@@ -432,28 +389,35 @@ def _facts(estimate: Mapping[str, Any]) -> str:
         labels += f" of {estimate['population_size']:,.0f} units"
     if counted < given:
         labels += f", {counted:,} of them in its denominator"
-    kinds = [f"{estimate[name]} {word}" for name, word in _KINDS if estimate.get(name)]
+    kinds = [f"{estimate[name]} {word}" for name, word in _KINDS.items() if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
     error = f"Standard error {number(estimate['standard_error'])}; " if "standard_error" in estimate else ""
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
-def worst_text(counts: Mapping[str, Any]) -> str:
-    """Return a sentence with what the estimate is at worst where labels are missing; empty if not known.
+def unlabelled(estimate: Mapping[str, Any]) -> int:
+    """Return how many drawn units have no label."""
+    counts = estimate.get("nonresponse") or {"drawn": 0, "labelled": 0}
+    return int(counts["drawn"] - counts["labelled"])
+
+
+def missing_text(counts: Mapping[str, Any]) -> str:
+    """Return what drawn units without a label mean for the estimate, and what it is at worst where known.
 
     Examples
     --------
-    >>> worst_text({"worst_bounds": [0.62, 0.82]})
-    ' If all missing labels were at a bound, the estimate would be 0.62 or 0.82 (without a proxy).'
+    >>> missing_text({"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.6, 0.8]})[-51:]
+    'the estimate would be 0.6 or 0.8 (without a proxy).'
     """
-    ends = counts.get("worst_bounds")
+    missing, ends = counts["drawn"] - counts["labelled"], counts.get("worst_bounds")
+    found = (
+        f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
+        "their stratum stand for them, as if labels were missing at random."
+    )
     if ends is None:
-        return ""
+        return found
     low, high = map(number, ends)
-    return f" If all missing labels were at a bound, the estimate would be {low} or {high} (without a proxy)."
-
-
-def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
-    names = ("name", "size", "n", "mean", "standard_deviation")
-    rows = first_rows([[row[name] for name in names] for row in strata], "strata", most=most_rows)
-    return Table(title="Strata", header=("stratum", "units", "labels", "mean", "sd"), rows=rows)
+    return (
+        f"{found} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
+        "proxy)."
+    )

@@ -7,8 +7,8 @@ the path's ending says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,33 +53,18 @@ class Intervals:
     def draw(self, ax: Any) -> None:
         """Draw on axes."""
         rows = [row for row in self.rows if row[1] is not None][:MOST_ROWS]
-        known = [(place, row) for place, row in enumerate(rows) if row[2] is not None]
-        others = [(place, row) for place, row in enumerate(rows) if row[2] is None]
-        if known:
-            name = level_text(self.confidence_level) if self.confidence_level is not None else "interval"
-            ax.errorbar(
-                [row[1] for _, row in known],
-                [place for place, _ in known],
-                xerr=_reaches([row for _, row in known]),
-                fmt="o",
-                color=COLOURS[0],
-                capsize=3,
-                label=f"estimate with its {name}",
-            )
-        if others:
-            style = {"marker": "o", "facecolors": "none", "edgecolors": "#444444"}
-            values = [row[1] for _, row in others]
-            ax.scatter(values, [place for place, _ in others], label=self.bare, **style)
+        for with_interval in (True, False):
+            kept = [(place, row) for place, row in enumerate(rows) if (row[2] is not None) == with_interval]
+            values, places = [row[1] for _, row in kept], [place for place, _ in kept]
+            if kept and with_interval:
+                level = "interval" if self.confidence_level is None else level_text(self.confidence_level)
+                style = {"fmt": "o", "color": COLOURS[0], "capsize": 3, "label": f"estimate with its {level}"}
+                ax.errorbar(values, places, xerr=_reaches([row for _, row in kept]), **style)
+            elif kept:
+                ax.scatter(values, places, label=self.bare, facecolors="none", edgecolors="#444444")
         if self.level is not None:
             ax.axvline(self.level, color="black", linewidth=0.8, linestyle=":", label=f"{self.level:g}")
-        ax.set_yticks(range(len(rows)), [row[0] for row in rows])
-        ax.invert_yaxis()
-        _name(ax, self.title, self.x_label)
-
-    @property
-    def height(self) -> float:
-        """Inches."""
-        return 1.6 + 0.28 * min(len(self.rows), MOST_ROWS)
+        _name_rows(ax, [row[0] for row in rows], self.title, self.x_label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,37 +74,31 @@ class Bars:
     Parameters
     ----------
     title, x_label : str
-    names : sequence of str
-    series : mapping of name to sequence of float
+    rows : sequence of (name, value, ...)
+    series : sequence of str
+        What the values are.
 
     Examples
     --------
-    >>> round(Bars(title="Strata", x_label="share", names=["low"], series={"units": [1.0]}).height, 2)
-    1.94
+    >>> Bars(title="Strata", x_label="share", rows=[("low", 1.0)], series=["units"]).rows[0]
+    ('low', 1.0)
     """
 
     title: str
     x_label: str
-    names: Sequence[str]
-    series: Mapping[str, Sequence[float]]
+    rows: Sequence[tuple[Any, ...]]
+    series: Sequence[str]
 
     def draw(self, ax: Any) -> None:
         """Draw on axes."""
-        names = list(self.names)[:MOST_ROWS]
-        width = 0.8 / max(len(self.series), 1)
-        for number, (label, values) in enumerate(self.series.items()):
-            places = [place + (number - (len(self.series) - 1) / 2) * width for place in range(len(names))]
+        names, *columns = zip(*self.rows[:MOST_ROWS], strict=True)
+        width = 0.8 / len(columns)
+        for number, (label, values) in enumerate(zip(self.series, columns, strict=True)):
+            places = [place + (number - (len(columns) - 1) / 2) * width for place in range(len(names))]
             hatch = ("", "///", "...")[number % 3]
             style = {"color": (GREY, *COLOURS)[number % 3], "hatch": hatch, "edgecolor": "white"}
-            ax.barh(places, list(values)[:MOST_ROWS], height=width, label=label, **style)
-        ax.set_yticks(range(len(names)), names)
-        ax.invert_yaxis()
-        _name(ax, self.title, self.x_label)
-
-    @property
-    def height(self) -> float:
-        """Inches."""
-        return 1.6 + 0.34 * min(len(self.names), MOST_ROWS)
+            ax.barh(places, values, height=width, label=label, **style)
+        _name_rows(ax, names, self.title, self.x_label)
 
 
 class Plotted:
@@ -157,7 +136,8 @@ class Plotted:
         """
         made = self._plot()
         if ax is None:
-            ax = grid_of_axes(1, 1, width=7.0, height=made.height - 0.4)[1][0]
+            height = 1.2 + 0.3 * min(len(made.rows), MOST_ROWS)
+            ax = grid_of_axes(1, 1, width=7.0, height=height)[1][0]
         elif not hasattr(ax, "errorbar"):
             raise InputError(
                 "ax must be Matplotlib's axes",
@@ -177,7 +157,9 @@ def _reaches(rows: Sequence[Any]) -> list[list[float]]:
     ]
 
 
-def _name(ax: Any, title: str, x_label: str) -> None:
+def _name_rows(ax: Any, names: Sequence[str], title: str, x_label: str) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
     name_axes(ax, title, x_label, size=9, grid="x")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
@@ -204,20 +186,15 @@ class Line:
     label : str
     low, high : sequence of float, optional
         A band around it.
-    dashed : bool
-    kind : {"line", "points", "plain", "printed"}
-        `points` are markers without a line, `plain` is a thin grey line without markers, to compare with,
-        `printed` are black crosses: numbers that somebody else printed.
-    style : int, optional
-        Number of its colour and marker, the same for a method in every figure; by order if left out. From 10
-        on the colours come again, dashed.
+    style : dict
+        Keywords of Matplotlib's `plot`, in place of the usual colour, marker and line.
     names : sequence of str
         One for each point, written next to it.
 
     Examples
     --------
-    >>> Line(x=[1, 2], y=[3, 4], label="HT").dashed
-    False
+    >>> Line(x=[1, 2], y=[3, 4], label="HT", style={"linestyle": "--"}).names
+    ()
     """
 
     x: Sequence[float]
@@ -225,9 +202,7 @@ class Line:
     label: str
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    dashed: bool = False
-    kind: str = "line"
-    style: int | None = None
+    style: dict[str, Any] = field(default_factory=dict)
     names: Sequence[str] = ()
 
 
@@ -275,18 +250,23 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
     figure, axes = grid_of_axes(len(panels), columns)
     if heading:
         figure.suptitle(heading, fontsize=8)
-    styles: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for panel, ax in zip(panels, axes, strict=False):
         for line in panel.lines:
-            own = styles.setdefault(line.label, len(styles)) if line.kind in ("line", "points") else 0
-            _draw_line(ax, line, own if line.style is None else line.style)
+            style = line.style
+            if "color" not in style:
+                style = line_style(numbers.setdefault(line.label, len(numbers))) | style
+            ax.plot(line.x, line.y, label=line.label or "_nolegend_", **style)
+            if line.low is not None and line.high is not None:
+                ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
             for x, y, name in zip(line.x, line.y, line.names, strict=False):
                 ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=5.5)
         name_axes(ax, panel.title, panel.x_label, panel.y_label)
         if panel.level is not None:
             named = panel.level_label or "_nolegend_"
             ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":", label=named)
-        _scales(ax, panel)
+        for which in panel.logarithmic:
+            logarithmic_scale(ax, which)
         if panel.limits is not None:
             ax.set_ylim(*panel.limits)
     return save_figure(figure, axes, path)
@@ -328,54 +308,28 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_line(ax: Any, line: Line, number: int) -> None:
-    colour, second = COLOURS[number % len(COLOURS)], number >= len(COLOURS)
-    dashed = line.dashed or second
-    kinds: dict[str, dict[str, Any]] = {
-        "line": {},
-        "points": {"linestyle": "none", "markersize": 4.5, "alpha": 0.8},
-        "plain": {"color": GREY, "marker": "", "linewidth": 0.8, "linestyle": "--", "zorder": 0},
-        "printed": {"color": "black", "marker": "x", "markersize": 6, "linestyle": "none", "zorder": 5},
-    }
-    usual = {
-        "color": colour, "marker": MARKERS[number % len(MARKERS)], "markersize": 3.5, "linewidth": 1.4,
-        "linestyle": "--" if dashed else "-",
-    }  # fmt: skip
-    ax.plot(line.x, line.y, label=line.label or "_nolegend_", **usual | kinds[line.kind])
-    if line.low is not None and line.high is not None:
-        ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+def line_style(number: int) -> dict[str, Any]:
+    """Return the colour and marker of a number; from 10 on the colours come again, dashed.
+
+    Examples
+    --------
+    >>> line_style(0)["color"], line_style(10)["linestyle"]
+    ('#0072b2', '--')
+    """
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    dashes = "-" if number < len(COLOURS) else "--"
+    return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 3.5, "linewidth": 1.4}
 
 
-def _scales(ax: Any, panel: Panel) -> None:
-    places = sorted({float(x) for line in panel.lines for x in line.x})
-    if "x" in panel.logarithmic:
-        ax.set_xscale("log")
-        ax.set_xticks(list(_sparse(places)))
-        ax.set_xticks([], minor=True)
-        ax.xaxis.set_major_formatter("{x:.10g}")
-    elif all(x.is_integer() for x in places):
-        ax.xaxis.get_major_locator().set_params(integer=True)
-    if "y" in panel.logarithmic:
-        logarithmic_scale(ax)
-
-
-def logarithmic_scale(ax: Any) -> None:
-    """Make the vertical axis logarithmic, with plain numbers."""
+def logarithmic_scale(ax: Any, which: str = "y") -> None:
+    """Make an axis logarithmic, with plain numbers."""
     from matplotlib.ticker import LogLocator
 
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter("")
-
-
-def _sparse(ticks: Sequence[float], ratio: float = 1.45) -> Iterator[float]:
-    """Yield ticks far enough apart that their labels do not touch."""
-    last = 0.0
-    for tick in ticks:
-        if tick >= last * ratio:
-            yield tick
-            last = tick
+    ax.set(**{f"{which}scale": "log"})
+    axis = getattr(ax, f"{which}axis")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:.10g}")
+    axis.set_minor_formatter("")
 
 
 def save_figure(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:
@@ -443,13 +397,9 @@ def write_figures(
         kinds: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
             of_intervals = merit in ("coverage", "width")
-            title = (
-                f"{row['estimator']}, {row['interval']}"
-                if of_intervals and row["interval"]
-                else row["estimator"]
-            )
+            names = [row["estimator"], row["interval"] if of_intervals else None]
             if row[merit] is not None:
-                kinds.setdefault(title, []).append(row)
+                kinds.setdefault(", ".join(filter(None, names)), []).append(row)
         panels = [
             Panel(
                 title=title, x_label="labels", y_label=label, level=level, logarithmic=logarithmic,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import Table, ends_text, number, table_of, value_text
+from stratal.report.text import Table, interval_text, number, table_of, value_text
 
 Rows = Sequence[Mapping[str, Any]]
 
 MOST_SENTENCES = 3
 """Judges that an answer has a sentence on."""
-
-_SHARE = {"share": True}
 
 
 def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], Mapping[str, Any]]]:
@@ -48,23 +46,28 @@ def judge_sentences(rows: Rows, most: int = MOST_SENTENCES) -> list[str]:
     lines = [_sentence(judge, own) for judge, own in [*each.items()][:most]]
     if len(each) > most:
         lines[-1] += f" {len(each) - most} more: --details."
-    lines += [f"Two of them agree with each other on {_briefly(row, _SHARE)}." for row in together]
+    lines += [f"Two of them agree with each other on {_briefly(row)}." for row in together]
     return lines + _best_proxy(each)
 
 
 def _sentence(judge: str, known: Mapping[tuple[str, str | None], Mapping[str, Any]]) -> str:
     if ("agreement", None) not in known:
-        parts = [f"{name.replace('_', ' ')} {_briefly(row)}" for (name, _), row in known.items()]
+        parts = [f"{name.replace('_', ' ')} {_briefly(row, share=False)}" for (name, _), row in known.items()]
         return f"{judge!r} and people: {', '.join(parts)}."
     agreed, kappa = (known[name, None] for name in ("agreement", "kappa"))
-    found = f"{judge!r} agrees with people on {_briefly(agreed, _SHARE)}, kappa {_briefly(kappa)}"
+    found = f"{judge!r} agrees with people on {_briefly(agreed)}, kappa {_briefly(kappa, share=False)}"
     classes = _rarest(known)
     if len(classes) != 2:
         return f"{found}."
     rare, other = classes
+    value, ends = (known["recall", other][name] for name in ("estimate", "confidence_interval"))
+    missed = {
+        "estimate": None if value is None else 1.0 - value,
+        "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
+    }
     return (
-        f"{found}; it finds {_briefly(known['recall', rare], _SHARE)} of what they call {rare!r}, and calls "
-        f"{_briefly(complement(known['recall', other]), _SHARE)} of the {other!r} so."
+        f"{found}; it finds {_briefly(known['recall', rare])} of what they call {rare!r}, and calls "
+        f"{_briefly(missed)} of the {other!r} so."
     )
 
 
@@ -74,25 +77,9 @@ def _rarest(known: Mapping[tuple[str, str | None], Mapping[str, Any]]) -> list[s
     return [of for share, of in sorted(shares, key=lambda pair: pair[0] or 0.0) if share is not None]
 
 
-def complement(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a share's row as that of the others.
-
-    Examples
-    --------
-    >>> complement({"estimate": 0.75, "confidence_interval": [0.5, None]})
-    {'estimate': 0.25, 'confidence_interval': [None, 0.5]}
-    """
-    value, ends = row["estimate"], row["confidence_interval"]
-    return {
-        "estimate": None if value is None else 1.0 - value,
-        "confidence_interval": ends and [None if end is None else 1.0 - end for end in reversed(ends)],
-    }
-
-
-def _briefly(row: Mapping[str, Any], findings: Mapping[str, Any] | None = None) -> str:
-    ends, findings = row["confidence_interval"], findings or {"share": False}
-    value = value_text(row["estimate"], findings)
-    return value if ends is None else f"{value} ({ends_text(ends, share=findings['share'])})"
+def _briefly(row: Mapping[str, Any], share: bool = True) -> str:
+    value, ends = value_text(row["estimate"], share), row["confidence_interval"]
+    return value if ends is None else f"{value} ({interval_text(ends, share)})"
 
 
 def _best_proxy(known: Mapping[str, Mapping[tuple[str, str | None], Mapping[str, Any]]]) -> list[str]:
@@ -122,9 +109,9 @@ def judge_notes(rows: Rows) -> list[str]:
     names = ("prevalence", "predicted_prevalence", "rogan_gladen")
     ours, raw, other = (known[name, classes[0]] for name in names)
     return [
-        f"the share of {classes[0]!r} is {_briefly(ours, _SHARE)} by the labels; {judge!r} alone says "
-        f"{value_text(raw['estimate'], _SHARE)}, which no label corrects, and Rogan & Gladen's "
-        f"correction {_briefly(other, _SHARE)}, which takes labels for a random sample: take the first"
+        f"the share of {classes[0]!r} is {_briefly(ours)} by the labels; {judge!r} alone says "
+        f"{value_text(raw['estimate'], share=True)}, which no label corrects, and Rogan & Gladen's "
+        f"correction {_briefly(other)}, which takes labels for a random sample: take the first"
     ]
 
 
@@ -138,33 +125,15 @@ def judge_tables(rows: Rows, level: str) -> list[Table]:
     >>> print(judge_tables([row], "95% interval")[-1].rows)
     [['fail', '10.0% (5.0–20.0%)']]
     """
-    columns = {
-        **{name: name for name in ("judge", "metric")},
-        "class": lambda row: row.get("class"),
-        "estimate": "estimate",
-        level: "confidence_interval",
-        "n": lambda row: row.get("n"),
-    }
+    same = {name: name for name in ("judge", "metric", "class", "estimate")}
+    columns = {**same, level: "confidence_interval", "n": "n"}
     found = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
-    for judge, cells in joint_shares(rows).items():
-        judged = list(dict.fromkeys(other for _, other in cells))
-        found.append(
-            Table(
-                title=f"Share of all units, by people and by {judge!r}",
-                header=["people", *judged],
-                rows=[
-                    [own, *(_briefly(cells[own, other], _SHARE) for other in judged)]
-                    for own in dict.fromkeys(own for own, _ in cells)
-                ],
-            )
-        )
-    return found
-
-
-def joint_shares(rows: Rows) -> dict[str, dict[tuple[str, str], Mapping[str, Any]]]:
-    """Return for each judge the rows of its table with people, by people's class and its own."""
-    found: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    shares: dict[str, dict[str, dict[str, str]]] = {}
     for row in rows:
         if row["metric"] == "share":
-            found.setdefault(row["judge"], {})[row["class"], row["judged"]] = row
+            lines = shares.setdefault(row["judge"], {})
+            lines.setdefault(row["class"], {"people's label": row["class"]})[row["judged"]] = _briefly(row)
+    for judge, lines in shares.items():
+        title, judged = f"Share of all units, by people and by {judge!r}", next(iter(lines.values()))
+        found.append(table_of(title, list(lines.values()), list(judged)))
     return found

@@ -81,9 +81,8 @@ def _assumptions(estimate: Mapping[str, Any], assumption: str) -> list[str]:
         found.append("Units without a label are like the labelled ones of their stratum.")
     if estimate["target"] == "population":
         found.append(
-            f"The answer is about these {estimate['population_size']:,} units; for units of another kind "
-            f"or time "
-            "nothing is claimed."
+            f"The answer is about these {estimate['population_size']:,} units; nothing is claimed about "
+            "units of another kind or time."
         )
     else:
         found.append("The units themselves are a random draw from the distribution that is asked about.")

@@ -6,18 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.estimates import verdict_lines
-from stratal.report.text import (
-    Page,
-    Table,
-    brief,
-    first_rows,
-    interval_text,
-    level_text,
-    noted,
-    number,
-    table_of,
-)
+from stratal.report.estimates import value_with_interval, verdict_lines
+from stratal.report.text import Page, Table, brief, interval_text, level_text, noted, number, table_of
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
@@ -28,20 +18,21 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     >>> inspection_page({"file": "p.csv", "rows": 1200, "columns": []}).lines
     ['p.csv: 1,200 rows']
     """
-    numbers = {"least": "minimum", "mean": "mean", "most": "maximum"}
     columns: dict[str, Any] = {
         "column": lambda row: row["name"] or "(no name)",
         **{name: name for name in ("kind", "missing", "distinct")},
-        **{header: lambda row, name=name: number(row[name]) for header, name in numbers.items()},
+        "least": lambda row: number(row["minimum"]),
+        "mean": lambda row: number(row["mean"]),
+        "most": lambda row: number(row["maximum"]),
+    }
+    proxies: dict[str, Any] = {
+        "proxy": "name",
+        "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
+        "mean": lambda row: number(row["mean"]),
+        **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
     }
     tables = [table_of("Columns", found["columns"], columns)]
     if "proxies" in found:
-        proxies = {
-            "proxy": "name",
-            "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
-            "mean": lambda row: number(row["mean"]),
-            **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
-        }
         tables.append(table_of("Proxies", found["proxies"], proxies))
     lines = [f"{found['file']}: {found['rows']:,} rows"]
     return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
@@ -69,8 +60,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     ['Drew 3 of 9 units (poisson, seed 7).']
     """
     added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
-    rows = first_rows(strata, "strata", "stratal plan --json")
-    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=rows)
+    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=strata)
     return Page(
         lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
@@ -87,15 +77,23 @@ def _drew(found: Mapping[str, Any]) -> str:
     return f"{drawn} ({found['design']}, seed {found['seed']})"
 
 
-_DESIGNS = {
+def _or_worst(row: Mapping[str, Any]) -> Any:
+    """Return the expected standard error, or what it is at most."""
+    expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
+    return f"at most {worst:.4f}" if expected is None and worst is not None else expected
+
+
+_WAYS = {
     "design": "design",
     "estimator": "estimator",
+    "allocation": "allocation",
     "optimistic SE": "optimistic_standard_error",
-    "expected SE": lambda row: _or_worst(row),
+    "expected SE": _or_worst,
     "conservative SE": "conservative_standard_error",
     "relative efficiency": "relative_efficiency",
 }
-_ALLOCATIONS = {"allocation": "allocation", **dict(list(_DESIGNS.items())[2:])}
+"""Columns of designs and of allocations."""
+
 _STRATA = {
     "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
     "expected sd": "expected_standard_deviation",
@@ -112,22 +110,34 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     --------
     >>> plan_page({"budget": 20, "population_size": 100, "recommended": {"design": "simple-random",
     ...     "estimator": "horvitz-thompson", "expected_standard_error": None, "relative_efficiency": None},
-    ...     "designs": [], "strata": [], "assumptions": [], "notes": []}).lines[0]
+    ...     "designs": [], "strata": [], "assumptions": [], "notes": [], "confidence_level": 0.95}).lines[0]
     'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
     """
+    columns = {
+        "estimand": "estimand",
+        "labels": "labels",
+        "expected SE": "expected_standard_error",
+        f"{level_text(plan['confidence_level'])} ±": "expected_half_width",
+        "wanted ±": "wanted_half_width",
+        "relative efficiency": "relative_efficiency",
+    }
+    lines, notes = _sentences(plan), [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
     several = plan.get("estimands")
-    tables = [_estimands_table(several, plan["confidence_level"])] if several else []
-    notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
+    tables = [table_of("Estimands", several, columns)] if several else []
     if not details:
-        return brief(Page(lines=_sentences(plan, details=False), tables=tables, notes=notes))
-    tables = tables or [table_of("Designs", plan["designs"], _DESIGNS)]
+        return brief(Page(lines=lines, tables=tables, notes=notes))
+    if plan.get("detectable_difference") is not None:
+        lines.append(
+            f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
+            "be detected with 80 % power (a smaller one will if they err on the same units)."
+        )
+    tables = tables or [table_of("Designs", plan["designs"], _WAYS)]
     if plan.get("allocations"):
-        tables.append(table_of("Allocations", plan["allocations"], _ALLOCATIONS))
-    strata = table_of("Strata", plan["strata"], _STRATA, what="strata")
-    return Page(lines=_sentences(plan), tables=[*tables, strata], notes=notes)
+        tables.append(table_of("Allocations", plan["allocations"], _WAYS))
+    return Page(lines=lines, tables=[*tables, table_of("Strata", plan["strata"], _STRATA)], notes=notes)
 
 
-def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
+def _sentences(plan: Mapping[str, Any]) -> list[str]:
     chosen, budget, labels = plan["recommended"], plan["budget"], plan.get("labels")
     error, gain = chosen["expected_standard_error"], chosen["relative_efficiency"]
     lines = [
@@ -162,32 +172,7 @@ def _sentences(plan: Mapping[str, Any], *, details: bool = True) -> list[str]:
         )
     if gain is not None and gain > 1 and not plan.get("estimands"):
         lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
-    if details and plan.get("detectable_difference") is not None:
-        lines.append(
-            f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
-            "be detected with 80 % power (a smaller one will if they err on the same units)."
-        )
     return lines
-
-
-def _estimands_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
-    """Return what is expected of each of several estimands."""
-    columns = {
-        "estimand": "estimand",
-        "labels": "labels",
-        "expected SE": "expected_standard_error",
-        f"{level_text(confidence_level)} ±": "expected_half_width",
-        "wanted ±": "wanted_half_width",
-        "relative efficiency": "relative_efficiency",
-    }
-    known = {header: name for header, name in columns.items() if any(row[name] is not None for row in rows)}
-    return table_of("Estimands", rows, known)
-
-
-def _or_worst(row: Mapping[str, Any]) -> Any:
-    """Return the expected standard error, or what it is at most."""
-    expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
-    return f"at most {worst:.4f}" if expected is None and worst is not None else expected
 
 
 def detection_page(found: Mapping[str, Any]) -> Page:
@@ -225,8 +210,8 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
     Examples
     --------
     >>> reached = {"design": "simple-random", "estimator": "hajek", "labels": None}
-    >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).notes
-    ['Labels until the mean absolute error is 0.01:', '  simple-random, hajek: not within these budgets']
+    >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).tables[1].rows
+    [['simple-random', 'hajek', 'not within these budgets']]
     """
     gain = "relative_efficiency"
     columns = {
@@ -238,17 +223,21 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
         "coverage": lambda row: _fixed(row["coverage"], 3),
         "width": "width",
     }
-    reached = found.get("labels_to_reach", ())
-    notes = [f"Labels until the mean absolute error is {target_error:g}:"] if reached else []
-    for row in reached:
-        labels = "not within these budgets" if row["labels"] is None else f"{row['labels']:.0f}"
-        notes.append(f"  {row['design']}, {row['estimator']}: {labels}")
-    notes += [f"Wrote {path}" for path in found.get("written", ())]
-    return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
+    tables, reached = [table_of("", found["rows"], columns)], found.get("labels_to_reach")
+    if reached:
+        kinds = {
+            "design": "design",
+            "estimator": "estimator",
+            "labels": lambda row: (
+                "not within these budgets" if row["labels"] is None else round(row["labels"])
+            ),
+        }
+        tables.append(table_of(f"Labels until the mean absolute error is {target_error:g}", reached, kinds))
+    return Page(tables=tables, notes=[f"Wrote {path}" for path in found.get("written", ())])
 
 
-def _fixed(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+def _fixed(value: float | None, digits: int, unknown: str = "–") -> str:
+    return unknown if value is None else f"{value:.{digits}f}"
 
 
 def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
@@ -257,12 +246,11 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     Examples
     --------
     >>> found = {"n": 3, "population_size": 9, "design": "poisson", "seed": 7, "study": "audit",
-    ...          "question": {"text": "Right?", "choices": []}, "annotators": ["ann"], "answers": 3,
-    ...          "shown": []}
-    >>> study_page(found).lines[0]
+    ...          "annotators": ["ann"], "answers": 3, "shown": []}
+    >>> found["question"] = {"text": "Right?", "choices": []}
+    >>> study_page(found | {"questions": [found["question"]]}).lines[0]
     'Drew 3 of 9 units (poisson, seed 7) into audit.'
     """
-    questions = found.get("questions") or [found["question"]]
     question, choices = found["question"], found["question"]["choices"]
     columns = {
         "choice": "name",
@@ -281,24 +269,17 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     notes += [
         f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
     ]
-    given = [
-        f"{entry['name']}: {entry['text']}" if entry.get("name") else entry["text"] for entry in questions
+    lines = [
+        f"{_drew(found)} into {found['study']}.",
+        f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
     ]
-    return Page(
-        lines=[
-            f"{_drew(found)} into {found['study']}.",
-            f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
-            *(f"Question: {text}" for text in given),
-        ],
-        tables=[
-            table_of(
-                "Choices" if len(questions) == 1 else f"Choices: {entry['name']}", entry["choices"], columns
-            )
-            for entry in questions
-            if entry["choices"]
-        ],
-        notes=noted(notes),
-    )
+    tables = []
+    for entry in found["questions"]:
+        name = entry.get("name")
+        lines.append(f"Question: {f'{name}: ' if name else ''}{entry['text']}")
+        if entry["choices"]:
+            tables.append(table_of(f"Choices: {name}" if name else "Choices", entry["choices"], columns))
+    return Page(lines=lines, tables=tables, notes=noted(notes))
 
 
 _IMPORTED = {
@@ -356,25 +337,18 @@ def status_page(found: Mapping[str, Any]) -> Page:
         f"{duration(times['seconds_left'])} left",
     ]
     if found["estimate"] is not None:
-        made = found["estimate"]
-        level, ends = level_text(made["confidence_level"]), interval_text(made["confidence_interval"])
-        lines.append(f"Estimate so far {number(made['estimate'])}, {level} {ends} if labelling stops now")
-        if found["anytime_interval"] is not None:
-            ends = interval_text(found["anytime_interval"])
-            lines.append(f"{level} that holds at every moment: {ends}")
-        planned = found.get("planned_look")
-        if planned is not None:
-            then = planned["estimate"]
+        made, anytime, look = found["estimate"], found["anytime_interval"], found.get("planned_look")
+        lines.append(f"Estimate so far {value_with_interval(made)} if labelling stops now")
+        if anytime is not None:
+            level = level_text(made["confidence_level"])
+            lines.append(f"{level} that holds at every moment: {interval_text(anytime)}")
+        if look is not None:
             lines.append(
-                f"Look {planned['look']} of {planned['of']}, at {then['n']:,} labels: "
-                f"{number(then['estimate'])}, {level} {interval_text(then['confidence_interval'])}; "
-                "it holds at all looks together"
+                f"Look {look['look']} of {look['of']}, at {look['estimate']['n']:,} labels: "
+                f"{value_with_interval(look['estimate'])}; it holds at all looks together"
             )
-    for other in found["questions"][1:]:
-        made = other["estimate"]
-        if made is not None:
-            ends = interval_text(made["confidence_interval"])
-            lines.append(f"{other['outcome']}: {number(made['estimate'])}, {ends}")
+    others = [other for other in found["questions"][1:] if other["estimate"] is not None]
+    lines += [f"{other['outcome']}: {value_with_interval(other['estimate'])}" for other in others]
     lines += verdict_lines(found)
     if found["server"] is not None:
         lines.append(f"Served at {found['server']}")
@@ -384,14 +358,12 @@ def status_page(found: Mapping[str, Any]) -> Page:
     ]
     if agreement is not None:
         open_, pairs = found["disagreements"], agreement["pairs"]
+        share = (
+            "" if open_["share"] is None else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
+        )
         title = (
             f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
-            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided"
-            + (
-                ""
-                if open_["share"] is None
-                else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
-            )
+            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided{share}"
         )
         tables += [
             table_of(title, pairs, PAIR | {"Cohen's kappa": "kappa"}),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from stratal.report import drawings as svg
 from stratal.report import estimates, judges
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, Table, filled, level_text, noted, number, table_of, value_text
+from stratal.report.text import Page, level_text, noted, number, table_of, value_text
 
 Findings = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +30,13 @@ class Section(Page):
         Lines to type.
     """
 
-    title: str
-    name: str
+    title: str = ""
+    name: str = ""
     drawings: Sequence[svg.Drawing] = ()
     commands: Sequence[str] = ()
 
 
 MOST_IDS = 20
-MOST_ROWS = 300
-"""Rows of a table, so that a report stays one page of less than a megabyte."""
 
 PERCENT = ("comparisons", "domains")
 """Rows that are shares where the estimate is; the others may each be something else."""
@@ -44,26 +44,26 @@ PERCENT = ("comparisons", "domains")
 
 def report_sections(findings: Findings) -> list[Section]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
-    kinds = [kind for kind in estimates.TABLES if findings["estimate"].get(kind)]
-    own = {"comparisons": _models, "judge": _judge}
-    found = [_answer(findings)]
-    found += [own[kind](findings) if kind in own else _table(findings, kind) for kind in kinds]
-    for make in (  # what a reader asks first, then what a reviewer checks
-        _new_version, _more_labels, _examples, _side_by_side, _calibration, _strata, _nonresponse, _agreement,
-        _second_look, _method, _sources, _again,
-    ):  # fmt: skip
-        section = make(findings)
-        found += [] if section is None else [section]
-    return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
-
-
-def _shortened(table: Table) -> Table:
-    """Return the first rows of a long table without its empty columns, and how many there are more."""
-    table, more = filled(table), len(table.rows) - MOST_ROWS
-    if more <= 0:
-        return table
-    last = [f"… and {more:,} more; the report as .json has all", *[""] * (len(table.header) - 1)]
-    return replace(table, rows=[*table.rows[:MOST_ROWS], last])
+    found = [replace(_answer(findings), title="Answer", name="answer")]
+    for kind, title in estimates.TABLES.items():
+        if findings["estimate"].get(kind):
+            make = {"comparisons": _models, "judge": _judge}.get(kind, partial(_table, kind=kind))
+            section = make(findings)
+            found.append(replace(section, title=section.title or title, name=section.name or kind))
+    parts = {
+        **findings,
+        "nonresponse": findings["estimate"]["nonresponse"],
+        "strata": findings["strata"] if len(findings["strata"]) > 1 else None,
+        "sources": findings["method"]["references"],
+    }
+    for name, (title, describe) in _SECTIONS.items():
+        if parts.get(name):
+            section = describe(findings, parts[name])
+            about = name in _OF_ONE and _compared(findings)
+            lines = [f"Of one model alone: {findings['quantity']}."] if about else []
+            name = name.replace("_", "-")
+            found.append(replace(section, title=title, name=name, lines=[*lines, *section.lines]))
+    return found
 
 
 def _compared(found: Findings) -> bool:
@@ -71,75 +71,61 @@ def _compared(found: Findings) -> bool:
     return bool(found["estimate"].get("leaderboard"))
 
 
-def _of_one(found: Findings) -> list[str]:
-    """Return what a section is about, where the answer is about several models."""
-    return [f"Of one model alone: {found['quantity']}."] if _compared(found) else []
-
-
 def _answer(found: Findings) -> Section:
     estimate = found["estimate"]
-    question = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
-    without = {"strata": (), "nonresponse": None}
-    without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
-    facts = [] if _compared(found) else estimates.estimate_page({**estimate, **without}).lines[1:]
-    lines = [*question, estimates.answer_sentence(found), *facts]
-    interval, drawings = estimate["confidence_interval"], []
-    if interval is not None and not _compared(found):
-        row = (found["quantity"], estimate["estimate"], interval, True)
-        drawings = [svg.forest_drawing("estimate", found["quantity"], [row], found, margin=0.5)]
+    lines = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
+    lines.append(estimates.answer_sentence(found))
+    drawings = []
+    if not _compared(found):  # with what the answer and other sections do not say
+        elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width")
+        lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
+        if estimate["confidence_interval"] is not None:
+            row = {**estimate, "name": found["quantity"], "reported": True}
+            drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
     notes = noted(estimate["notes"])
-    return Section(title="Answer", name="answer", lines=lines, drawings=drawings, notes=notes)
+    return Section(lines=lines, drawings=drawings, notes=notes)
 
 
 def _table(found: Findings, kind: str) -> Section:
     """Return the section of a table that the estimate's dict carries."""
-    rows, title = found["estimate"][kind], estimates.TABLES[kind]
-    marks = []
-    for row in rows:  # a row's name is what its label says, which stands before its estimate
-        label = list(row)[: list(row).index("estimate")]
-        name = " · ".join(str(row[entry]) for entry in label if row[entry])
-        marks.append((name, row["estimate"], row["confidence_interval"], False))
-    share = found["share"] and kind in PERCENT
-    drawing = svg.forest_drawing(kind, title, marks, {**found, "share": share})
-    table = estimates.estimates_table(title, rows, found["confidence_level"], None)
-    return Section(title=title, name=kind, drawings=[drawing], tables=[table])
+    rows, title, named = found["estimate"][kind], estimates.TABLES[kind], []
+    for row in rows:  # by what its label says, which stands before its estimate
+        label = [str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry]]
+        named.append({**row, "name": " · ".join(label)})
+    drawing = svg.forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
+    table = estimates.estimates_table(title, rows, found["confidence_level"])
+    return Section(drawings=[drawing], tables=[table])
 
 
 _MOST_JUDGES = 6
-"""Judges that a report draws, each in two pictures; its tables have all."""
+"""Judges that a report draws; its tables have all."""
 
 _DRAWN = {
-    "agreement": "{0} agrees with people",
-    "recall": "finds {1!r}",
-    "false_discovery_rate": "wrong to say {1!r}",
+    "agreement": "{judge} agrees with people",
+    "recall": "finds {class!r}",
+    "false_discovery_rate": "wrong to say {class!r}",
 }
 """Shares of a judge that a report draws, and what it calls them."""
 
 
 def _judge(found: Findings) -> Section:
-    """Return the section of judges: what each gets right, and where its verdicts go."""
-    rows = found["estimate"]["judge"]
-    joint, drawings = judges.joint_shares(rows), []
-    for k, (judge, known) in enumerate([*judges.by_judge(rows).items()][:_MOST_JUDGES]):
+    """Return the section of judges: what each gets right."""
+    rows, drawings = found["estimate"]["judge"], []
+    for k, judge in enumerate([*judges.by_judge(rows)][:_MOST_JUDGES]):
         shares = [
-            (_DRAWN[name].format(judge, of), row["estimate"], row["confidence_interval"], name == "agreement")
-            for (name, of), row in known.items()
-            if name in _DRAWN
+            {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
+            for row in rows
+            if row["judge"] == judge and row["metric"] in _DRAWN
         ]
         if shares:
-            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, {"share": True}))
-        if judge in joint:
-            drawings.append(svg.joint_drawing(f"joint-{k}", judge, joint[judge]))
-    signed = ("kappa", "pearson", "spearman", "icc")
-    marks = [
-        (f"{row['judge']}: {row['metric']}", row["estimate"], row["confidence_interval"], False)
+            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, share=True))
+    signed = [
+        {**row, "name": f"{row['judge']}: {row['metric']}"}
         for row in rows
-        if row["metric"] in signed
+        if row["metric"] in ("kappa", "pearson", "spearman", "icc")
     ]
-    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", marks, {"share": False}))
+    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
     return Section(
-        title="Judge",
-        name="judge",
         lines=[
             *judges.judge_sentences(rows, _MOST_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
@@ -154,18 +140,10 @@ def _models(found: Findings) -> Section:
     section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
     if not board:
         return section
-    rows = [
-        (
-            f"{estimates.rank_text(row['rank'])} · {row['model']}",
-            row["mean"],
-            row["confidence_interval"],
-            False,
-        )
+    ranked = [
+        {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
         for row in board
     ]
-    table = estimates.leaderboard_table(board, found["confidence_level"])
-    bars = 4  # the column of bars, which the drawing shows
-    header, *kept = ([*row[:bars], *row[bars + 1 :]] for row in (table.header, *table.rows))
     return Section(
         title="Models",
         name="models",
@@ -173,16 +151,13 @@ def _models(found: Findings) -> Section:
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[svg.forest_drawing("models", "Models from the best", rows, found)],
-        tables=[Table(title=table.title, header=header, rows=kept), *section.tables],
+        drawings=[svg.forest_drawing("models", "Models from the best", ranked, found["share"])],
+        tables=[estimates.leaderboard_table(board, found["confidence_level"], bars=False), *section.tables],
     )
 
 
-def _side_by_side(found: Findings) -> Section | None:
-    rows, title = found["side_by_side"], "Estimates side by side"
-    if not rows:
-        return None
-    drawn = [(row["name"], row["estimate"], row["confidence_interval"], row["reported"]) for row in rows]
+def _side_by_side(found: Findings, rows: Rows) -> Section:
+    title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
         "estimate": "estimate",
@@ -190,14 +165,11 @@ def _side_by_side(found: Findings) -> Section | None:
         "what it is": "what",
     }
     return Section(
-        title="With and without the design",
-        name="side-by-side",
         lines=[
-            *_of_one(found),
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
         ],
-        drawings=[svg.forest_drawing("side-by-side", title, drawn, found)],
+        drawings=[svg.forest_drawing("side-by-side", title, rows, found["share"])],
         tables=[table_of(title, rows, columns)],
         notes=found.get("side_by_side_notes", ()),
     )
@@ -209,10 +181,8 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _strata(found: Findings) -> Section | None:
-    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(found["strata"], 1)]
-    if len(rows) < 2:
-        return None
+def _strata(_: Findings, strata: Rows) -> Section:
+    rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(strata, 1)]
     drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
     shares = (
         "Some have a larger share of the labels than of the units, by the rule that is named under Method."
@@ -220,15 +190,12 @@ def _strata(found: Findings) -> Section | None:
     if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):  # to a label
         shares = "Each has its share of the labels."
     return Section(
-        title="Strata",
-        name="strata",
         lines=[
-            *_of_one(found),
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
         ],
         drawings=[svg.strata_drawing(rows)],
-        tables=[table_of("Strata", rows, _STRATA, what="strata")],
+        tables=[table_of("Strata", rows, _STRATA)],
     )
 
 
@@ -246,7 +213,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     Examples
     --------
     >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
-    'What the proxy leaves open in this estimate is 75% of the variance of the labels.'
+    'The proxy leaves 75% of the variance of the labels unexplained.'
     """
     lines = []
     for row in check["correlations"]:
@@ -257,17 +224,11 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
             lines.append(f"{name!r}{what} has a correlation of {found:.2f} with the labels.")
     left = check["left_open"]
     if left is not None:
-        left_open = (
-            f"What the proxy leaves open in this estimate is {left:.0%} of the variance of the labels."
-        )
-        lines.append(left_open)
+        lines.append(f"The proxy leaves {left:.0%} of the variance of the labels unexplained.")
     return lines
 
 
-def _calibration(found: Findings) -> Section | None:
-    check = found.get("calibration")
-    if check is None:
-        return None
+def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
     level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
         low, high = bias["confidence_interval"]
@@ -283,10 +244,7 @@ def _calibration(found: Findings) -> Section | None:
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
     return Section(
-        title="The proxy, and how good it is",
-        name="calibration",
         lines=[
-            *_of_one(found),
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
@@ -342,40 +300,23 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=[table], notes=needs)
 
 
-def _new_version(found: Findings) -> Section | None:
+def _new_version(found: Findings, new: Mapping[str, Any]) -> Section:
     """Return the section of an old and a new version on the same labels."""
-    new = found.get("new_version")
-    if new is None:
-        return None
     page = new_version_page(new)
-    rows = [
-        (f"{key} version", new[key]["estimate"], new[key]["confidence_interval"], key == "new")
-        for key in ("old", "new")
-    ]
+    rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
     return Section(
-        title="The new version on the same labels",
-        name="new-version",
         lines=page.lines,
-        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found)],
+        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found["share"])],
         tables=page.tables,
         notes=page.notes,
     )
 
 
-def _nonresponse(found: Findings) -> Section | None:
-    counts = found["estimate"]["nonresponse"]
-    if counts is None:
-        return None
-    missing, lines, tables = counts["drawn"] - counts["labelled"], [], []
-    if not missing:
-        lines.append(f"All {counts['drawn']:,} drawn units have a label.")
-    else:
-        lines.append(
-            f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
-            "labelled units of their stratum stand for them: this is right if those that were left out are "
-            "like the others of their stratum (missing at random), and wrong if they were left out because "
-            f"they are hard.{estimates.worst_text(counts)}"
-        )
+def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
+    lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
+    if estimates.unlabelled(found["estimate"]):
+        hard = "They are not missing at random if they were left out because they are hard."
+        lines = [estimates.missing_text(counts), hard]
         columns = {
             "stratum": "name",
             "drawn": "drawn",
@@ -383,14 +324,11 @@ def _nonresponse(found: Findings) -> Section | None:
             "share unlabelled": lambda row: (row["drawn"] - row["n"]) / row["drawn"],
         }
         rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
-        tables.append(table_of("By stratum", rows, columns, what="strata"))
-    return Section(title="Units without a label", name="nonresponse", lines=lines, tables=tables)
+        tables.append(table_of("By stratum", rows, columns))
+    return Section(lines=lines, tables=tables)
 
 
-def _agreement(found: Findings) -> Section | None:
-    seen = found.get("agreement")
-    if seen is None:
-        return None
+def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
     alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
     lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
     if seen.get("units") is not None:
@@ -401,73 +339,74 @@ def _agreement(found: Findings) -> Section | None:
         )
     pairs = seen.get("pairs", ())
     tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
-    return Section(title="Agreement of the annotators", name="agreement", lines=lines, tables=tables)
+    return Section(lines=lines, tables=tables)
 
 
-def _second_look(found: Findings) -> Section | None:
+def _second_look(_: Findings, rows: Rows) -> Section:
     """Return the section of labels that another answer replaced, with their history."""
-    rows, title = found.get("second_look"), "Second look"
-    if not rows:
-        return None
     changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
     return Section(
-        title=title,
-        name="second-look",
         lines=[
             f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
             "wrong. The estimate takes the later ones."
         ],
-        tables=[table_of(title, rows, {"item": "id", "first label": "first", "label now": "now"})],
+        tables=[table_of("Second look", rows, {"item": "id", "first label": "first", "label now": "now"})],
     )
 
 
-def _more_labels(found: Findings) -> Section | None:
-    rows = found.get("more_labels")
-    if not rows:
-        return None
+def _more_labels(found: Findings, rows: Rows) -> Section:
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
-    half = [value_text(row["half_width"], found) for row in (now, last)]
+    half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Section(
-        title="What more labels would buy",
-        name="more-labels",
         lines=[
-            *_of_one(found),
             f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
             f"about ± {half[1]}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
-        drawings=[svg.width_drawing(rows, found)],
+        drawings=[svg.width_drawing(rows, found["share"])],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 
 
-def _method(found: Findings) -> Section:
-    method = found["method"]
+def _method(_: Findings, method: Mapping[str, Any]) -> Section:
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
-    return Section(title="Method", name="method", lines=lines, notes=method["assumptions"])
+    return Section(lines=lines, notes=method["assumptions"])
 
 
-def _sources(found: Findings) -> Section:
-    return Section(title="Sources", name="sources", notes=found["method"]["references"])
+def _sources(_: Findings, references: Sequence[str]) -> Section:
+    return Section(notes=references)
 
 
-def _again(found: Findings) -> Section:
-    made = found["provenance"]
+def _provenance(_: Findings, made: Mapping[str, Any]) -> Section:
     versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
     return Section(
-        title="To run it again",
-        name="again",
         lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
         commands=made["commands"],
     )
 
 
-def _examples(found: Findings) -> Section | None:
-    examples, title = found.get("examples"), "Examples"
-    if not examples:
-        return None
-    names = {name: lambda row, name=name: row.get(name) for row in examples for name in row}
+def _examples(_: Findings, examples: Rows) -> Section:
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
-    tables = [table_of(title, examples, names)]
-    return Section(title=title, name="examples", lines=lines, tables=tables)
+    names = list(dict.fromkeys(name for row in examples for name in row))
+    return Section(lines=lines, tables=[table_of("Examples", examples, names)])
+
+
+_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Section]]] = {
+    "new_version": ("The new version on the same labels", _new_version),
+    "more_labels": ("What more labels would buy", _more_labels),
+    "examples": ("Examples", _examples),
+    "side_by_side": ("With and without the design", _side_by_side),
+    "calibration": ("The proxy, and how good it is", _calibration),
+    "strata": ("Strata", _strata),
+    "nonresponse": ("Units without a label", _nonresponse),
+    "agreement": ("Agreement of the annotators", _agreement),
+    "second_look": ("Second look", _second_look),
+    "method": ("Method", _method),
+    "sources": ("Sources", _sources),
+    "provenance": ("To run it again", _provenance),
+}
+"""Title and content of each section: what a reader asks first, then what a reviewer checks."""
+
+_OF_ONE = ("more_labels", "side_by_side", "calibration", "strata")
+"""Sections that are of one model, where several were compared."""

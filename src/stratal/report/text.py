@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import islice
+from itertools import compress
 from typing import Any
+from unicodedata import east_asian_width
 
 from stratal.errors import MissingExtraError
 
@@ -15,8 +16,8 @@ _NUMERIC = "0123456789+-−–<∞"
 """What an entry begins with that stands to the right of its column."""
 
 
-MOST_STRATA = 100
-"""Strata that a page shows; a plain dict has them all."""
+MOST_ROWS = 300
+"""Rows of a table that are shown, so that a report stays a small page; a plain dict has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class Table:
     header : sequence of str
     rows : sequence of sequence
     title : str
+    most : int
+        Rows that are shown.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
     title: str = ""
+    most: int = MOST_ROWS
 
     def cells(self) -> list[list[str]]:
         """Return the entries as text."""
@@ -49,6 +53,14 @@ class Table:
         """Return which columns hold numbers alone, and so are aligned to the right."""
         columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.header)
         return [j > 0 and all(entry[:1] in _NUMERIC for entry in column) for j, column in enumerate(columns)]
+
+    def first(self) -> Table:
+        """Return the rows that are shown, with a last one that says how many more there are, and where."""
+        more = len(self.rows) - self.most
+        if more <= 0:
+            return self
+        last = [f"… and {more:,} more: see --json or to_dict()", *[""] * (len(self.header) - 1)]
+        return replace(self, rows=[*self.rows[: self.most], last], most=self.most + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,56 +86,23 @@ class Page:
     notes: Sequence[str] = ()
 
 
-def filled(table: Table) -> Table:
-    """Return the table without the columns in which no row has anything.
-
-    Examples
-    --------
-    >>> filled(Table(title="", header=("a", "b"), rows=[[1, None], [2, None]])).header
-    ['a']
-    """
-    kept = [k for k in range(len(table.header)) if any(row[k] is not None for row in table.rows)]
-    if not table.rows or len(kept) == len(table.header):
-        return table
-    rows = [[row[k] for k in kept] for row in table.rows]
-    return replace(table, header=[table.header[k] for k in kept], rows=rows)
-
-
 def table_of(
-    title: str, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Any] | Sequence[str], what: str = ""
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | Sequence[str]
 ) -> Table:
     """Return the table of several dicts, its columns entries of these, or header → entry or function.
 
-    With `what`, the plural of what a row is, only the first rows are shown.
+    A column in which no row has anything is left out.
 
     Examples
     --------
     >>> table_of("Strata", [{"n": 3, "size": 6}], {"n": "n", "share": lambda row: row["n"] / row["size"]})
-    Table(header=['n', 'share'], rows=[[3, 0.5]], title='Strata')
+    Table(header=['n', 'share'], rows=[[3, 0.5]], title='Strata', most=300)
     """
     given = columns if isinstance(columns, Mapping) else {name: name for name in columns}
-    cells = [[get(row) if callable(get) else row[get] for get in given.values()] for row in rows]
-    return Table(title=title, header=list(given), rows=first_rows(cells, what) if what else cells)
-
-
-def first_rows(
-    rows: Sequence[Sequence[Any]],
-    what: str,
-    where: str = "--json or to_dict()",
-    most: int | None = MOST_STRATA,
-) -> list[Sequence[Any]]:
-    """Return the first rows of a table, with a last one that says how many more there are, and where.
-
-    Examples
-    --------
-    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], "strata", most=2)
-    [['a', 1], ['b', 2], ['… and 1 more strata: see --json or to_dict()', '']]
-    """
-    shown = list(rows[:most])
-    if len(shown) < len(rows):
-        rest = f"… and {len(rows) - len(shown):,} more {what}: see {where}"
-        shown.append([rest, *[""] * (len(rows[0]) - 1)])
-    return shown
+    found = [[get(row) if callable(get) else row.get(get) for row in rows] for get in given.values()]
+    known = [any(entry is not None for entry in column) or not rows for column in found]
+    cells = [list(row) for row in zip(*compress(found, known), strict=True)]
+    return Table(title=title, header=list(compress(given, known)), rows=cells)
 
 
 MOST_LINES = 15
@@ -143,7 +122,7 @@ def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:
     >>> notes = [f"Note: {k}." for k in range(20)]
     >>> short = brief(Page(lines=["Estimate 0.5"], notes=notes))
     >>> len(short.notes), short.notes[-1]
-    (11, '… and 10 more notes: --details')
+    (11, 'Also: notes (10): --details')
     """
     tables, left = list(page.tables), most - len(page.lines)
     kept = 2 if page.notes else 0  # an empty line, and a note or their number
@@ -158,12 +137,9 @@ def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:
             table = replace(table, title=title, rows=rows)
         left -= len(rows) - 1
         cut.append(table)
-    room = 1 + max(left, 0)
-    notes = list(page.notes)
+    notes, room = list(page.notes), 1 + max(left, 0)
     if len(notes) > room:
-        rest = len(notes) - (room - 1)
-        words = f"more note{'s' if rest > 1 else ''}" if room > 1 else f"note{'s' if rest > 1 else ''}"
-        notes = [*notes[: room - 1], f"{'… and ' if room > 1 else ''}{rest} {words}: --details"]
+        notes = [*notes[: room - 1], f"Also: notes ({len(notes) - room + 1}): --details"]
     return Page(lines=[*page.lines, *extra], tables=cut, notes=notes)
 
 
@@ -191,17 +167,21 @@ def table_text(table: Table) -> str:
     a     0.5000
     b          –
     """
-    right = table.numeric()
+    table = table.first()
     lines = [list(table.header), *table.cells()]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = [
-        "  ".join(
-            entry.rjust(width) if to_right else entry.ljust(width)
-            for entry, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+    columns = []
+    for column, to_right in zip(zip(*lines, strict=True), table.numeric(), strict=True):
+        widest = max(map(_width, column))
+        spaces = [" " * (widest - _width(entry)) for entry in column]
+        pairs = zip(spaces, column, strict=True)
+        columns.append([space + entry if to_right else entry + space for space, entry in pairs])
+    shown = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
     return "\n".join([table.title, *shown] if table.title else shown)
+
+
+def _width(text: str) -> int:
+    """Return the places that a text takes in a terminal: wide letters take two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def cell(entry: Any) -> str:
@@ -217,7 +197,7 @@ def cell(entry: Any) -> str:
     if isinstance(entry, float):
         return f"{entry:.4f}" if entry == 0 or 1e-4 <= abs(entry) < 1e6 else f"{entry:.3g}"
     if isinstance(entry, list):
-        return interval_text(entry, cell)
+        return interval_text(entry, write=cell)
     return f"{entry:,}" if isinstance(entry, int) else str(entry)
 
 
@@ -232,46 +212,34 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def value_text(value: float | None, findings: Mapping[str, Any]) -> str:
-    """Return a value as people say it: a share in percent, anything else as a number.
+def value_text(value: float | None, share: bool = False) -> str:
+    """Return a value as people write it: a share in percent, anything else as a number.
 
     Examples
     --------
-    >>> value_text(0.9312, {"share": True}), value_text(3.51234, {"share": False})
+    >>> value_text(0.9312, share=True), value_text(3.51234)
     ('93.1%', '3.512')
     """
-    if value is None:
-        return "–"
-    return f"{_percent(value)}%" if findings["share"] else number(value)
-
-
-def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
-    """Return the ends of an interval as people say them.
-
-    Examples
-    --------
-    >>> ends_text([0.916, 0.944], share=True), ends_text([None, 1.5], share=False)
-    ('91.6–94.4%', '−∞ to 1.5')
-    """
-    low, high = interval
-    if share and low is not None and high is not None:
-        return f"{_percent(low)}–{_percent(high)}%"
-    return interval_text(interval)
+    return f"{_percent(value)}%" if share and value is not None else number(value)
 
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
 
 
-def interval_text(ends: Sequence[float | None], write: Callable[[float | None], str] = number) -> str:
+def interval_text(
+    ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = number
+) -> str:
     """Return an interval as text; None is an end that is open.
 
     Examples
     --------
-    >>> interval_text([None, 0.5])
-    '−∞ to 0.5'
+    >>> interval_text([None, 0.5]), interval_text([0.916, 0.944], share=True)
+    ('−∞ to 0.5', '91.6–94.4%')
     """
     low, high = ends
+    if share and low is not None and high is not None:
+        return f"{_percent(low)}–{_percent(high)}%"
     return f"{'−∞' if low is None else write(low)} to {'∞' if high is None else write(high)}"
 
 
@@ -297,9 +265,6 @@ def noted(notes: Iterable[str], word: str = "Note") -> list[str]:
     return [f"{word}: {note.removesuffix('.')}." for note in notes]
 
 
-_AS_THEY_ARE = (str, int, bool, type(None))
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: arrays become lists, what is not finite becomes None.
 
@@ -308,10 +273,6 @@ def plain(value: Any) -> Any:
     >>> plain([float("nan"), 0.5, {"n": (1, 2)}])
     [None, 0.5, {'n': [1, 2]}]
     """
-    if type(value) in _AS_THEY_ARE:  # most of a large table
-        return value
-    if type(value) is float:
-        return value if math.isfinite(value) else None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -332,10 +293,6 @@ def plain_dict(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in entries.items()}
 
 
-_NUMBER = ' class="number"'
-"""Of cells that are aligned to the right."""
-
-
 def page_html(page: Page) -> str:
     """Return a page as one HTML element; all text is escaped.
 
@@ -344,8 +301,8 @@ def page_html(page: Page) -> str:
     >>> page_html(Page(lines=["1 < 2"]))
     "<div class='stratal'><p>1 &lt; 2</p></div>"
     """
-    parts = [_paragraphs(page.lines), *map(table_html, page.tables), _paragraphs(page.notes)]
-    return f"<div class='stratal'>{''.join(parts)}</div>"
+    lines, notes = ([f"<p>{escape(line)}</p>" for line in lines] for lines in (page.lines, page.notes))
+    return f"<div class='stratal'>{''.join([*lines, *map(table_html, page.tables), *notes])}</div>"
 
 
 def table_html(table: Table) -> str:
@@ -357,26 +314,14 @@ def table_html(table: Table) -> str:
     '<table><thead><tr><th scope="col">n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
     """
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    numeric = table.numeric()
-    head = _row(table.header, numeric, 'th scope="col"')
-    body = "".join(_row(row, numeric, "td") for row in table.cells())
-    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
-
-
-def _row(entries: Iterable[str], numeric: Iterable[bool], kind: str) -> str:
-    cells = (
-        f"<{kind}{_NUMBER if right else ''}>{escape(entry)}</{kind.split()[0]}>"
-        for entry, right in zip(entries, numeric, strict=True)
+    table = table.first()
+    kinds = [' class="number"' if right else "" for right in table.numeric()]
+    head, *body = (
+        "".join(f"<{tag}{kind}>{escape(entry)}</{tag[:2]}>" for entry, kind in zip(row, kinds, strict=True))
+        for tag, row in [('th scope="col"', table.header), *(("td", row) for row in table.cells())]
     )
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _paragraphs(lines: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
-
-
-MOST_ROWS = 20
-"""Rows of a table that a notebook shows."""
+    rows = "".join(f"<tr>{row}</tr>" for row in body)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 class Printed:
@@ -423,11 +368,9 @@ class Tabular:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        columns = {name: _listed(values) for name, values in self._columns().items()}
-        rows = list(islice(zip(*columns.values(), strict=True), MOST_ROWS))
-        more = max(len(values) for values in columns.values()) - len(rows)
-        notes = [f"… and {more:,} more rows"] if more else []
-        return page_html(Page(tables=[Table(header=list(columns), rows=rows)], notes=notes))
+        columns = self._columns()
+        rows = list(zip(*map(_listed, columns.values()), strict=True))
+        return page_html(Page(tables=[Table(header=list(columns), rows=rows, most=20)]))
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas dataframe.

@@ -292,7 +292,7 @@ def fill_labels(path: Path) -> int:
         raise InputError(f"{path}: cannot be read", action="Give the to_label.csv of a draw.") from error
     if not {"id", "label"} <= set(columns):
         raise InputError(
-            f"{path}: this is no table to label",
+            f"{path}: this is not a table to label",
             given=", ".join(columns) or "no column",
             allowed="the columns id and label",
         )

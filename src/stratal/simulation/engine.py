@@ -297,7 +297,7 @@ def check_workers(workers: Any) -> None:
     --------
     >>> check_workers(0)
     Traceback (most recent call last):
-    stratal.errors.InputError: workers= is not understood (given: 0; allowed: 1 or more...
+    stratal.errors.InputError: workers= cannot be read (given: 0; allowed: 1 or more...
     """
     module = type(workers).__module__
     if isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool):
@@ -309,7 +309,7 @@ def check_workers(workers: Any) -> None:
         )
     if not module.startswith("pyspark."):
         raise InputError(
-            "workers= is not understood",
+            "workers= cannot be read",
             given=workers,
             allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session",
         )
@@ -687,7 +687,9 @@ def census_value(task: SimulationTask) -> float:
     """
     if isinstance(task.estimand, Several):
         raise InputError(
-            "one estimand is simulated at a time", given=task.estimand.text, action="Simulate each by itself."
+            "one estimand is simulated at a time",
+            given=task.estimand.text,
+            action="Simulate each separately.",
         )
     if not task.population.numbered_by_row:
         raise InputError(

@@ -16,7 +16,8 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, near_names
-from stratal.report import Page, Printed, plain_dict, simulation_page
+from stratal.report.pages import simulation_page
+from stratal.report.text import Page, Printed, plain_dict
 from stratal.simulation.simulated_design import Settings
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
@@ -551,7 +552,7 @@ class CellStore:
         metadata = table.schema.metadata or {}
         if _DIGEST in metadata and metadata[_DIGEST].decode("ascii", "replace") != _digest(table):
             raise InputError(
-                f"{path}: the file was changed after it was written (its digest does not fit)",
+                f"{path}: the file was changed after it was written (its digest does not match)",
                 action="Take it from a copy, or begin anew with another file.",
             )
         self._cells = {}

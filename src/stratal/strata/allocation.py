@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain
 from stratal.errors import InputError, kind_of, names_mistyped, near_names
-from stratal.report import Tabular
+from stratal.report.text import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
 from stratal.strata.several_solver import check_money, filled
@@ -276,7 +276,9 @@ def allocate(
         n_h = filled(importance if importance.any() else sizes, prices, money, limits)
         notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
-        raise InputError("budget is missing", action="Give the labels; only cost-optimal does without.")
+        raise InputError(
+            "budget is missing", action="Give the number of labels; only cost-optimal works without it."
+        )
     else:
         n_h = optimal_integers(METHODS[method](strata, sizes, options), limits, limits.check(budget))
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:

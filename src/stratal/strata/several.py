@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain, refuse_nonfinite
 from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.report import Tabular
+from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.integers import Bounds
 from stratal.strata.several_solver import (

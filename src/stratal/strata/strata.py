@@ -11,7 +11,8 @@ from stratal.arrays import AnyArray, BoolArray
 from stratal.errors import InputError
 from stratal.population.expressions import Expression
 from stratal.population.rules import Everything, Rule
-from stratal.report import Bars, Plotted, Tabular, plain_dict
+from stratal.report.figures import Bars, Plotted
+from stratal.report.text import Tabular, plain_dict
 from stratal.strata.moments import Moments
 
 
@@ -93,8 +94,8 @@ class Strata(Moments, Tabular, Plotted):
         return Bars(
             title=f"{self.n_strata} strata of {self.size:,} units ({self.method})",
             x_label="share",
-            names=self.names,
-            series={"of the units": self.weights.tolist(), "of N_h S_h (Neyman)": shares.tolist()},
+            rows=list(zip(self.names, self.weights.tolist(), shares.tolist(), strict=True)),
+            series=["of the units", "of N_h S_h (Neyman)"],
         )
 
     def without_codes(self) -> Strata:

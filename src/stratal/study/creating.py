@@ -13,7 +13,7 @@ import numpy as np
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.randomness import id_texts, keys_of_ids, shown_order
-from stratal.report import plain
+from stratal.report.text import plain
 from stratal.study.database import Connection
 from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting

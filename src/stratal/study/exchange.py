@@ -93,7 +93,7 @@ def page_action(given: Any) -> PageAction:
     try:
         return msgspec.convert(given, PageAction)
     except msgspec.ValidationError as error:
-        raise InputError(f"the action is not understood: {error}") from None
+        raise InputError(f"the action cannot be read: {error}") from None
 
 
 def entry_of(

@@ -45,7 +45,7 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     address = f"{found[1]}://{found[2]}"
     if not remote:
         raise InputError(
-            f"{address} is not on this machine, and nothing is fetched unless it is asked for",
+            f"{address} is not on this machine, and remote files are read only on request",
             action="Add remote=True (--remote), or download it first.",
         )
     return address

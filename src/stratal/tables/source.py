@@ -105,7 +105,7 @@ class FileReading(Record):
             checked_threads(self.threads)
         if self.memory is not None and not _MEMORY_AMOUNT.fullmatch(self.memory):
             raise InputError(
-                "memory is an amount with its unit", given=repr(self.memory), allowed="such as 500MB, 2GB"
+                "memory must be an amount with a unit", given=repr(self.memory), allowed="such as 500MB, 2GB"
             )
 
 
@@ -384,7 +384,7 @@ def _refuse_spilling(label: str, error: Exception) -> None:
     first = _reason(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
     if "duckdb_temp_" in message or "max_temp_directory_size" in message:
         raise InputError(
-            f"{label}: the disk has no room for what does not fit in memory",
+            f"{label}: the disk has no room for the data that does not fit in memory",
             given=f"{tempfile.gettempdir()}: {first}",
             action="Set TMPDIR to a folder with more room, or let more stay in memory: memory= (--memory).",
         ) from error

@@ -63,7 +63,7 @@ def test_what_is_missing_is_named(audit, run_command, tmp_path):
     assert "the labels are missing" in alone.message
     assert "stratal estimate sample.parquet to_label.csv" in alone.message
     folder = run_command("estimate", str(tmp_path))
-    assert "holds a sample, and no study" in folder.message
+    assert "contains a sample but no study" in folder.message
     (tmp_path / "labels").mkdir()
     directory = run_command("estimate", "sample.parquet", "labels")
     assert "labels: is a directory" in directory.message

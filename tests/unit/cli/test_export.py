@@ -73,7 +73,7 @@ def test_mistakes_are_errors(study, tmp_path):
     stranger = run("study", "export", study, "--annotator", "eve", "--output", page, "--json")
     nothing = run("study", "import", study, tmp_path / "none.json")
 
-    assert "--to is not understood" in str(wrong.exception)
+    assert "--to cannot be read" in str(wrong.exception)
     assert "no such annotator" in str(stranger.exception)
     assert "no such file" in str(nothing.exception)
     assert not page.exists()

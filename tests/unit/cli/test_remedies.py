@@ -47,7 +47,7 @@ def test_labels_that_need_a_map_extend_and_plan(drawn):
     for line in ("plan p.csv --proxy confidence --budget 40 --labels l.csv",
                  "draw --extend A/sample.parquet --labels l.csv --additional 5 --output more",
                  "estimate A/sample.parquet l.csv"):  # fmt: skip
-        assert "If it is no answer: --map unsure=;" in said(line)
+        assert "If it is not an answer: --map unsure=;" in said(line)
         run(f"{line} --map unsure=")
 
 

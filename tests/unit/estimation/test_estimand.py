@@ -93,7 +93,7 @@ def test_titles_say_what_it_is_of():
 
 
 def test_what_is_no_estimand_is_refused():
-    with pytest.raises(InputError, match="that is not an estimand"):
+    with pytest.raises(InputError, match="not an estimand"):
         as_estimand(3)
 
 

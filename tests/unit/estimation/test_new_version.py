@@ -224,6 +224,6 @@ def test_it_prints_what_needs_labels(world):
     assert "Need labels: " in str(found)
     page = stratal.findings(sample, judged, new=found)
     assert page.to_dict()["new_version"] == found.to_dict()
-    from stratal.report import report_html
+    from stratal.report.document import report_html
 
     assert "Need labels: " in report_html(page.to_dict())

@@ -58,7 +58,7 @@ def test_strata_know_which_of_them_need_no_label(population):
 
 
 def test_known_cells_must_be_cells():
-    with pytest.raises(InputError, match="known= names no such cell"):
+    with pytest.raises(InputError, match="known= names an unknown cell"):
         Influence(value=0.0, mean=P, square=P, cells=Cells(names=("all",)), known=("some",))
 
 

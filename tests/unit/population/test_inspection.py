@@ -15,7 +15,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
-from stratal.report import inspection_page
+from stratal.report.pages import inspection_page
 
 
 def test_columns_of_a_csv_file(tmp_path):

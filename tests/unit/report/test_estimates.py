@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report import Page, answer_page, estimate_page, estimates_table, page_text
-from stratal.report.estimates import MOST_ESTIMATES
-from stratal.report.text import MOST_STRATA
+from stratal.report.estimates import answer_page, estimate_page, estimates_table
+from stratal.report.text import MOST_ROWS, Page, page_text
 
 FOUND = {
     "estimate": 0.9485,
@@ -83,27 +82,20 @@ def test_nothing_is_said_of_a_worth_that_is_unknown():
 
 
 def test_many_strata_are_cut_short_only_on_request():
-    whole, short = (estimate_page(FOUND | {"strata": strata(15)}, most_rows=most) for most in (None, 12))
+    whole, short = (estimate_page(FOUND | {"strata": strata(15)}, most_strata=most) for most in (20, 12))
 
     assert len(whole.tables[0].rows) == 15
     assert "s14" not in page_text(short)
-    assert "… and 3 more strata" in page_text(short)
+    assert "… and 3 more" in page_text(short)
 
 
-def test_thousands_of_strata_are_not_printed_and_the_page_says_where_they_are():
-    page = estimate_page(FOUND | {"strata": strata(5_000)})
+@pytest.mark.parametrize("name", ["strata", "domains"])
+def test_of_thousands_of_rows_the_first_are_printed_and_the_page_says_where_all_are(name):
+    rows = {"strata": strata, "domains": domains}[name]
+    text = page_text(estimate_page(FOUND | {name: rows(5_000)}))
 
-    assert len(page.tables[0].rows) == MOST_STRATA + 1
-    assert f"… and {5_000 - MOST_STRATA:,} more strata: see --json or to_dict()" in page_text(page)
-    assert len(estimate_page(FOUND | {"strata": strata(MOST_STRATA)}).tables[0].rows) == MOST_STRATA
-
-
-def test_a_table_of_thousands_of_estimates_says_how_many_more_there_are():
-    rows = [{"level": f"user {number}", "estimate": 0.5} for number in range(MOST_ESTIMATES + 7)]
-    table = estimates_table("Domains", rows, 0.95)
-
-    assert len(table.rows) == MOST_ESTIMATES + 1
-    assert table.rows[-1] == ["… and 7 more domains: see --json or to_dict()", ""]
+    assert f"… and {5_000 - MOST_ROWS:,} more: see --json or to_dict()" in text
+    assert "more" not in page_text(estimate_page(FOUND | {name: rows(MOST_ROWS)}))
 
 
 def test_rows_with_different_entries_share_a_table():

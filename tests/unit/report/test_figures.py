@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.report.figures import LEAST_PIXELS, Line, Panel, _scales, draw_lines
+from stratal.report.figures import LEAST_PIXELS, Line, Panel, draw_lines, logarithmic_scale
 
 
 @pytest.mark.parametrize(("panels", "columns"), [(1, 1), (1, 2), (2, 2), (6, 3)])
@@ -15,14 +15,14 @@ def test_figures_are_wide_enough_to_print(tmp_path, panels, columns):
     assert image.imread(path).shape[1] >= LEAST_PIXELS - 1
 
 
-def test_places_of_a_logarithmic_scale_are_written_as_they_are():
+def test_numbers_of_a_logarithmic_scale_are_written_out():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, ax = pyplot.subplots()
-    line = Line(x=[100 * (1 - 0.995), 1, 2, 100_000, 2_000_000], y=[1] * 5, label="HT")
-    _scales(ax, Panel(title="t", x_label="failures, %", y_label="error", lines=[line], logarithmic="x"))
-    ax.plot(line.x, line.y)
+    ax.plot([0.5, 1, 2, 100_000, 2_000_000], [1] * 5)
 
+    logarithmic_scale(ax, "x")
     figure.canvas.draw()
 
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.5", "1", "2", "100000", "2000000"]
+    shown = {label.get_text() for label in ax.get_xticklabels()}
+    assert {"0.5", "1", "2", "100000", "2000000"} <= shown
     pyplot.close(figure)

@@ -21,7 +21,7 @@ def test_plans_strata_allocations_and_samples_are_tables_in_a_notebook():
     for thing in (plan, plan.strata, plan.allocation, sample):
         assert thing._repr_html_().startswith("<div class='stratal'>")
         assert "<table>" in thing._repr_html_()
-    assert "… and 40 more rows" in sample._repr_html_()
+    assert "… and 40 more: see" in sample._repr_html_()
     assert "&lt;a&gt;" in sample._repr_html_()
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimands import ClassReport
-from stratal.report import answer_sentence
+from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
 
 
@@ -58,7 +58,7 @@ def test_what_is_not_there_has_no_section(audit):
     shown = set(named(stratal.findings(sample, labels)))
 
     assert not shown & {"metrics", "models", "domains", "agreement", "new-version", "examples"}
-    assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "again"} <= shown
+    assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "provenance"} <= shown
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_units_without_a_label_are_said_to_be_stood_for(audit):
     kept = dict(list(labels.items())[:95])
     section = named(stratal.findings(sample, kept))["nonresponse"]
 
-    assert section.lines[0].startswith("5 of 100 drawn units have no label (5.0%).")
+    assert section.lines[0].startswith("5 of 100 drawn units have no label (5.0%);")
     assert sum(int(row[1]) - int(row[2]) for row in section.tables[0].cells()) == 5
 
 
@@ -127,10 +127,11 @@ def test_thousands_of_groups_stay_one_small_page():
     section = named(found)["domains"]
 
     assert len(table) > 1000
-    assert len(section.tables[0].rows) == 301
-    assert section.tables[0].cells()[-1][0] == f"… and {len(table) - 300:,} more; the report as .json has all"
+    shown = section.tables[0].first()
+    assert len(shown.rows) == 301
+    assert shown.cells()[-1][0] == f"… and {len(table) - 300:,} more: see --json or to_dict()"
     assert section.drawings[0].title == f"Groups: the first 40 of {len(table):,}"
-    from stratal.report import report_html
+    from stratal.report.document import report_html
 
     assert len(report_html(found.to_dict()).encode()) < 200_000
 

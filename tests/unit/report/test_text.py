@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from stratal.report import Page, Table, page_text, plain
-from stratal.report.text import page_html
+from stratal.report.text import Page, Table, page_html, page_text, plain
 
 TABLE = Table(
     title="Letters",
@@ -25,6 +24,12 @@ def test_numbers_stand_to_the_right_and_text_to_the_left():
         "",
         "Note: few.",
     ]
+
+
+def test_wide_letters_take_two_places():
+    table = Table(header=["name", "kind", "n"], rows=[["漢字漢", "x", 1], ["abc", "y", 2]])
+
+    assert page_text(Page(tables=[table])).splitlines()[1:] == ["漢字漢  x     1", "abc     y     2"]
 
 
 def test_a_table_without_rows_keeps_its_header():

@@ -10,7 +10,7 @@ from stratal.simulation.engine import check_workers, completed
 
 @pytest.mark.parametrize("workers", [0, True, "2", [2]])
 def test_workers_that_cannot_be_asked_are_refused(workers):
-    with pytest.raises(InputError, match="workers= is not understood"):
+    with pytest.raises(InputError, match="workers= cannot be read"):
         check_workers(workers)
 
 

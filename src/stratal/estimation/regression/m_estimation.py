@@ -34,7 +34,7 @@ from stratal.estimation.regression.rectified_loss import (
     newton,
     require_inverse,
 )
-from stratal.report import plain_dict
+from stratal.report.text import plain_dict
 
 _HIGHEST_LEVERAGE = 0.75
 """Leverages are cut here: beyond it a residual over what is left of it is noise."""

@@ -496,7 +496,7 @@ def read_folder(folder: Path) -> Answers | None:
         with as_written(str(path), "Potato"):
             found = json.loads(path.read_text(encoding="utf-8"))
             if not is_potato(found):
-                raise LabelError(f"{path}: is no {STATE} of Potato", allowed=f"user_id and {_ANSWERS}")
+                raise LabelError(f"{path}: is not a {STATE} of Potato", allowed=f"user_id and {_ANSWERS}")
             said += read_potato(found, str(path)).said
     return Answers(tool=POTATO.name, said=newest(said))
 

@@ -303,7 +303,7 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
     found = answers_of_tool(path)
     if wanted is not None and wanted.read is not None and (found is None or found.tool != wanted.name):
         other = "" if found is None else f"; it looks like {TOOLS[found.tool].title}"
-        raise LabelError(f"{path}: is no export of {wanted.title}{other}", action="Leave out --from.")
+        raise LabelError(f"{path}: is not an export of {wanted.title}{other}", action="Leave out --from.")
     if found is None:
         found = read_table(path, id_name)
     refuse_empty(found, str(path))

@@ -332,7 +332,7 @@ def _refuse_duplicates(units: Units, source: Source) -> None:
         raise InputError(
             f"{source.label}: {_counted(int(found['n']), 'id')} duplicated (first: {found['first']!r})",
             allowed="one unit per id",
-            action="Remove the duplicates, or make an id that tells the units apart.",
+            action="Remove the duplicates, or make an id that distinguishes the units.",
         )
 
 

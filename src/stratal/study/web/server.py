@@ -493,7 +493,7 @@ class Place(Record):
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InputError(
-                "the address of the page is not understood", given=repr(self.address),
+                "the address of the page cannot be read", given=repr(self.address),
                 allowed="http://HOST:PORT, https://HOST or https://HOST/PATH",
             )  # fmt: skip
         if self.host in EVERYWHERE and self.address is None:

@@ -95,7 +95,7 @@ def _refuse_incomplete(sample: Any, place: str) -> None:
     if scores is not None and not (
         isinstance(scores, Mapping) and all(isinstance(score, Mapping) for score in scores.values())
     ):
-        raise InputError(f"{place}: its scores are of another kind", allowed="an object of scorers")
+        raise InputError(f"{place}: its scores have an unexpected type", allowed="an object of scorers")
 
 
 def _row(sample: Mapping[str, Any], names: Sequence[str], repeated: bool) -> Row:

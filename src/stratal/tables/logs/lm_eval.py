@@ -70,13 +70,13 @@ def read(records: Sequence[Mapping[str, Any]], source: str) -> Log:
 def _refuse_incomplete(record: Mapping[str, Any], place: str) -> None:
     if not recognises(record):
         raise InputError(
-            f"{place}: is no line of {TOOL}",
+            f"{place}: is not a line of {TOOL}",
             given=", ".join(list(record)[:5]),
             allowed="doc_id, doc, resps, …",
         )
     metrics = record.get("metrics")
     if not isinstance(metrics, list) or not metrics:
-        raise InputError(f"{place}: names no metrics", action="Run the task with a metric.")
+        raise InputError(f"{place}: lists no metrics", action="Run the task with a metric.")
     for name in metrics:
         if name not in record:
             raise InputError(f"{place}: the metric {name!r} has no value", action="Write the log again.")

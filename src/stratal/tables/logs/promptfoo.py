@@ -68,7 +68,7 @@ def _refuse_incomplete(result: Any, place: str) -> None:
     require_keys(result, place, TOOL, ("testIdx", "promptIdx", "vars", "score"))
     if not isinstance(result["vars"], Mapping) or not isinstance(result["testIdx"], int):
         raise InputError(
-            f"{place}: its variables or its number are of another kind",
+            f"{place}: its variables or its number have an unexpected type",
             action="Take the file that `promptfoo eval --output out.json` wrote.",
         )
 

@@ -96,7 +96,7 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
         (lambda d: d.pop("samples"), "holds no samples"),
         (lambda d: d["samples"][2].pop("epoch"), "sample 3: has no 'epoch'"),
         (lambda d: d["samples"].append("x"), "sample 9: is not an object"),
-        (lambda d: d["samples"][0].update(scores=["C"]), "sample 1: its scores are of another kind"),
+        (lambda d: d["samples"][0].update(scores=["C"]), "sample 1: its scores have an unexpected type"),
         (lambda d: [sample.pop("scores") for sample in d["samples"]], "no unit has a score"),
         (lambda d: d["samples"].append(d["samples"][0]), "two answers of unit '007#1'"),
     ],

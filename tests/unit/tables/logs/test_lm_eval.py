@@ -100,10 +100,10 @@ def test_its_scores_are_labels_of_the_units_that_were_drawn(tools):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda lines: lines[1].pop("resps"), "line 2: is no line of lm-evaluation-harness"),
-        (lambda lines: lines[1].pop("metrics"), "line 2: names no metrics"),
+        (lambda lines: lines[1].pop("resps"), "line 2: is not a line of lm-evaluation-harness"),
+        (lambda lines: lines[1].pop("metrics"), "line 2: lists no metrics"),
         (lambda lines: lines[3].pop("exact_match"), "line 4: the metric 'exact_match' has no value"),
-        (lambda lines: lines[2].update(metrics=[]), "line 3: names no metrics"),
+        (lambda lines: lines[2].update(metrics=[]), "line 3: lists no metrics"),
         (lambda lines: lines[2].update(metrics=[{}]), "is not as lm-evaluation-harness writes it"),
         (lambda lines: [line.update(exact_match="[invalid]") for line in lines], "exact_match@strict-match"),
     ],
