@@ -156,8 +156,6 @@ def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
     for name, truth, judge in levels(rng):
         for kind, statistic in kinds.items():
             yield kind, name, of_scores(statistic), truth, judge
-        if name.startswith("1"):
-            yield "weighted_kappa, linear", name, of_scores(scores.linear_kappa), truth, judge
     for name, truth, judge in chances(rng):
         yield "calibration_error", name, error_of, truth, judge
 
@@ -220,7 +218,6 @@ def true_value(
 ) -> float:
     """Return the population's value."""
     statistics = {"pearson": scores.pearson, "spearman": scores.spearman, "icc": scores.intraclass}
-    statistics["weighted_kappa, linear"] = scores.linear_kappa
     if kind in statistics:
         return statistics[kind](judge, truth, np.full(SIZE, 1.0 / SIZE))[0]
     return estimator(truth, judge, census).value

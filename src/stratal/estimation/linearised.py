@@ -98,8 +98,6 @@ def smooth_mean_function(
     variables: FloatArray,
     function: Callable[[FloatArray], float],
     weighting: Weighting,
-    *,
-    gradient: Callable[[FloatArray], FloatArray] | None = None,
     target: str = "population",
 ) -> Linearised:
     """Return g(means) of the weighted means of several variables, with its linearised variable.
@@ -111,8 +109,6 @@ def smooth_mean_function(
     function : callable
         Means (q,) to a number; differentiable at the means.
     weighting : Weighting
-    gradient : callable, optional
-        Means (q,) to the partial derivatives (q,); central differences if not given.
     target : {"population", "superpopulation"}
 
     Raises
@@ -130,11 +126,7 @@ def smooth_mean_function(
     """
     means = weighting.mean(variables)
     value = float(function(means))
-    slopes = numeric_gradient(function, means) if gradient is None else np.asarray(gradient(means), float)
-    if slopes.shape != means.shape:
-        raise InputError(
-            "the gradient must have one entry per mean", given=slopes.shape, allowed=f"({len(means)},)"
-        )
+    slopes = numeric_gradient(function, means)
     if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
         raise InputError(
             "the function or its gradient is not finite at the estimated means",

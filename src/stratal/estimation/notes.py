@@ -100,54 +100,28 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     ...     outcome="bounded", bounds=(0.0, 1.0), z=z, residuals=(z - 0.75) / weighting.total, known=0.75,
     ...     weighting=weighting, tuned=False)
     >>> size_notes(evidence)[0].split(":")[0]
-    'the outcome goes with the size of its cluster, and the drawn clusters are smaller than all are (78%)'
+    'the outcome goes with the size of its cluster'
     """
     weighting = evidence.weighting
-    if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
+    if weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
-    notes = _trend(evidence)
-    return (*notes, _NO_SQUARES) if weighting.lacks_sizes and not evidence.census else notes
-
-
-_NO_SQUARES = (
-    "the sample does not hold the squared sizes of all clusters: if the outcome goes with the size, and the "
-    "largest were not drawn, the interval covers less often than it says; a new draw with the same seed has "
-    "them"
-)
-
-
-def _trend(evidence: Evidence) -> tuple[str, ...]:
-    weighting, shift, further = evidence.weighting, evidence.size_shift, evidence.size_reach[0]
     off = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
     # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
     least = max(_TOGETHER**2, 4.0 / weighting.draws)
-    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1]:
-        return ()
-    found = "the outcome goes with the size of its cluster, and "
+    reach = max(evidence.size_shift, evidence.size_reach[0], key=abs)
+    moved = abs(reach) > _SHIFTED * np.sqrt(max(evidence.variance, 0.0))
     known = weighting.squared_sizes is not None
-    if max(abs(shift), abs(further)) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
-        if known or weighting.effective_draws > weighting.draws / 2:
-            return ()
-        return (
-            f"{found}sizes differ so much that {weighting.draws} "
-            f"clusters count for {weighting.effective_draws:.0f}: where the population has far larger ones, "
-            "the interval covers less often than it says",
-        )
-    reach = further if abs(further) > abs(shift) else shift
+    unequal = not known and weighting.effective_draws <= weighting.draws / 2
+    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unequal):
+        return ()
     side = "up" if reach > 0 else "down"
-    if known and reach == further:
-        drawn, every = weighting.seen_sizes
-        return (
-            f"{found}units are in clusters of {every:.3g} on average, those drawn in ones of {drawn:.3g}: "
-            f"the interval reaches at least {abs(reach):.2g} further {side} for it",
-        )
-    total = weighting.total
-    than = "smaller" if total < 1 else "larger"
-    return (
-        f"{found}the drawn clusters are {than} than all are ({total:.0%}): "
-        f"the interval reaches {abs(reach):.2g} further {side} for it",
+    further = f"the interval reaches {abs(reach):.2g} further {side} for it" if moved else ""
+    larger = (
+        "where the population has far larger ones, it covers less often than it says" if not known else ""
     )
+    said = ", and ".join(filter(None, (further, larger)))
+    return (f"the outcome goes with the size of its cluster: {said}",)
 
 
 def _largest_share(evidence: Evidence) -> float:

@@ -21,26 +21,6 @@ from stratal.randomness import id_text
 from stratal.strata import Strata
 
 
-class CannotTellError(InputError):
-    """A sample left units without a label since what it was drawn for is known there; something else is not.
-
-    Parameters
-    ----------
-    reason : str
-    given : str
-
-    Examples
-    --------
-    >>> CannotTellError("'b' got no label", given="2%").reason
-    "'b' got no label"
-    """
-
-    def __init__(self, reason: str, *, given: str) -> None:
-        self.reason = reason
-        action = "Estimate what the sample was drawn for, or draw a sample for this."
-        super().__init__(f"this sample cannot tell that: {reason}", given=given, action=action)
-
-
 def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
     """Return which strata (H,) were left without labels, all of which the caller must know.
 
@@ -71,10 +51,11 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
         if known is None or not implies(known, needless):
             share = float(strata.weights[without].sum())
             requested = sample.estimand or {}
-            raise CannotTellError(
-                f"the stratum '{strata.names[h]}' got no label, as nothing of "
+            raise InputError(
+                f"this sample cannot tell that: the stratum '{strata.names[h]}' got no label, as nothing of "
                 f"{requested.get('kind', 'what it was drawn for')!r} is left open there",
                 given=f"{share:.1%} of the units in such strata",
+                action="Estimate what the sample was drawn for, or draw a sample for this.",
             )
     return without
 

@@ -8,7 +8,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.linearised import ratio_of_means, smooth_mean_function
+from stratal.estimation.linearised import ratio_of_means
 from stratal.estimation.regression.quantiles import quantile_estimate, weighted_quantile
 
 
@@ -27,22 +27,6 @@ def sample():
 
 
 class TestFunctions:
-    def test_a_given_gradient_and_the_numeric_one_agree(self, sample):
-        rng = np.random.default_rng(2)
-        variables = {"a": rng.uniform(1, 2, sample.size), "b": rng.uniform(1, 3, sample.size)}
-
-        def product(a, b):
-            return a * b**2
-
-        def slopes(means):
-            return np.array([means[1] ** 2, 2 * means[0] * means[1]])
-
-        asked = MeanFunction(product, ["a", "b"]), MeanFunction(product, ["a", "b"], gradient=slopes)
-        found, given = (stratal.estimate(sample, variables, estimand=entry) for entry in asked)
-
-        assert given.value == found.value
-        assert given.standard_error == pytest.approx(found.standard_error, rel=1e-7)
-
     def test_a_ratio_is_a_smooth_function(self, sample):
         rng = np.random.default_rng(3)
         a, b = rng.uniform(1, 2, sample.size), rng.uniform(1, 3, sample.size)
@@ -92,8 +76,6 @@ class TestFunctions:
             stratal.estimate(sample, {"a": z, "b": z}, estimand=RATIO, target="everyone")
         with pytest.raises(InputError, match="one entry per drawn unit"):
             stratal.estimate(sample, {"a": z[:-1], "b": z}, estimand=RATIO)
-        with pytest.raises(InputError, match="one entry per mean"):
-            smooth_mean_function(z[:, None], lambda m: m[0], simple(len(z)), gradient=lambda m: np.zeros(2))
 
 
 class TestRanking:

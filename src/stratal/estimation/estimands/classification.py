@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.columns import GIVEN, class_column, require_some, split_answers, with_group
@@ -18,7 +17,6 @@ from stratal.estimation.confusion import (
     CLASS_METRICS,
     METRICS,
     OVERALL_METRICS,
-    SIGNED,
     Confusion,
     Shares,
     is_f_measure,
@@ -26,8 +24,8 @@ from stratal.estimation.confusion import (
 )
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
-from stratal.estimation.estimate import Estimate, Estimates, undefined_estimate
-from stratal.estimation.respondents import CannotTellError, Respondents
+from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
 from stratal.labels.meanings import class_text
@@ -67,16 +65,21 @@ class AnsweredClasses(Record):
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
         every = self.confusion.n_classes == len(self.levels)
         if name in _SHARES and every and which in ("macro", "micro"):
-            return self._of_all(found, len(self.levels))
+            count = len(self.levels)
+            note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
+            return _without_labels(found, 1.0 / count, np.inf, note)
         if not isinstance(which, int):
             return found
         level = self.levels[which]
         counts = sample.totals.get(self.column or "", {})
         if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
-            return self._counted(found, counts.get(level, 0), sum(counts.values()), target)
+            size = sum(counts.values())
+            note = f"counted over the answers of all {size:,} units: no label is needed for it"
+            drawn = size if target == "superpopulation" else np.inf
+            return _without_labels(found, counts.get(level, 0) / size, drawn, note)
         counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
-        note = self.confusion.unseen_note(which, level) if counts_misses else None
-        return found if note is None else replace(found, remarks=(*found.remarks, note))
+        unseen = self.confusion.unseen_note(which, level) if counts_misses else None
+        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
 
     def within(
         self, sample: Sample, group: Any, name: str, which: int | None, target: str
@@ -91,18 +94,6 @@ class AnsweredClasses(Record):
             level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
             for level in names
         }
-
-    @staticmethod
-    def _counted(found: Estimate, count: int, size: int, target: str) -> Estimate:
-        """Return the predicted prevalence of the whole population, which is counted and not estimated."""
-        note = f"counted over the answers of all {size:,} units: no label is needed for it"
-        return _without_labels(found, count / size, size if target == "superpopulation" else np.inf, note)
-
-    @staticmethod
-    def _of_all(found: Estimate, count: int) -> Estimate:
-        """Return the mean of shares that add up to 1."""
-        note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-        return _without_labels(found, 1.0 / count, np.inf, note)
 
 
 def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
@@ -146,16 +137,35 @@ def answered_classes(
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
-    levels, known, (true_codes, predicted_codes), labelled = read_classes(sample, y_true, y_pred, classes)
+    predicted = class_column(sample, y_pred, "y_pred")
+    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
+    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    require_some(labelled)
+    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
+    if np.any(lacking):
+        raise LabelError(
+            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
+            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
+            allowed="a predicted class for every labelled unit",
+        )
+    true, predicted = true[labelled].tolist(), predicted[labelled].tolist()
+    named = y_pred is None or isinstance(y_pred, str)
+    column = (y_pred or sample.predicted) if named else None
+    known = list(sample.totals.get(column or sample.predicted or "", {}))
+    if not named and not {*true, *predicted} <= set(known):
+        known = []  # classes of another task than the sample's own answers
+    found = {*true, *predicted, *known}
+    levels = _sorted(found | {_existing(class_text(entry), found) for entry in classes or ()})
+    number = {level: k for k, level in enumerate(levels)}
+    codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
     frame = Respondents.of(sample, labelled, needless)
-    column = (y_pred or sample.predicted) if y_pred is None or isinstance(y_pred, str) else None
-    possible = possible_answers(sample, frame, column, levels, predicted_codes)
+    possible = possible_answers(sample, frame, column, levels, codes[1])
     if possible is not None and known:
         # No stratum holds what no unit is answered: of two answers, not the one is the other.
         possible &= np.array([level in known for level in levels] + [False])
     whole = Confusion(
-        true=true_codes,
-        predicted=predicted_codes,
+        true=codes[0],
+        predicted=codes[1],
         n_classes=len(levels),
         weighting=frame.weighting,
         possible=possible,
@@ -163,19 +173,6 @@ def answered_classes(
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
-
-
-def read_classes(
-    sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None
-) -> tuple[list[str], list[str], tuple[IntArray, IntArray], BoolArray]:
-    """Return the classes, those known of the population, labels and answers (m,), and of which units."""
-    true, predicted, labelled = _both(sample, y_true, y_pred)
-    named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
-    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
-        known = []  # classes of another task than the sample's own answers
-    levels, codes = _codes(true, predicted, known, classes)
-    return levels, known, codes, labelled
 
 
 def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
@@ -201,34 +198,6 @@ _SHARES = ("prevalence", "predicted_prevalence")
 
 _COUNTS_MISSES = ("recall", "jaccard")
 """Metrics of a class that missed units of it make smaller, and F measures."""
-
-
-def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return true and predicted classes (m,) of the units that have a true one, and which they are (n,)."""
-    predicted = class_column(sample, y_pred, "y_pred")
-    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
-    require_some(labelled)
-    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
-    if np.any(lacking):
-        raise LabelError(
-            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
-            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
-            allowed="a predicted class for every labelled unit",
-        )
-    return true[labelled], predicted[labelled], labelled
-
-
-def _codes(
-    true: AnyArray, predicted: AnyArray, known: list[str], classes: Sequence[Any] | None
-) -> tuple[list[str], tuple[IntArray, IntArray]]:
-    """Return the classes as sorted text, and the class numbers of the units."""
-    found = {*true.tolist(), *predicted.tolist(), *known}
-    requested = [] if classes is None else [_existing(class_text(entry), found) for entry in classes]
-    levels = _sorted({*found, *requested})
-    number = {level: k for k, level in enumerate(levels)}
-    codes = [np.array([number[entry] for entry in column.tolist()], np.int64) for column in (true, predicted)]
-    return levels, (codes[0], codes[1])
 
 
 def _existing(name: str, found: set[str]) -> str:
@@ -272,8 +241,8 @@ class Beliefs(Record):
         Probability that the answer is the true class.
     shares : tuple of float (K,)
         The classes' expected shares of the population.
-    columns : tuple of Expression or None (K,)
-        Probability of each class where a column says it, else None.
+    told : (int, Expression), optional
+        A class, and its probability where a column says it.
 
     Examples
     --------
@@ -288,7 +257,7 @@ class Beliefs(Record):
     levels: tuple[str, ...]
     right: Expression
     shares: tuple[float, ...]
-    columns: tuple[Expression | None, ...]
+    told: tuple[int, Expression] | None = None
 
     @classmethod
     def of(
@@ -321,23 +290,20 @@ class Beliefs(Record):
             )
         counts = population.levels(population.require_group(name))
         levels = tuple(sorted({*counts, *needed}))
-        columns: list[Expression | None] = [None] * len(levels)
-        is_right: Expression = Constant(value=UNTOLD)
+        for column in filter(None, (right, probability)):
+            numbers = (*population.proxy_names, *population.feature_names)
+            refuse_unknown("column of probabilities", column, numbers)
+        told, is_right = None, cast(Expression, Constant(value=UNTOLD))
         if right is not None:
-            _require_number(population, right)
             is_right = Number(name=right)
         elif probability is not None:
-            _require_number(population, probability)
-            columns[levels.index(needed[0])] = Number(name=probability)
-            is_right = Constant(value=0.0)
+            told = levels.index(needed[0]), Number(name=probability)
         elif population.proxies:
             info = population.proxy_info()
             if info.scaled and info.bounds == (0.0, 1.0):
                 is_right = Number(name=info.name)
         observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        plain = cls(
-            answers=name, levels=levels, right=is_right, shares=tuple(observed), columns=tuple(columns)
-        )
+        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(observed), told=told)
         # The classes' shares are those that the beliefs themselves make of the population.
         found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
         return replace(plain, shares=tuple(found.tolist()))
@@ -356,39 +322,22 @@ class Beliefs(Record):
 
     def of_answer(self, values: FloatArray) -> Expression:
         """Return the formula P(a | x) values[a] of the answer a."""
-        own = self._own(values)
+        own = self.by_answer(values) * self.right
+        if self.told is not None:
+            k, chance = self.told
+            own = float(values[k]) * self.is_answer(self.levels[k]) * chance
         return CREDIT * own + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
 
-    def _own(self, values: FloatArray) -> Expression:
-        observed = np.array([column is None for column in self.columns])
-        own = self.by_answer(values * observed) * self.right
-        for k, column in enumerate(self.columns):
-            if column is not None and values[k] != 0:
-                own = own + float(values[k]) * self.is_answer(self.levels[k]) * column
-        return own
-
     def _believed(self, values: FloatArray) -> Expression:
-        if any(column is not None for column in self.columns):
-            return self._from_columns(values)
+        if self.told is not None:  # the other classes share the rest
+            k, chance = self.told
+            others = np.delete(values, k)
+            rest = float(others.mean()) if len(others) else 0.0
+            return rest + float(values[k] - rest) * chance
         shares = np.asarray(self.shares)
-        rest = shares.sum() - shares
-        others = (float(shares @ values) - shares * values) / np.where(rest > 0, rest, 1.0)
+        left = shares.sum() - shares
+        others = (float(shares @ values) - shares * values) / np.where(left > 0, left, 1.0)
         return self.by_answer(others) + self.by_answer(values - others) * self.right
-
-    def _from_columns(self, values: FloatArray) -> Expression:
-        """Return Σ_c P(c | x) values[c] where columns say some P; classes without one share the rest."""
-        without = np.array([column is None for column in self.columns])
-        others = values[without]
-        rest = float(others.mean()) if len(others) else 0.0
-        found: Expression = Constant(value=rest)
-        for k, column in enumerate(self.columns):
-            if column is not None and values[k] != rest:
-                found = found + float(values[k] - rest) * column
-        return found
-
-
-def _require_number(population: Population, name: str) -> None:
-    refuse_unknown("column of probabilities", name, (*population.proxy_names, *population.feature_names))
 
 
 _MOST_CELLS = 12
@@ -976,87 +925,29 @@ class ClassReport(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
         given, answers = split_answers(labels)
-        observed = sample, given, self.predicted if answers is None else answers, self.classes or None
-        refused: CannotTellError | None = None
-        answered: AnsweredClasses | None = None
-        remarks: list[str] = []
-        found: Sequence[Estimate | None]
-        try:
-            answered = answered_classes(*observed)
-            levels = answered.levels
-        except CannotTellError as error:
-            refused, levels = error, read_classes(*observed)[0]
+        answered = answered_classes(
+            sample, given, self.predicted if answers is None else answers, self.classes or None
+        )
+        levels, remarks = answered.levels, list(answered.frame.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        cells: list[tuple[str, int | str | None]] = []
+        each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
+        # Averages are over the reported classes alone.
+        averaged = answered
+        if len(set(reported)) < len(levels):
+            averaged = replace(answered, confusion=answered.confusion.restricted(reported))
+        rows = []
         for name in self.metrics:
-            each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
-            cells += [(name, None)] if name in OVERALL_METRICS else [(name, which) for which in each]
-        if answered is None:
-            found = [self._left_open(observed, name, which, levels, request.target) for name, which in cells]
-        else:
-            found = self._of_all_units(sample, labels, answered, cells, reported, request.target)
-            remarks = list(answered.frame.notes)
-            if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
-                remarks.append(_ONLY_SEEN.format(len(levels)))
-        known = [row for row in found if row is not None]
-        if refused is not None and not known:
-            raise refused
-        without = dict.fromkeys(name for (name, _), row in zip(cells, found, strict=True) if row is None)
-        if refused is not None and without:
-            remarks = [f"not all of {', '.join(without)} can be told by this sample: {refused.reason}"]
-        rows = []
-        for (name, which), row in zip(cells, found, strict=True):
-            bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
-            shown = row or undefined_estimate(known[0].evidence.weighting, 0, bounds, target=request.target)
-            level = levels[which] if isinstance(which, int) else which
-            rows.append(replace(shown, label={"metric": name, "class": level}))
+            for which in (None,) if name in OVERALL_METRICS else each:
+                if name == "accuracy":
+                    found = Accuracy(self.predicted).estimate(sample, labels, Request(target=request.target))
+                else:
+                    units = averaged if isinstance(which, str) else answered
+                    found = units.metric(sample, name, which, request.target)
+                level = levels[which] if isinstance(which, int) else which
+                rows.append(replace(found, label={"metric": name, "class": level}))
+        if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
+            remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
-
-    def _of_all_units(
-        self,
-        sample: Sample,
-        labels: Any,
-        answered: AnsweredClasses,
-        cells: list[tuple[str, int | str | None]],
-        reported: list[int],
-        target: str,
-    ) -> list[Estimate]:
-        """Return the estimate of each metric and class, averages over the reported classes alone."""
-        whole, averaged = answered.confusion, answered
-        if len(set(reported)) < whole.n_classes:
-            averaged = replace(answered, confusion=whole.restricted(reported))
-        rows = []
-        for name, which in cells:
-            if name == "accuracy":
-                rows.append(Accuracy(self.predicted).estimate(sample, labels, Request(target=target)))
-            else:
-                units = averaged if isinstance(which, str) else answered
-                rows.append(units.metric(sample, name, which, target))
-        return rows
-
-    @staticmethod
-    def _left_open(
-        observed: tuple[Sample, Any, Any, Any],
-        name: str,
-        which: int | str | None,
-        levels: list[str],
-        target: str,
-    ) -> Estimate | None:
-        """Return a metric of a sample that left units without labels; None where it does not tell it.
-
-        Precision and negative predictive value are each of the units answered with one class, or with
-        another, so that a sample may tell some of them and nothing else.
-        """
-        sample, _, predicted, _ = observed
-        named = predicted is None or isinstance(predicted, str)
-        if not isinstance(which, int) or not named:
-            return None
-        needless = needless_units(name, levels[which], predicted or sample.predicted)
-        if needless is None:
-            return None
-        with suppress(CannotTellError):
-            return answered_classes(*observed, needless=needless).metric(sample, name, which, target)
-        return None
 
 
 _ONLY_SEEN = (

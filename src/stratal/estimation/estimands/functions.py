@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError
 from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
@@ -20,7 +19,7 @@ from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mea
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
-from stratal.intervals.proportion import mean_skewness, skewness_corrected
+from stratal.intervals.proportion import skewness_corrected, skewnesses_of
 
 _OUTWARDS = np.geomspace(1e-3, 1e4, 128)
 _BISECTIONS = 50
@@ -41,11 +40,9 @@ class Fieller(OffsetLimits):
     covariance : float (2, 2)
         Of these means, for the target asked for.
     degrees_of_freedom : float
-    counts, factors : float (H,)
-        n_h, and the factor of s_h² in the variance.
-    centred : float (n, 2)
-        Both variables less their stratum's mean, as they would be resampled.
-    stratum : int (n,)
+    both : float (n, 2)
+        Numerator and denominator of the labelled units.
+    weighting : Weighting
     one_sign : bool
         Whether no denominator is on the other side of 0.
 
@@ -62,10 +59,8 @@ class Fieller(OffsetLimits):
     means: FloatArray
     covariance: FloatArray
     degrees_of_freedom: float
-    counts: FloatArray
-    factors: FloatArray
-    centred: FloatArray
-    stratum: IntArray
+    both: FloatArray
+    weighting: Weighting
     one_sign: bool
 
     @classmethod
@@ -83,20 +78,14 @@ class Fieller(OffsetLimits):
             covariance = covariance + weighting.population_covariance(both)
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
-        columns = [weighting.resampling(column)[0] for column in both.T]
-        factors = weighting.resampling(both[:, 0])[1]
-        stratum = weighting.stratum if len(factors) > 1 else np.zeros(len(both), dtype=np.int64)
-        values = np.column_stack(columns)
         return cls(
             value=value,
             standard_error=float(np.sqrt(max(lean @ covariance @ lean, 0.0)) / abs(means[1])),
             means=means,
             covariance=covariance,
             degrees_of_freedom=max(weighting.degrees_of_freedom(both @ lean), 1.0),
-            counts=np.bincount(stratum, minlength=len(factors)).astype(np.float64),
-            factors=factors,
-            centred=values - stratum_means(values, stratum, len(factors))[stratum],
-            stratum=stratum,
+            both=both,
+            weighting=weighting,
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
 
@@ -118,10 +107,8 @@ class Fieller(OffsetLimits):
         near, far = (steps[first - 1] if first else 0.0), steps[first]
         for _ in range(_BISECTIONS):
             middle = (near + far) / 2.0
-            if self._left_out(np.array([self.value + side * middle]), error)[0]:
-                far = middle
-            else:
-                near = middle
+            out = self._left_out(np.array([self.value + side * middle]), error)
+            near, far = (near, middle) if out[0] else (middle, far)
         return float(far)
 
     def _left_out(self, ratios: FloatArray, error: float) -> BoolArray:
@@ -134,26 +121,11 @@ class Fieller(OffsetLimits):
         low, high = skewness_corrected(
             leans @ self.means,
             np.sqrt(np.maximum(variance, 0.0)),
-            self._skewness(leans),
+            skewnesses_of(self.both @ leans.T, self.weighting),
             degrees_of_freedom=self.degrees_of_freedom,
             confidence_level=max(1.0 - 2.0 * error, 1e-12),
         )
         return np.asarray((low > 0) | (high < 0))
-
-    def _skewness(self, leans: FloatArray) -> FloatArray:
-        """Return the skewness (m,) of the mean of a − ρb."""
-        residuals = self.centred @ leans.T
-        largest = np.max(np.abs(residuals), axis=0, initial=0.0)
-        residuals = residuals / np.where(largest > 0, largest, 1.0)  # no power that overflows
-        second, third = (self._by_stratum(residuals**power) for power in (2, 3))
-        spreads = second / np.maximum(self.counts - 1.0, 1.0)
-        return np.asarray(mean_skewness(self.counts, self.factors, spreads, third))
-
-    def _by_stratum(self, values: FloatArray) -> FloatArray:
-        """Return the sums (m, H) of values (n, m)."""
-        sums = np.zeros((len(self.counts), values.shape[1]))
-        np.add.at(sums, self.stratum, values)
-        return sums.T
 
 
 class OfOutcomes(Estimand):
@@ -241,8 +213,6 @@ class MeanFunction(OfOutcomes):
         Takes the means as keyword arguments, named as the outcomes are, and returns a number.
     names : sequence of str
         The outcomes.
-    gradient : callable, optional
-        Takes the means (q,), returns the partial derivatives (q,); central differences unless given.
     bounds : (float, float), optional
         What the function cannot leave; cuts the interval.
 
@@ -261,7 +231,6 @@ class MeanFunction(OfOutcomes):
     listed: ClassVar[str] = "names"
     function: Callable[..., float]
     names: Sequence[str]
-    gradient: Callable[[FloatArray], FloatArray] | None = None
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -284,7 +253,6 @@ class MeanFunction(OfOutcomes):
             columns,
             lambda means: float(self.function(**dict(zip(self.names, means.tolist(), strict=True)))),
             frame.weighting,
-            gradient=self.gradient,
             target=request.target,
         )
         _require_error(result, len(columns), "function")

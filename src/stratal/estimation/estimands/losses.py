@@ -79,10 +79,10 @@ class ClassLoss(Estimand):
         """Return the loss at a probability of the true class, as a formula."""
         raise NotImplementedError
 
-    @staticmethod
-    def loss(probability: FloatArray) -> FloatArray:
+    @classmethod
+    def loss(cls, probability: FloatArray) -> FloatArray:
         """Return the loss (n,) at the probability of the true class."""
-        raise NotImplementedError
+        return cls.expected(Number(name="p")).of({"p": probability})
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the loss less its mean."""
@@ -170,11 +170,6 @@ class SquaredError(ClassLoss):
         gap = 1.0 - probability
         return gap * gap
 
-    @staticmethod
-    def loss(probability: FloatArray) -> FloatArray:
-        """Return the loss (n,)."""
-        return (1.0 - probability) ** 2
-
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy(ClassLoss):
@@ -193,11 +188,6 @@ class CrossEntropy(ClassLoss):
     def expected(probability: Expression) -> Expression:
         """Return the loss as a formula."""
         return LogLoss(parts=(probability,), least=FLOOR)
-
-    @staticmethod
-    def loss(probability: FloatArray) -> FloatArray:
-        """Return the loss (n,)."""
-        return -np.log(np.clip(probability, FLOOR, 1.0))
 
 
 def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:

@@ -19,7 +19,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, refuse_unknown
+from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
 from stratal.estimation.confusion import smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
@@ -78,12 +78,7 @@ def _agreement(m: FloatArray) -> float:
     return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
 
 
-def _consistency(m: FloatArray) -> float:
-    spread = float(m[2] - m[0] ** 2 + m[3] - m[1] ** 2)
-    return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
-
-
-pearson, intraclass, consistency = map(_of_moments, (_correlation, _agreement, _consistency))
+pearson, intraclass = map(_of_moments, (_correlation, _agreement))
 
 
 def _placed(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
@@ -119,25 +114,6 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
         moved = weights * (slopes[k] + 2.0 * slopes[2 + k] * places + slopes[4] * partner)
         influence = influence + sums(moved) - float(moved @ places)
     return _correlation(means), np.asarray(influence)
-
-
-def linear_kappa(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return 1 less the mean distance over that of chance, and the units' influences (n,).
-
-    Examples
-    --------
-    >>> x, y = np.array([1.0, 2, 3, 3]), np.array([1.0, 2, 3, 2])
-    >>> round(linear_kappa(x, y, np.full(4, 0.25))[0], 4)
-    0.7143
-    """
-    (levels, i), (others, j) = (np.unique(part, return_inverse=True) for part in (x, y))
-    p, q = np.bincount(i, weights), np.bincount(j, weights)
-    distance = np.abs(levels[:, None] - others[None])
-    seen, chance = float(weights @ distance[i, j]), float(p @ distance @ q)
-    if chance <= _DUST:
-        return np.nan, np.zeros(len(x))
-    by_chance = (distance @ q)[i] + (p @ distance)[j] - 2.0 * chance
-    return 1.0 - seen / chance, (seen / chance * by_chance - (distance[i, j] - seen)) / chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -293,17 +269,14 @@ class OfScores(Estimand):
 class Association(OfScores):
     """A correlation of scores and labels."""
 
-    def _statistic(self) -> Pairs:
-        raise NotImplementedError
-
-    def _planned(self) -> Callable[[FloatArray], float]:
-        """Return the function of the moments by which a plan expects it."""
-        return _correlation
+    statistic: ClassVar[Pairs]
+    planned: ClassVar[Callable[[FloatArray], float]] = _correlation
+    """The function of the moments by which a plan expects it."""
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return how far scores and labels go together."""
         x, y, frame, _ = self._units(sample, labels)
-        found = association(self._statistic(), x, y, frame.weighting, request.target)
+        found = association(type(self).statistic, x, y, frame.weighting, request.target)
         return replace(frame.complete(found, sample), label=self.label)
 
     def influence(self, population: Population) -> Influence:
@@ -337,7 +310,7 @@ class Association(OfScores):
                 SLOPE * second + (1.0 - SLOPE) * first**2,
             ]
         )
-        function = self._planned()
+        function = type(self).planned
         slopes = numeric_gradient(function, m)
         expected = SLOPE * x + (1.0 - SLOPE) * float(first)
         chance = (expected - low) * (1.0 / (high - low))
@@ -366,9 +339,7 @@ class PearsonCorrelation(Association):
     """
 
     kind: ClassVar[str] = "pearson"
-
-    def _statistic(self) -> Pairs:
-        return pearson
+    statistic: ClassVar[Pairs] = pearson
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,72 +353,40 @@ class SpearmanCorrelation(Association):
     """
 
     kind: ClassVar[str] = "spearman"
-
-    def _statistic(self) -> Pairs:
-        return spearman
+    statistic: ClassVar[Pairs] = spearman
 
 
 @dataclass(frozen=True, slots=True)
 class IntraclassCorrelation(Association):
     """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
 
-    Of the whole population: 2 cov over the variances' sum, and for agreement also the squared difference of
-    the means (Lin's concordance), which is the quadratically weighted kappa (Fleiss & Cohen 1973).
-
-    Parameters
-    ----------
-    score : str, optional
-        As for `PearsonCorrelation`.
-    of : {"agreement", "consistency"}
-        Whether a judge that is always a point higher disagrees.
+    Of the whole population: 2 cov over the variances' sum and the squared difference of the means (Lin's
+    concordance): a judge that is always a point higher disagrees.
 
     Examples
     --------
-    >>> IntraclassCorrelation("judge", of="consistency").text
-    'icc:judge,of=consistency'
+    >>> IntraclassCorrelation("judge").text
+    'icc:judge'
     """
 
     kind: ClassVar[str] = "icc"
-    of: str = "agreement"
-
-    def __post_init__(self) -> None:
-        refuse_unknown("intraclass correlation", self.of, ("agreement", "consistency"))
-
-    def _statistic(self) -> Pairs:
-        return intraclass if self.of == "agreement" else consistency
-
-    def _planned(self) -> Callable[[FloatArray], float]:
-        return _agreement if self.of == "agreement" else _consistency
+    statistic: ClassVar[Pairs] = intraclass
+    planned: ClassVar[Callable[[FloatArray], float]] = _agreement
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedKappa(Association):
-    """Cohen's weighted kappa of scores on a scale: 1 less the distance seen over that of chance (Cohen 1968).
+class WeightedKappa(IntraclassCorrelation):
+    """Cohen's weighted kappa of scores on a scale: 1 less the squared distance over that of chance (1968).
 
-    Parameters
-    ----------
-    score : str, optional
-        As for `PearsonCorrelation`.
-    weights : {"quadratic", "linear"}
-        Whether distances are squared.
+    Of the whole population it is the intraclass correlation (Fleiss & Cohen 1973).
 
     Examples
     --------
-    >>> WeightedKappa("judge", weights="linear").text
-    'weighted_kappa:judge,weights=linear'
+    >>> WeightedKappa("judge").text
+    'weighted_kappa:judge'
     """
 
     kind: ClassVar[str] = "weighted_kappa"
-    weights: str = "quadratic"
-
-    def __post_init__(self) -> None:
-        refuse_unknown("weighting of distances", self.weights, ("quadratic", "linear"))
-
-    def _statistic(self) -> Pairs:
-        return intraclass if self.weights == "quadratic" else linear_kappa
-
-    def _planned(self) -> Callable[[FloatArray], float]:
-        return _agreement
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,25 +135,6 @@ def test_the_labelled_influence_carries_the_variance(population, text):
     assert np.sqrt(variance) == pytest.approx(result.standard_error, rel=1e-6)
 
 
-def test_a_table_from_a_sample_for_a_precision_has_what_it_can_tell(population):
-    _, sample, labels = labelled(population, "precision:a")
-    report = ClassReport(["accuracy", "precision", "recall", "mcc"])
-    table = stratal.estimate(sample, labels, estimand=report)
-    found = stratal.estimate(sample, labels, estimand="precision:a")
-    row = table.of(metric="precision", **{"class": "a"})
-
-    assert row.value == found.value
-    assert row.limits() == list(found.confidence_interval())
-    for other in table:
-        if other is not row:
-            low = -1.0 if other.label["metric"] == "mcc" else 0.0
-            assert (np.isnan(other.value), other.limits()) == (True, [low, 1.0])
-    assert any("not all of accuracy, precision, recall, mcc can be told" in note for note in table.notes)
-    alone = stratal.estimate(sample, labels, estimand=ClassReport(["precision"], classes=["a"]))
-    assert alone.rows() == [row.row()]
-    assert not any("can be told" in note for note in alone.notes)
-
-
 def test_a_sample_for_a_precision_refuses_what_it_cannot_tell(population):
     _, sample, labels = labelled(population, "precision:a")
 

@@ -53,7 +53,6 @@ def simple(n, size=100_000):
     [
         (scores.pearson, lambda x, y: pearsonr(x, y)[0]),
         (scores.spearman, lambda x, y: spearmanr(x, y)[0]),
-        (scores.consistency, lambda x, y: psych_icc(x, y)[1]),
     ],
 )
 def test_values_are_the_peers_and_errors_the_jackknifes(pairs, statistic, peer):
@@ -79,17 +78,14 @@ def test_agreement_of_scores_is_psychs_icc2_but_for_terms_of_order_one_over_n(pa
     )
 
 
-@pytest.mark.parametrize(
-    ("statistic", "weights"), [(scores.linear_kappa, "linear"), (scores.intraclass, "quadratic")]
-)
-def test_weighted_kappas_are_scikit_learns(statistic, weights):
+def test_weighted_kappa_is_scikit_learns():
     rng = np.random.default_rng(5)
     x = rng.integers(1, 6, 120)
     y = np.clip(x + rng.integers(-1, 2, 120), 1, 5)
-    found = scores.association(statistic, x.astype(float), y.astype(float), simple(120))
-    without = [cohen_kappa_score(np.delete(x, i), np.delete(y, i), weights=weights) for i in range(120)]
+    found = scores.association(scores.intraclass, x.astype(float), y.astype(float), simple(120))
+    without = [cohen_kappa_score(np.delete(x, i), np.delete(y, i), weights="quadratic") for i in range(120)]
 
-    assert found.value == pytest.approx(cohen_kappa_score(x, y, weights=weights), abs=1e-9)
+    assert found.value == pytest.approx(cohen_kappa_score(x, y, weights="quadratic"), abs=1e-9)
     assert found.standard_error == pytest.approx(np.sqrt(119 * np.var(without)), rel=0.05)
 
 
@@ -110,8 +106,8 @@ def test_kappas_of_two_classes_are_one():
     true, judge = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
     plain = Confusion(true=true, predicted=judge, n_classes=2, weighting=simple(90)).metric("kappa").value
 
-    for statistic in (scores.intraclass, scores.linear_kappa):
-        assert statistic(judge * 1.0, true * 1.0, np.full(90, 1 / 90))[0] == pytest.approx(plain, abs=1e-12)
+    weighted = scores.intraclass(judge * 1.0, true * 1.0, np.full(90, 1 / 90))[0]
+    assert weighted == pytest.approx(plain, abs=1e-12)
 
 
 def test_a_published_kappa():
@@ -167,14 +163,14 @@ def judged():
         "pearson:score",
         "spearman:score",
         "icc:score",
-        "weighted_kappa:score,weights=linear",
+        "weighted_kappa:score",
         "bias:score",
         "calibration_error:score",
     ],
 )
 def test_each_is_planned_for_drawn_in_rounds_and_estimated(judged, text):
     population, numbers, names = judged
-    of_score = text.rpartition("=")[2] == "linear" or text.endswith(":score")
+    of_score = text.endswith(":score")
     truth = numbers if of_score else names
     plan = stratal.plan(population, half_width=0.1, estimand=text)
     sample = stratal.plan(population, 120, estimand=text).draw(seed=3)
@@ -198,8 +194,8 @@ def test_each_has_a_text():
         FalseDiscoveryRate("fail"),
         PearsonCorrelation("s"),
         SpearmanCorrelation("s"),
-        IntraclassCorrelation("s", of="consistency"),
-        WeightedKappa("s", weights="linear"),
+        IntraclassCorrelation("s"),
+        WeightedKappa("s"),
         Bias("s"),
         CalibrationError(),
     ]
