@@ -36,7 +36,7 @@ from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.draws import Draws, OrderedUnits, Truth, Urns
-from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
+from stratal.simulation.replicates import replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import (
     FIXED_LAM,
     MECHANISMS,
@@ -487,27 +487,14 @@ def summed_replicates(
         else:
             batch = map(once.sums, counts)
         for budget, sums in zip(settings.budgets, batch, strict=True):
-            layout = Layout(
-                truth=truth,
-                counts=sums.counts,
-                with_replacement=settings.with_replacement,
-                label_driven=design.adaptive,
-            )
             for name in settings.estimators:
                 estimator = _resolved(name, budget, strata.n_strata, task)
-                found = replicate_means(
-                    sums,
-                    layout,
-                    estimator,
-                    target=settings.target,
-                    stratum_weights_known=settings.stratum_weights_known,
-                    bounds=settings.bounds,
-                )
+                found = replicate_means(sums, truth, settings, estimator, label_driven=design.adaptive)
                 values = found.value
                 if settings.bounds is not None and not estimator.startswith("published-"):
                     values = np.clip(values, *settings.bounds)
                 parts = {"values": values, "variances": found.estimated_variances}
-                for interval, (low, high) in replicate_intervals(found, settings).items():
+                for interval, (low, high) in replicate_intervals(found).items():
                     parts |= {f"{interval} low": low, f"{interval} high": high}
                 for what, part in parts.items():
                     collected.setdefault((budget, name, what), []).append(part)
