@@ -314,7 +314,7 @@ def test_table_round_trips_through_parquet(benchmark, tmp_path):
 
 def test_labels_to_reach_an_error_lie_between_the_budgets(benchmark):
     table = run(benchmark, designs=["simple-random"], budgets=[20, 80, 320], replicates=4000)
-    budgets, maes = table.series("mae")
+    budgets, maes = table["budget"], table["mae"]
     (found,) = table.labels_to_reach(float(maes[1]))
     (unreached,) = table.labels_to_reach(1e-6)
 
@@ -372,7 +372,7 @@ def test_designs_without_strata_refuse_ids_of_their_own(benchmark):
 
 def test_adaptive_designs_spend_the_budget(benchmark):
     population, z = benchmark
-    from stratal.simulation.adaptive_rounds import adaptive_sums
+    from stratal.simulation.engine import adaptive_sums
 
     strata = stratal.strata.stratify(population, "equal-size", 4)
     truth = Truth.of(z, None, strata.codes, 4)
@@ -429,8 +429,8 @@ def test_outcomes_must_fit_the_population(benchmark):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
-    from stratal.simulation.adaptive_rounds import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
+    from stratal.simulation.engine import pilot_counts, recalibrated_deviations
     from stratal.strata.integers import Bounds, optimal_integers
 
     population, z = benchmark
