@@ -60,8 +60,7 @@ def figure_1(page: Page, cases: list[Case], replicates: int, seed: int) -> None:
                 replicates=replicates,
                 seed=seed,
             )
-            x, y = table.series("mse")
-            lines.append(line(label, x.tolist(), y.tolist(), table.series("mse_se")[1].tolist()))
+            lines.append(line(label, *(table[name].tolist() for name in ("budget", "mse", "mse_se"))))
             last = table.where(budget=min(100, budgets[-1])).rows()[-1]
             savings[case.name, label] = last["relative_efficiency"], last["relative_efficiency_se"]
         title = f"{case.name} ({case.best})"

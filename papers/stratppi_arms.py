@@ -19,7 +19,7 @@ from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
 from stratal.simulation.draws import OrderedUnits, StratumSums, Truth
 from stratal.simulation.engine import fixed_counts
-from stratal.simulation.replicates import Layout, Replicates, replicate_intervals, replicate_means
+from stratal.simulation.replicates import Replicates, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import Settings
 from stratal.simulation.simulation_table import summarise_interval
 from stratal.strata import Strata, stratify
@@ -204,22 +204,22 @@ def _run(
 
 def _row(arm: Arm, world: _World, sums: StratumSums, rng: np.random.Generator) -> dict[str, float]:
     whole = replace(world.truth, sizes=world.sizes, proxy_variances=world.proxy_variances)
-    layout = Layout(truth=whole, counts=sums.counts)
-    if world.redrawn:
-        sums = _with_new_proxies(world, sums, rng)
-    found = replicate_means(sums, layout, arm.estimator, target="superpopulation")
-    if not arm.weights_known:
-        found = _with_new_weights(found, world, sums, rng)
     settings = Settings(
         estimators=(arm.estimator,),
         intervals=(arm.interval,),
         budgets=(),
-        replicates=len(found.value),
+        replicates=len(sums.z),
         seed=0,
         target="superpopulation",
         bounds=(0.0, 1.0),
     )
-    low, high = replicate_intervals(found, settings)[arm.interval]
+    if world.redrawn:
+        sums = _with_new_proxies(world, sums, rng)
+    found = replicate_means(sums, whole, replace(settings, bounds=None), arm.estimator)
+    found = replace(found, settings=settings)
+    if not arm.weights_known:
+        found = _with_new_weights(found, world, sums, rng)
+    low, high = replicate_intervals(found)[arm.interval]
     known = world.truth
     target = float(world.sizes @ known.means / world.sizes.sum()) if world.redrawn else known.value
     error = (found.value - target) ** 2

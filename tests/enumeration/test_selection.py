@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.tiers import sized
 
-from stratal.intervals.elimination import Turns, log_capital
+from stratal.intervals.betting import Turns, difference_capital
 
 LIMITS = (0.5, 0.2, 0.05)
 
@@ -36,7 +36,7 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
         # The true mean is the null that is hardest to keep; it differs between truths.
         for m in np.unique(gain.sum(axis=0)) / size:
             own = np.isclose(gain.sum(axis=0), m * size)
-            log = log_capital(gain[:, own], spread[:, own], turns, m, step=0.1)
+            log = difference_capital(gain[:, own], spread[:, own], turns, m, step=0.1)
             refuted[own] += chance * (log[:, None] >= -np.log(LIMITS) + 1e-12)
     assert total == pytest.approx(1.0)
     assert np.all(refuted <= np.array(LIMITS) + 1e-9)
@@ -45,7 +45,11 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
 
 def test_what_the_units_left_make_certain_needs_no_bet() -> None:
     turns = Turns(inverse=np.array([3.0]), largest=np.array([3.0]), size=3)
-    found = log_capital(np.array([[-1.0]]), np.array([[9.0]]), turns, 0.5, step=0.1, left=np.array([2.0]))
+    found = difference_capital(
+        np.array([[-1.0]]), np.array([[9.0]]), turns, 0.5, step=0.1, left=np.array([2.0])
+    )
     assert found[0] == np.inf
-    found = log_capital(np.array([[-1.0]]), np.array([[9.0]]), turns, 0.3, step=0.1, left=np.array([2.0]))
+    found = difference_capital(
+        np.array([[-1.0]]), np.array([[9.0]]), turns, 0.3, step=0.1, left=np.array([2.0])
+    )
     assert np.isfinite(found[0])

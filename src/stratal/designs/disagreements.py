@@ -4,7 +4,7 @@ Every unit has a clock: −log(1 − u), u its permanent random number, is how l
 is drawn, and it is exposed by its size x of the round. The next unit is then i with probability x_i / Σ x of
 the units left, whatever happened before (the exponential distribution forgets: Efraimidis & Spirakis 2006),
 also where sizes change from round to round because models are out. Draws are nested, and each turn's
-probabilities are known exactly, which the bounds of `stratal.intervals.elimination` need.
+probabilities are known exactly, which the bounds of `stratal.intervals.betting` need.
 """
 
 from __future__ import annotations

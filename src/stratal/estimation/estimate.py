@@ -656,22 +656,20 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         )
         return together.simultaneous(seed=seed) if simultaneous else together
 
-    def simultaneous(self, how: str = "max-t", seed: int = 0) -> Self:
+    def simultaneous(self, seed: int = 0) -> Self:
         """Return the estimates with intervals and p-values that hold together.
 
         Parameters
         ----------
-        how : {"max-t", "bonferroni"}
-            By the largest of the correlated statistics, simulated, or each with its part of the error.
         seed : int
-            Of the simulation.
+            Of the simulation of the largest of the correlated statistics.
         """
         known = [row for row in self if np.isfinite(row.value)]
         if len(known) < 2:
             return self
         own = np.array([bool(np.isfinite(row.value)) for row in self])
         freedoms = [row.degrees_of_freedom for row in known]
-        together = Together.of(self.covariance[np.ix_(own, own)], freedoms, how, seed)
+        together = Together.of(self.covariance[np.ix_(own, own)], freedoms, seed)
         rows = tuple(_member(row, together) if np.isfinite(row.value) else row for row in self)
         return replace(self, estimates=rows, title=f"{self.title}, simultaneous")
 
@@ -783,8 +781,9 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
 def _member(row: Estimate, together: Together) -> Estimate:
     seen = row.evidence
-    freedom = together.freedom_of(seen.degrees_of_freedom)
-    own = seen.own and seen.own.with_freedom(together.freedom_of(row.degrees_of_freedom))
+    least = together.degrees_of_freedom
+    own = seen.own and seen.own.with_freedom(min(row.degrees_of_freedom, least))
+    freedom = min(seen.degrees_of_freedom, least)
     return replace(row, evidence=replace(seen, own=own, degrees_of_freedom=freedom, together=together))
 
 

@@ -504,12 +504,12 @@ class IntervalEvidence(ABC):
     __slots__ = ()
     value: Any
     degrees_of_freedom: Any
-    outcome: OutcomeKind
-    bounds: tuple[float, float] | None
+    outcome: Any
+    bounds: Any
     tuned: bool
-    superpopulation: bool
-    own: Limits | None
-    linearised: bool
+    superpopulation: Any
+    own: Limits | None = None
+    linearised: bool = False
     n: Any
     census: Any
     textbook_variance: Any
@@ -553,7 +553,8 @@ class IntervalEvidence(ABC):
         """The bounds of an outcome that has them."""
         if self.bounds is None:
             raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
-        return self.bounds
+        low, high = self.bounds
+        return low, high
 
     @property
     def rates(self) -> StratumRates:

@@ -18,7 +18,14 @@ from scipy.special import ndtr, stdtr
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import clopper_pearson, farther, nearer, student_quantile, student_t
+from stratal.intervals.proportion import (
+    clopper_pearson,
+    farther,
+    freedom_factor,
+    nearer,
+    student_quantile,
+    student_t,
+)
 
 
 class Term(Protocol):
@@ -156,26 +163,13 @@ class BinomialLimits(Limits):
         scale = highest - lowest
         unit = min(max((self.value - lowest) / scale, 0.0), 1.0)
         unit = unit / (2.0 - unit) if self.scale == "dice" else unit
-        trials = self.trials * self._shrinkage(confidence_level, alternative)
-        low, high = (
-            float(end)
-            for end in clopper_pearson(
-                unit, trials, confidence_level=confidence_level, alternative=alternative
-            )
-        )
+        error = max(tail_shares(confidence_level, alternative))
+        trials = self.trials * freedom_factor(np.inf, max(self.degrees_of_freedom, 1.0), error)
+        ends = clopper_pearson(unit, trials, confidence_level=confidence_level, alternative=alternative)
+        low, high = map(float, ends)
         if self.scale == "dice":
             low, high = 2.0 * low / (1.0 + low), 2.0 * high / (1.0 + high)
         return lowest + scale * low, lowest + scale * high
-
-    def _shrinkage(self, confidence_level: float, alternative: str) -> float:
-        """Return the factor on the trials for a variance of few degrees of freedom."""
-        if not np.isfinite(self.degrees_of_freedom):
-            return 1.0
-        # At one half both quantiles are 0.
-        share = min(max(tail_shares(confidence_level, alternative)), 0.49)
-        normal = student_quantile(share, np.inf)
-        student = student_quantile(share, max(self.degrees_of_freedom, 1.0))
-        return float((normal / student) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -440,59 +434,38 @@ class Together:
         Of the estimates.
     degrees_of_freedom : float
         The least of theirs.
-    how : {"max-t", "bonferroni"}
-        By the largest of the correlated statistics, which is simulated, or by the number of them.
     seed : int
-        Of the simulation.
+        Of the simulation of the largest of the correlated statistics.
 
     Examples
     --------
-    >>> two = Together(covariance=np.eye(2), degrees_of_freedom=np.inf, how="bonferroni")
-    >>> two.level(0.95, "two-sided"), two.adjusted(0.01, "two-sided")
+    >>> two = Together(covariance=np.eye(2), degrees_of_freedom=np.inf)
+    >>> round(two.level(0.95, "two-sided"), 3), round(two.adjusted(0.01, "two-sided"), 3)
     (0.975, 0.02)
     """
 
     covariance: FloatArray
     degrees_of_freedom: float
-    how: str = "max-t"
     seed: int = 0
     _drawn: dict[tuple[str, float], FloatArray] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.how not in ("max-t", "bonferroni"):
-            raise InputError(
-                "unknown simultaneous method", given=repr(self.how), allowed="'max-t', 'bonferroni'"
-            )
-
     @classmethod
-    def of(
-        cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], how: str = "max-t", seed: int = 0
-    ) -> Together:
+    def of(cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0) -> Together:
         """Return what is shared by estimates of which some may not vary, as where two models never differ."""
         own = np.diag(covariance)
         known = (own > 0)[:, None] & (own > 0)
         joint = np.where(known, covariance, 0.0)
         np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
-        return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), how=how, seed=seed)
-
-    def freedom_of(self, own: float) -> float:
-        """Return the degrees of freedom of one of them: for the largest statistic, the least of all."""
-        return min(own, self.degrees_of_freedom) if self.how == "max-t" else own
+        return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
 
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
         """Return the level that the interval of one of them has for itself."""
-        m = len(self.covariance)
-        if m == 1 or self.how == "bonferroni":
-            return 1.0 - (1.0 - confidence_level) / m
         draws, freedom = self._largest(alternative, normal)
         beyond = upper_tail(np.array(critical_value(draws, confidence_level)), np.array(freedom))
         return float(1.0 - _SIDES[alternative] * beyond)
 
     def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
         """Return the p-value that the p-value of one of them by itself becomes."""
-        m = len(self.covariance)
-        if m == 1 or self.how == "bonferroni":
-            return min(m * p, 1.0)
         draws, freedom = self._largest(alternative, normal)
         return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
 

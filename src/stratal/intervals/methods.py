@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError, near_names, warn_caller
 from stratal.intervals import proportion
 from stratal.intervals.betting import betting_bounds
-from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, IntervalEvidence
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
+from stratal.intervals.limits import nothing_varies
 from stratal.intervals.stratified import stratified_clopper_pearson
 
 Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
@@ -103,20 +105,24 @@ def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -
     if evidence.census:
         return method, lambda level: (evidence.value, evidence.value)
     if evidence.bounds is None and not evidence.varies:
-        raise InputError(
-            "all labels agree, so an interval of an unbounded outcome would have no width",
-            action="Give the outcome's bounds, or label more units.",
-        )
+        raise nothing_varies()
     if method == "bootstrap" and not evidence.varies:
         # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
         method = "clopper-pearson"
     kind = TABLE[method]
-    bounds = kind.prepare(evidence, alternative)
-    if kind.counts_trials and evidence.outcome != "binary":
-        bounds = _with_unseen(evidence, bounds, alternative)
-    if kind.widened:
-        bounds = _with_shift(evidence, bounds, alternative)
-    return method, _kept_within(evidence, bounds, alternative)
+    prepared, graded = kind.prepare(evidence, alternative), evidence.outcome != "binary"
+    shifts = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
+
+    def bounds(level: float) -> tuple[Any, Any]:
+        low, high = prepared(level)
+        errors = tail_shares(level, alternative)
+        if kind.counts_trials and graded:
+            low, high = _with_unseen(evidence, low, high, errors)
+        if shifts[0] != 0.0 or shifts[1] != 0.0:
+            low, high = _with_shift(evidence, low, high, shifts, max(errors))
+        return _kept_within(evidence, low, high, alternative)
+
+    return method, bounds
 
 
 def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
@@ -136,98 +142,72 @@ def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
         _ = evidence.textbook_variance  # refuses one label, which has none
 
 
-def _with_shift(evidence: IntervalEvidence, exact: Bounds, alternative: str) -> Bounds:
+def _with_shift(
+    evidence: IntervalEvidence, low: Any, high: Any, shifts: tuple[float, ...], error: float
+) -> tuple[Any, Any]:
     """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
 
     That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
     """
-    shift, value = evidence.size_shift, evidence.value
-    further, wider, freedom = evidence.size_reach
-    if shift == further == 0.0:
-        return exact
-
-    def bounds(level: float) -> tuple[float, float]:
-        low, high = exact(level)
-        error = max(tail_shares(level, alternative))
-        stretch = wider / np.sqrt(freedom_factor(evidence.draws, freedom, error))
-        below, above = low + min(shift, 0.0), high + max(shift, 0.0)
-        if further < 0:
-            below = min(below, value + further - stretch * (value - low))
-        if further > 0:
-            above = max(above, value + further + stretch * (high - value))
-        return below, above
-
-    return bounds
+    shift, further, wider, freedom = shifts
+    value = evidence.value
+    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.draws, freedom, error))
+    below, above = low + min(shift, 0.0), high + max(shift, 0.0)
+    if further < 0:
+        below = min(below, value + further - stretch * (value - low))
+    if further > 0:
+        above = max(above, value + further + stretch * (high - value))
+    return below, above
 
 
-def _with_unseen(evidence: IntervalEvidence, exact: Bounds, alternative: str) -> Bounds:
+def _with_unseen(
+    evidence: IntervalEvidence, low: Any, high: Any, errors: tuple[float, float]
+) -> tuple[Any, Any]:
     """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
     (lowest, highest), value = evidence.limits, evidence.value
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        low, high = exact(level)
-        errors = tail_shares(level, alternative)
-        unseen = {error: evidence.unseen(error) for error in set(errors)}
-        below, above = (unseen[error] for error in errors)
-        return (
-            np.minimum(low, value - below * (value - lowest)),
-            np.maximum(high, value + above * (highest - value)),
-        )
-
-    return bounds
+    unseen = {error: evidence.unseen(error) for error in set(errors)}
+    return (
+        np.minimum(low, value - unseen[errors[0]] * (value - lowest)),
+        np.maximum(high, value + unseen[errors[1]] * (highest - value)),
+    )
 
 
-def _kept_within(evidence: IntervalEvidence, bounds: Bounds, alternative: str) -> Bounds:
+def _kept_within(evidence: IntervalEvidence, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
-
-    def kept(level: float) -> tuple[Any, Any]:
-        low, high = bounds(level)
-        if np.any(np.isnan(low) | np.isnan(high)):
-            raise InputError(
-                "these labels do not determine how wide this interval is",
-                given=f"{evidence.n} labels",
-                action="Label more units, or leave the method to 'auto'.",
-            )
-        value = evidence.value
-        low = lowest if alternative == "less" else np.maximum(np.minimum(low, value), lowest)
-        high = highest if alternative == "greater" else np.minimum(np.maximum(high, value), highest)
-        if np.any(flat := low == high):
-            low = np.where(flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
-            high = np.where(flat, np.minimum(np.nextafter(high, np.inf), highest), high)
-        return low, high
-
-    return kept
+    if np.any(np.isnan(low) | np.isnan(high)):
+        raise InputError(
+            "these labels do not determine how wide this interval is",
+            given=f"{evidence.n} labels",
+            action="Label more units, or leave the method to 'auto'.",
+        )
+    value = evidence.value
+    low = lowest if alternative == "less" else np.maximum(np.minimum(low, value), lowest)
+    high = highest if alternative == "greater" else np.minimum(np.maximum(high, value), highest)
+    if np.any(flat := low == high):
+        low = np.where(flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
+        high = np.where(flat, np.minimum(np.nextafter(high, np.inf), highest), high)
+    return low, high
 
 
 # ---- the methods
 
 
 def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Bounds:
+    corrected = name == "skewness-corrected"
     if not evidence.varies:
         warn_caller(
             f"the labels all agree, so the textbook interval '{name}' has no width; use method='auto'"
         )
-    error = np.sqrt(evidence.textbook_variance)
+    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness if corrected else 0.0
     freedom = np.inf if name == "normal" else evidence.degrees_of_freedom
     limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
     return lambda level: proportion.student_t(
         evidence.value,
         error,
+        skewness=skewness,
         degrees_of_freedom=freedom,
         bounds=limits,
-        confidence_level=level,
-        alternative=alternative,
-    )
-
-
-def _skewness_corrected(evidence: IntervalEvidence, alternative: str) -> Bounds:
-    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
-    return lambda level: proportion.skewness_corrected(
-        evidence.value,
-        error,
-        skewness,
-        degrees_of_freedom=evidence.degrees_of_freedom,
         confidence_level=level,
         alternative=alternative,
     )
@@ -250,30 +230,27 @@ def _proportion(
     alternative: str,
     *,
     formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
-    trials: Callable[[Any], Callable[[float], Any]],
+    trials: Callable[[Any, Any, float], Any],
 ) -> Bounds:
-    """Return a formula for proportions at so many `trials`, which may depend on the error of one side."""
+    """Return a formula for proportions at `trials` of the effective trials and the error of one side."""
     lowest, highest = evidence.limits
-    value = (evidence.value - lowest) / (highest - lowest)
+    value, effective = (evidence.value - lowest) / (highest - lowest), evidence.trials
     options = {"degrees_of_freedom": evidence.degrees_of_freedom} if formula is proportion.logit else {}
-    size = trials(evidence)
 
     def bounds(level: float) -> tuple[Any, Any]:
-        error = max(tail_shares(level, alternative))
-        low, high = formula(value, size(error), confidence_level=level, alternative=alternative, **options)
+        size = trials(evidence, effective, max(tail_shares(level, alternative)))
+        low, high = formula(value, size, confidence_level=level, alternative=alternative, **options)
         return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
 
     return bounds
 
 
-def _effective(evidence: IntervalEvidence) -> Callable[[float], Any]:
-    trials = evidence.trials
-    return lambda error: trials
+def _effective(evidence: IntervalEvidence, trials: Any, error: float) -> Any:
+    return trials
 
 
-def _with_lost_freedom(evidence: IntervalEvidence) -> Callable[[float], Any]:
-    trials, n, freedom = evidence.trials, evidence.n, evidence.weights_freedom
-    return lambda error: trials * freedom_factor(n, freedom, error)
+def _with_lost_freedom(evidence: IntervalEvidence, trials: Any, error: float) -> Any:
+    return trials * proportion.freedom_factor(evidence.n, evidence.weights_freedom, error)
 
 
 def _clopper_pearson(evidence: IntervalEvidence, alternative: str, *, by_strata: bool = False) -> Bounds:
@@ -282,26 +259,7 @@ def _clopper_pearson(evidence: IntervalEvidence, alternative: str, *, by_strata:
     return _proportion(evidence, alternative, trials=_with_lost_freedom)
 
 
-_MIDDLE = 0.5 - 1e-6
-"""Both quantiles are 0 at one half; just below it their ratio is what it tends to."""
-
-
-def freedom_factor(n: int, degrees_of_freedom: float, error: float) -> float:
-    """Return what trials are multiplied by where the variance has fewer degrees of freedom than n − 1.
-
-    (t_{n−1} / t_ν)² at the error of one side (Korn & Graubard 1998).
-
-    Examples
-    --------
-    >>> freedom_factor(20, 19, 0.025), round(freedom_factor(20, 5, 0.025), 3)
-    (1.0, 0.663)
-    """
-    error = min(error, 1.0 - error, _MIDDLE)
-    simple = proportion.student_quantile(error, max(n - 1, 1))
-    return float((simple / proportion.student_quantile(error, degrees_of_freedom)) ** 2)
-
-
-def korn_graubard_trials(evidence: Evidence, error: float) -> float:
+def korn_graubard_trials(evidence: Evidence, guarded: float, error: float) -> float:
     """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
 
     As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
@@ -315,21 +273,95 @@ def korn_graubard_trials(evidence: Evidence, error: float) -> float:
     >>> evidence = Evidence(value=0.75, variance=0.0625, population_part=0.0, degrees_of_freedom=3.0,
     ...     outcome="binary", bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting,
     ...     tuned=False)
-    >>> round(korn_graubard_trials(evidence, 0.025), 3)
+    >>> round(korn_graubard_trials(evidence, evidence.trials, 0.025), 3)
     3.0
     """
     low, high = evidence.limits
     value = (evidence.value - low) / (high - low)
-    if evidence.census or not evidence.varies or not 0 < value < 1:
-        return evidence.trials
+    if not evidence.varies or not 0 < value < 1:
+        return guarded
     strata = int(np.sum(evidence.weighting.counts > 0))
-    own = freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
+    own = proportion.freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
     trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * own)
-    return trials if np.isfinite(trials) and trials > 0 else evidence.trials
+    return trials if np.isfinite(trials) and trials > 0 else guarded
 
 
-def _korn_graubard(evidence: Evidence) -> Callable[[float], float]:
-    return lambda error: korn_graubard_trials(evidence, error)
+REPLICATES = 10_000
+"""So many leave a limit of a 95 % interval a Monte Carlo error of .03 standard errors."""
+
+SEED = 20_240_611
+"""Fixed, so that the same labels have the same interval."""
+
+_CELLS_AT_ONCE = 4_000_000
+"""Resampled labels that are held at once: 32 MB."""
+
+
+def _bootstrap(evidence: Evidence, alternative: str) -> Bounds:
+    """Return the rescaling bootstrap of Rao & Wu (1988): resampled means with the design's own variance.
+
+    In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
+    scaled by √(1 − f_h), so that the bootstrap variance is W_h² (1 − f_h) s_h² / n_h exactly.
+    """
+    rng, weighting = np.random.default_rng(SEED), evidence.weighting
+    values, factors = weighting.resampling(evidence.residuals)
+    deviations = rescaled_deviations(values, weighting.stratum, factors, rng=rng)
+    within = stratum_covariances(values[:, None], weighting.stratum, len(factors))[:, 0, 0]
+    spread = float(factors @ np.nan_to_num(within))
+    if spread > 0:
+        deviations *= np.sqrt(evidence.variance / spread)
+    else:  # every stratum has one label: nothing to resample, so the normal shape stands in
+        deviations = np.sqrt(evidence.variance) * rng.standard_normal(len(deviations))
+
+    def bounds(level: float) -> tuple[Any, Any]:
+        below, above = tail_shares(level, alternative)
+        low, high = np.quantile(deviations, [below, 1.0 - above])
+        return evidence.value + low, evidence.value + high
+
+    return bounds
+
+
+def rescaled_deviations(
+    values: FloatArray,
+    stratum: IntArray,
+    factors: FloatArray,
+    *,
+    replicates: int = REPLICATES,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return bootstrap deviations (replicates,) of Σ W_h ȳ_h.
+
+    Parameters
+    ----------
+    values : float (n,)
+    stratum : int (n,)
+    factors : float (H,)
+        W_h² (1 − f_h) / n_h: what s_h² is multiplied by in the variance. Strata of one label have no spread
+        and add nothing.
+    replicates : int
+    rng : numpy Generator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(7)
+    >>> y, h = rng.normal(size=40), np.zeros(40, dtype=int)
+    >>> deviations = rescaled_deviations(y, h, np.array([1 / 40]), rng=rng)
+    >>> bool(abs(deviations.var() / (y.var(ddof=1) / 40) - 1) < 0.1)
+    True
+    """
+    deviations = np.zeros(replicates)
+    for h, factor in enumerate(factors):
+        own = values[stratum == h]
+        n = len(own)
+        if n < 2 or factor <= 0:
+            continue
+        centred = own - own.mean()
+        batch = max(1, _CELLS_AT_ONCE // (n - 1))
+        for start in range(0, replicates, batch):
+            some = deviations[start : start + batch]
+            drawn = centred[rng.integers(0, n, (len(some), n - 1), dtype=np.int32)]
+            # The mean of n_h − 1 draws has variance s_h² / n_h; √(n_h · factor) turns it into factor · s_h².
+            some += np.sqrt(factor * n) * drawn.mean(axis=1)
+    return deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,32 +397,29 @@ class Method:
     widened: bool = False
 
 
-def _counting(prepare: Callable[[Any, str], Bounds], **more: bool) -> Method:
-    return Method(prepare=prepare, needs_bounds=True, counts_trials=True, **more)
-
-
-def _from_labels(prepare: Callable[[Any, str], Bounds], **more: bool) -> Method:
-    return Method(prepare=prepare, reads_labels=True, **more)
-
+_counting = partial(Method, needs_bounds=True, counts_trials=True)
 
 TABLE: dict[str, Method] = {
-    "clopper-pearson": _counting(_clopper_pearson, widened=True),
-    "stratified-clopper-pearson": _counting(partial(_clopper_pearson, by_strata=True), widened=True),
-    "korn-graubard": _counting(partial(_proportion, trials=_korn_graubard), reads_labels=True),
+    "clopper-pearson": _counting(prepare=_clopper_pearson, widened=True),
+    "stratified-clopper-pearson": _counting(prepare=partial(_clopper_pearson, by_strata=True), widened=True),
+    "korn-graubard": _counting(prepare=partial(_proportion, trials=korn_graubard_trials), reads_labels=True),
     "blaker": _counting(
-        partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
+        prepare=partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
     ),
-    "wilson": _counting(partial(_proportion, formula=proportion.wilson, trials=_effective)),
-    "logit": _counting(partial(_proportion, formula=proportion.logit, trials=_effective)),
+    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson, trials=_effective)),
+    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit, trials=_effective)),
     "t": Method(prepare=partial(_student, name="t")),
     "normal": Method(prepare=partial(_student, name="normal")),
-    "bootstrap": _from_labels(bootstrap_bounds),
-    "betting": _from_labels(partial(betting_bounds, anytime=False), needs_bounds=True),
-    "betting-anytime": _from_labels(partial(betting_bounds, anytime=True), needs_bounds=True),
-    "skewness-corrected": Method(prepare=_skewness_corrected, reads_skewness=True, widened=True),
+    "bootstrap": Method(prepare=_bootstrap, reads_labels=True),
+    "betting": Method(prepare=partial(betting_bounds, anytime=False), reads_labels=True, needs_bounds=True),
+    "betting-anytime": Method(
+        prepare=partial(betting_bounds, anytime=True), reads_labels=True, needs_bounds=True
+    ),
+    "skewness-corrected": Method(
+        prepare=partial(_student, name="skewness-corrected"), reads_skewness=True, widened=True
+    ),
 }
 """Every method by name."""
 
 METHODS = ("auto", *TABLE)
-BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
 UNBOUNDED = tuple(name for name, kind in TABLE.items() if not kind.needs_bounds)

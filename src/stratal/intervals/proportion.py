@@ -1,12 +1,13 @@
-"""Intervals for a proportion on an effective number of trials, which need not be whole.
+"""Intervals for a proportion on an effective number of trials, which need not be whole, and Student's t.
 
 All take arrays and broadcast: `proportion` in [0, 1], `size` the number of independent trials that would be
 as informative (Korn & Graubard 1998). At `size` = n they are the textbook intervals. A census has infinite
-`size` and gets an interval of width zero.
+`size` and gets an interval of width zero. Each is a lower bound, turned for the upper one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,29 @@ from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.interval import tail_shares
 
+Ends = tuple[FloatArray, FloatArray]
+"""The lower and the upper limits."""
+
 
 def student_t(
     value: Any,
     standard_error: Any,
     *,
+    skewness: Any = 0.0,
     degrees_of_freedom: Any = np.inf,
     bounds: tuple[float, float] = (-np.inf, np.inf),
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
-) -> tuple[FloatArray, FloatArray]:
+) -> Ends:
     """Return value ± t · standard error, cut at `bounds`; infinite degrees of freedom are the normal.
 
     Parameters
     ----------
     value, standard_error, degrees_of_freedom : float, or arrays that broadcast
         Satterthwaite's degrees of freedom for a stratified mean.
+    skewness : float or array
+        γ of the estimate itself (`mean_skewness`), not of the outcome: limits are then the farther ones of
+        Student's t and of Hall's transformation of it.
     bounds : (float, float)
         What the outcome cannot leave. A value outside is pulled to the nearest bound.
 
@@ -41,26 +49,49 @@ def student_t(
     >>> low, high = student_t(0.9, 0.1, degrees_of_freedom=9, bounds=(0, 1))
     >>> round(float(low), 3), float(high)
     (0.674, 1.0)
+    >>> low, high = student_t(10.0, 1.0, skewness=0.3, degrees_of_freedom=29)
+    >>> round(float(low), 2), round(float(high), 2)
+    (7.95, 12.81)
     """
     below, above = tail_shares(confidence_level, alternative)
     value = np.clip(np.asarray(value, dtype=np.float64), *bounds)
-    error = np.asarray(standard_error, dtype=np.float64)
-    low = np.full(np.broadcast(value, error).shape, bounds[0], dtype=np.float64)
-    high = np.full_like(low, bounds[1])
+    shape = np.broadcast(value, standard_error, skewness).shape
+    low, high = (np.full(shape, bound, dtype=np.float64) for bound in bounds)
     if below > 0:
-        low = np.maximum(value + student_quantile(below, degrees_of_freedom) * error, bounds[0])
+        quantile = -student_quantile(below, degrees_of_freedom)
+        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)[0]
+        low = np.maximum(value - reach, bounds[0])
     if above > 0:
-        high = np.minimum(value - student_quantile(above, degrees_of_freedom) * error, bounds[1])
+        quantile = -student_quantile(above, degrees_of_freedom)
+        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)[1]
+        high = np.minimum(value + reach, bounds[1])
     return np.asarray(low), np.asarray(high)
 
 
-_BISECTIONS = 48
-"""Of 1/64 of an interval: to the last digit."""
+def _by_symmetry(
+    lower: Callable[[FloatArray, FloatArray, float], FloatArray],
+    proportion: Any,
+    size: Any,
+    confidence_level: float,
+    alternative: str,
+) -> Ends:
+    """Return both limits from the lower one: the upper is that of the other outcome, counted from 1."""
+    below, above = tail_shares(confidence_level, alternative)
+    p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), np.asarray(size, dtype=np.float64))
+    p, m = np.clip(p, 0.0, 1.0), p * 0 + m
+    census = ~np.isfinite(m)
+    finite = np.where(census, 1.0, m)
+    low, high = np.zeros_like(p), np.ones_like(p)
+    if below > 0:
+        low = np.where(census, p, np.minimum(lower(p, finite, below), p))
+    if above > 0:
+        high = np.where(census, p, np.maximum(1.0 - lower(1.0 - p, finite, above), p))
+    return low, high
 
 
 def clopper_pearson(
     proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> tuple[FloatArray, FloatArray]:
+) -> Ends:
     """Return the exact binomial interval (Clopper & Pearson 1934), by quantiles of the beta distribution.
 
     Examples
@@ -69,22 +100,17 @@ def clopper_pearson(
     >>> round(float(low), 4), float(high)
     (0.8316, 1.0)
     """
-    proportion, size = _broadcast(proportion, size)
-    below, above = tail_shares(confidence_level, alternative)
-    finite = np.where(np.isfinite(size), size, 1.0)
-    x, rest = proportion * finite, (1.0 - proportion) * finite
-    low = np.zeros_like(x)
-    high = np.ones_like(x)
-    if below > 0:
-        low = np.where(x > 0, special.betaincinv(np.where(x > 0, x, 1.0), rest + 1.0, below), 0.0)
-    if above > 0:
-        high = np.where(rest > 0, special.betainccinv(x + 1.0, np.where(rest > 0, rest, 1.0), above), 1.0)
-    return _settle(proportion, size, low, high, below, above)
+    return _by_symmetry(_clopper_pearson_low, proportion, size, confidence_level, alternative)
+
+
+def _clopper_pearson_low(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
+    x, rest = proportion * size, (1.0 - proportion) * size
+    return np.where(x > 0, special.betaincinv(np.where(x > 0, x, 1.0), rest + 1.0, error), 0.0)
 
 
 def wilson(
     proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> tuple[FloatArray, FloatArray]:
+) -> Ends:
     """Return Wilson's score interval (Wilson 1927).
 
     It undercovers near 0 and 1: .911 at worst on the project's grid.
@@ -95,21 +121,13 @@ def wilson(
     >>> round(float(low), 4), round(float(high), 4)
     (0.2993, 0.7007)
     """
-    proportion, size = _broadcast(proportion, size)
-    below, above = tail_shares(confidence_level, alternative)
-    finite = np.where(np.isfinite(size), size, 1.0)
-    low = _score_bound(proportion, finite, below, -1.0)
-    high = _score_bound(proportion, finite, above, 1.0)
-    return _settle(proportion, size, low, high, below, above)
 
+    def lower(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
+        z = -special.ndtri(error)
+        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        return np.asarray(np.clip((p + z**2 / (2 * n) - half) / (1 + z**2 / n), 0.0, 1.0))
 
-def _score_bound(proportion: FloatArray, size: FloatArray, error: float, side: float) -> FloatArray:
-    if error == 0:
-        return np.full_like(proportion, 0.0 if side < 0 else 1.0)
-    z = -special.ndtri(error)
-    centre = proportion + z**2 / (2 * size)
-    half = z * np.sqrt(proportion * (1 - proportion) / size + z**2 / (4 * size**2))
-    return np.asarray(np.clip((centre + side * half) / (1 + z**2 / size), 0.0, 1.0))
+    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
 
 
 def logit(
@@ -119,7 +137,7 @@ def logit(
     degrees_of_freedom: Any = np.inf,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
-) -> tuple[FloatArray, FloatArray]:
+) -> Ends:
     """Return the interval that is symmetric in log-odds, with Student's t (R's `svyciprop`, "logit").
 
     At a proportion of 0 or 1, where log-odds do not exist, the Clopper–Pearson interval is given.
@@ -130,25 +148,20 @@ def logit(
     >>> round(float(low), 3), round(float(high), 3)
     (0.781, 0.958)
     """
-    proportion, size = _broadcast(proportion, size)
-    below, above = tail_shares(confidence_level, alternative)
-    inside = (proportion > 0) & (proportion < 1)
-    p = np.where(inside, proportion, 0.5)
-    finite = np.where(np.isfinite(size), size, 1.0)
-    error = 1.0 / np.sqrt(p * (1 - p) * finite)
-    low, high = np.zeros_like(p), np.ones_like(p)
-    if below > 0:
-        low = special.expit(special.logit(p) + student_quantile(below, degrees_of_freedom) * error)
-    if above > 0:
-        high = special.expit(special.logit(p) - student_quantile(above, degrees_of_freedom) * error)
-    exact = clopper_pearson(proportion, size, confidence_level=confidence_level, alternative=alternative)
-    low, high = np.where(inside, low, exact[0]), np.where(inside, high, exact[1])
-    return _settle(proportion, size, low, high, below, above)
+
+    def lower(proportion: FloatArray, n: FloatArray, error: float) -> FloatArray:
+        inside = (proportion > 0) & (proportion < 1)
+        p = np.where(inside, proportion, 0.5)
+        reach = student_quantile(error, degrees_of_freedom) / np.sqrt(p * (1 - p) * n)
+        low = special.expit(special.logit(p) + reach)
+        return np.where(inside, low, _clopper_pearson_low(proportion, n, error))
+
+    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
 
 
 def blaker(
     proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> tuple[FloatArray, FloatArray]:
+) -> Ends:
     """Return Blaker's interval (Blaker 2000): exact as Clopper–Pearson and inside it, about 2 % narrower.
 
     The bounds are the outermost values whose acceptability exceeds the error; with a fractional number of
@@ -161,28 +174,26 @@ def blaker(
     >>> round(float(low), 3), round(float(high), 3)
     (0.684, 0.982)
     """
-    exact = clopper_pearson(proportion, size, confidence_level=confidence_level, alternative=alternative)
-    if alternative != "two-sided":
-        return exact
-    proportion, size = _broadcast(proportion, size)
-    finite = np.where(np.isfinite(size), size, 1.0)
-    error = 1.0 - confidence_level
-    low = _blaker_low(proportion, finite, exact[0], error)
-    high = 1.0 - _blaker_low(1.0 - proportion, finite, 1.0 - exact[1], error)
-    return _settle(proportion, size, low, high, error / 2, error / 2)
+    lower = _blaker_low if alternative == "two-sided" else _clopper_pearson_low
+    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
 
 
-def _blaker_low(proportion: FloatArray, size: FloatArray, start: FloatArray, error: float) -> FloatArray:
-    """Return the smallest value ≥ `start` that is acceptable: first by a grid, then by bisection."""
+_BISECTIONS = 48
+"""Of 1/64 of an interval: to the last digit."""
+
+
+def _blaker_low(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
+    """Return the smallest acceptable value above Clopper & Pearson's: first by a grid, then by bisection."""
+    start = _clopper_pearson_low(proportion, size, error)
     steps = np.linspace(0.0, 1.0, 65).reshape((-1,) + (1,) * proportion.ndim)
     grid = start + steps * (proportion - start)
-    acceptable = _acceptability(grid, proportion * size, size) > error
+    acceptable = _acceptability(grid, proportion * size, size) > 2.0 * error
     first = np.argmax(acceptable, axis=0)
     lower = np.take_along_axis(grid, np.maximum(first - 1, 0)[None], axis=0)[0]
     upper = np.take_along_axis(grid, first[None], axis=0)[0]
     for _ in range(_BISECTIONS):
         middle = (lower + upper) / 2
-        good = _acceptability(middle, proportion * size, size) > error
+        good = _acceptability(middle, proportion * size, size) > 2.0 * error
         lower, upper = np.where(good, lower, middle), np.where(good, middle, upper)
     return np.asarray(np.where(proportion > 0, lower, 0.0))
 
@@ -225,21 +236,23 @@ def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -
     return np.asarray(np.where(large | np.isinf(normal), normal, t))
 
 
-def _broadcast(proportion: Any, size: Any) -> tuple[FloatArray, FloatArray]:
-    p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), np.asarray(size, dtype=np.float64))
-    return np.clip(p, 0.0, 1.0), p * 0 + m
+_MIDDLE = 0.5 - 1e-6
+"""Both quantiles are 0 at one half; just below it their ratio is what it tends to."""
 
 
-def _settle(
-    proportion: FloatArray, size: FloatArray, low: FloatArray, high: FloatArray, below: float, above: float
-) -> tuple[FloatArray, FloatArray]:
-    """Close the interval on the value itself: for a census, and against rounding."""
-    census = ~np.isfinite(size)
-    if below > 0:
-        low = np.where(census, proportion, np.minimum(low, proportion))
-    if above > 0:
-        high = np.where(census, proportion, np.maximum(high, proportion))
-    return low, high
+def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
+    """Return what trials are multiplied by where the variance has fewer degrees of freedom than n − 1.
+
+    (t_{n−1} / t_ν)² at the error of one side (Korn & Graubard 1998).
+
+    Examples
+    --------
+    >>> freedom_factor(20, 19, 0.025), round(freedom_factor(20, 5, 0.025), 3)
+    (1.0, 0.663)
+    """
+    error = min(error, 1.0 - error, _MIDDLE)
+    simple = student_quantile(error, max(n - 1, 1))
+    return float((simple / student_quantile(error, degrees_of_freedom)) ** 2)
 
 
 _SYMMETRICAL = 1e-9
@@ -247,46 +260,6 @@ _SYMMETRICAL = 1e-9
 
 _EXPANDED_TO = 0.005
 """Error of one side down to which limits are the transformation's own: that of a 99 % interval."""
-
-
-def skewness_corrected(
-    value: Any,
-    standard_error: Any,
-    skewness: Any,
-    *,
-    degrees_of_freedom: Any = np.inf,
-    confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-) -> tuple[FloatArray, FloatArray]:
-    """Return the farther limits of Student's t and of Hall's transformation of it.
-
-    Parameters
-    ----------
-    value, standard_error, degrees_of_freedom : float, or arrays that broadcast
-    skewness : float or array
-        γ of the estimate itself (`mean_skewness`), not of the outcome.
-
-    Examples
-    --------
-    >>> low, high = skewness_corrected(10.0, 1.0, 0.3, degrees_of_freedom=29)
-    >>> round(float(low), 2), round(float(high), 2)
-    (7.95, 12.81)
-    """
-    below, above = tail_shares(confidence_level, alternative)
-    value, error = np.asarray(value, dtype=np.float64), np.asarray(standard_error, dtype=np.float64)
-    shape = np.broadcast(value, error, skewness).shape
-    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-    if below > 0:
-        low = (
-            value
-            - error * farther(-student_quantile(below, degrees_of_freedom), skewness, degrees_of_freedom)[0]
-        )
-    if above > 0:
-        high = (
-            value
-            + error * farther(-student_quantile(above, degrees_of_freedom), skewness, degrees_of_freedom)[1]
-        )
-    return np.asarray(low), np.asarray(high)
 
 
 def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> tuple[FloatArray, FloatArray]:

@@ -26,11 +26,12 @@ is with none and with all of the unlabelled units 1. Both matter where few units
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.strata.rates import PSEUDO_LABELS
 
 _POISSON = 1e-8
@@ -45,161 +46,98 @@ _NOTHING = 1e-300
 _ALL = 1.0 - 1e-16
 """The largest probability below 1 in floating point."""
 
-_GROUPED_FROM = 100
-"""Strata from which on those with equal steps are taken together: fewer cost less one by one."""
-
 _MOST_CELLS = 4_000_000
-"""Pairs of different steps that are held at once: 32 MB."""
+"""Pairs of steps that are held at once: 32 MB."""
 
 LARGEST = float(ndtri(_ALL))
 """The normal quantile that is taken for certainty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A count (R,) whose tail stands for the sum's: `size` trials of rate `rate`, and `reached` of them.
+def count_quantile(
+    estimate: FloatArray,
+    mean: FloatArray,
+    rest: FloatArray,
+    variance: FloatArray,
+    third: FloatArray,
+    half: FloatArray,
+    *,
+    near: bool = True,
+) -> FloatArray:
+    """Return the normal quantile (R,) of the probability that a sum reaches the estimate.
 
-    Binomial where the sum's variance is below its mean, negative binomial (`size` and `rate` negative) where
-    it is above. `turned`: counted from the other end, the one that the estimate is nearer to.
+    Of the count, scaled, with the sum's first three moments: binomial where the variance is below the mean,
+    negative binomial (of negative size and rate) where it is above. It is counted from the end that the
+    estimate is nearer to.
+
+    Parameters
+    ----------
+    estimate, mean, variance, third : float (R,)
+        What is reached, and the sum's mean, variance and third moment.
+    rest : float (R,)
+        The mean from above.
+    half : float (R,)
+        Half the step of the sum: what is reached lies between two steps.
+    near : bool
+        By the incomplete beta function; else, where it has one, by Lugannani & Rice's (1980) saddlepoint,
+        which is right to about a thousandth.
 
     Examples
     --------
     >>> ten = [np.array([number]) for number in (8.0, 5.0, 5.0, 2.5, 0.0, 0.5)]
-    >>> count = Count.of(*ten)
-    >>> bool(count.turned[0]), count.size.round(3), count.rate.round(3), count.reached.round(3)
-    (True, array([10.]), array([0.5]), array([2.5]))
-    >>> count.quantile.round(3), count.nearly.round(3)
-    (array([-1.601]), array([-1.603]))
+    >>> count_quantile(*ten).round(3)
+    array([-1.601])
     """
-
-    size: FloatArray
-    rate: FloatArray
-    reached: FloatArray
-    turned: BoolArray
-
-    @classmethod
-    def of(
-        cls,
-        estimate: FloatArray,
-        mean: FloatArray,
-        rest: FloatArray,
-        variance: FloatArray,
-        third: FloatArray,
-        half: FloatArray,
-    ) -> Count:
-        """Return the count with the sum's mean, variance and third moment; `rest` is the mean's from above.
-
-        `half` is half the step of the sum: `reached` lies between two steps.
-        """
-        turned = estimate > (mean + rest) / 2.0
-        centre = np.maximum(np.where(turned, rest, mean), _NOTHING)
-        third = np.where(turned, -third, third)
-        from_end = np.where(turned, mean + rest - estimate + 2.0 * half, estimate)
-        ratio = variance / centre
-        skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
-        scale = 2.0 * ratio - skew
-        rate = (ratio - skew) / scale
-        rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
-        return cls(centre / (scale * rate), rate, (from_end - half) / scale, turned)
-
-    @property
-    def quantile(self) -> FloatArray:
-        """The normal quantile (R,) of the probability to reach so many, by the incomplete beta function."""
-        size, rate = self.size, self.rate
-        count = np.maximum(self.reached + 0.5, _NOTHING)
-        other = np.where(rate > 0, size - count + 1.0, -size)
-        chance = np.where(rate > 0, np.minimum(rate, 1.0), -rate / (1.0 - rate))
-        tail = np.where(other > 0, betainc(count, np.maximum(other, _NOTHING), chance), 0.0)
-        return np.asarray(ndtri(np.clip(np.where(self.turned, 1.0 - tail, tail), _NOTHING, _ALL)))
-
-    @property
-    def nearly(self) -> FloatArray:
-        """The same to about a thousandth, by Lugannani & Rice's (1980) saddlepoint; NaN where it has none."""
-        size, rate, s = self.size, self.rate, self.reached
-        expected, t = size * rate, size - s
-        with np.errstate(invalid="ignore", divide="ignore"):
-            one, other = np.log(s / expected), np.log(t / (size - expected))
-            root = np.sign(s - expected) * np.sqrt(2.0 * np.maximum(s * one + t * other, 0.0))
-            wald = 2.0 * np.sinh((one - other) / 2.0) * np.sqrt(s * t / size)
-            star = root + np.log(wald / root) / root
-        return np.asarray(np.where(self.turned, star, -star))
+    turned = estimate > (mean + rest) / 2.0
+    centre = np.maximum(np.where(turned, rest, mean), _NOTHING)
+    third = np.where(turned, -third, third)
+    from_end = np.where(turned, mean + rest - estimate + 2.0 * half, estimate)
+    ratio = variance / centre
+    skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
+    scale = 2.0 * ratio - skew
+    rate = (ratio - skew) / scale
+    rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
+    size, reached = centre / (scale * rate), (from_end - half) / scale
+    guess = np.full(len(size), np.nan)
+    if not near:
+        expected, rest = size * rate, size - reached
+        one, two = np.log(reached / expected), np.log(rest / (size - expected))
+        root = np.sign(reached - expected) * np.sqrt(2.0 * np.maximum(reached * one + rest * two, 0.0))
+        wald = 2.0 * np.sinh((one - two) / 2.0) * np.sqrt(reached * rest / size)
+        guess = (root + np.log(wald / root) / root) * np.where(turned, 1.0, -1.0)
+        if np.all(np.isfinite(guess)):
+            return np.asarray(guess)
+    count = np.maximum(reached + 0.5, _NOTHING)
+    other = np.where(rate > 0, size - count + 1.0, -size)
+    chance = np.where(rate > 0, np.minimum(rate, 1.0), -rate / (1.0 - rate))
+    tail = np.where(other > 0, betainc(count, np.maximum(other, _NOTHING), chance), 0.0)
+    exact = ndtri(np.clip(np.where(turned, 1.0 - tail, tail), _NOTHING, _ALL))
+    return np.where(np.isfinite(guess), guess, exact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TailSteps(Record):
-    """The steps s_h of H strata; all (…, R) or (…, 1) for replicates of one allocation.
+def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
+    """Return an index of the K strata of the largest steps, and how each stratum's p(1 − p) blurs theirs.
 
-    Few strata have one step each. Of many, strata with equal steps are taken together, D ≤ H different ones
-    from the largest: a category of 10⁵ levels has some dozens. Beyond 2000 different ones the largest are
-    kept, as many as there is room for; the sum then moves in steps much smaller than these.
+    All strata as long as there are no more than 2000; of more, as many as there is room for: the sum then
+    moves in steps much smaller than these. The second is (K, H), or (K, H, R) for replicates.
 
     Parameters
     ----------
-    sizes : float (D, …)
-        The steps that are compared.
-    blur : float (D, H, …) or (D, all different steps)
-        By which each stratum's, or step's, p(1 − p) blurs a step.
-    pull : float (H, …)
-        c_h, by which a stratum's p(1 − p) counts, where strata are grouped.
-    order, starts : int (H,), (all different steps,)
-        Strata by their step, the largest first, and where each step begins; `starts` is empty where there is
-        no grouping.
+    steps, pull : float (H, R) or (H, 1)
+        s_h, and c_h by which a stratum's p(1 − p) counts.
 
     Examples
     --------
-    >>> steps = TailSteps.of(np.array([[0.1], [0.2]]), np.array([[10.0], [10.0]]))
-    >>> steps.largest(np.array([[0.2], [0.0]]), np.ones((2, 1))).round(4)
-    array([0.1])
+    >>> blurring(np.array([[0.1], [0.2]]), np.array([[10.0], [10.0]]))[1].round(6)
+    array([[ 0.,  0.],
+           [20.,  0.]])
     """
-
-    sizes: FloatArray
-    blur: FloatArray
-    pull: FloatArray
-    order: IntArray
-    starts: IntArray
-
-    @classmethod
-    def of(cls, sizes: FloatArray, pull: FloatArray) -> TailSteps:
-        """Return the steps of strata from their sizes and c_h, each (H, R) or (H, 1)."""
-        none = np.zeros(0, np.int64)
-        if sizes.shape[1] > 1 or len(sizes) < _GROUPED_FROM:
-            order, starts, looked_at, others, pulled = none, none, sizes, sizes, pull
-        else:
-            order = np.argsort(-sizes[:, 0], kind="stable")
-            falling = sizes[order]
-            starts = np.flatnonzero(np.diff(falling[:, 0], prepend=np.inf))
-            others, pulled = falling[starts], np.ones(1)
-            looked_at = others[: max(_MOST_CELLS // len(others), 1)]
-        ratio = others / np.where(looked_at > 0, looked_at, np.inf)[:, None]
-        blur = (1.0 - np.cos(2.0 * np.pi * ratio)) * pulled
-        one = blur.shape[-1] == 1
-        return cls(sizes=looked_at, blur=blur[..., 0] if one else blur, pull=pull, order=order, starts=starts)
-
-    def largest(self, apart: FloatArray, share: FloatArray) -> FloatArray:
-        """Return the largest step that is left (R,), times its stratum's `share` (H, R); `share` is used up.
-
-        `apart` (H, R) is p(1 − p).
-        """
-        if len(self.starts):
-            share = np.maximum.reduceat(share[self.order], self.starts, axis=0)[: len(self.sizes)]
-            apart = np.add.reduceat((self.pull * apart)[self.order], self.starts, axis=0)
-        left = self.blur @ apart if self.blur.ndim == 2 else np.einsum("hkr,kr->hr", self.blur, apart)
-        np.exp(np.negative(left, out=left), out=left)
-        left *= self.sizes
-        left *= share
-        return np.asarray(left.max(axis=0))
-
-    def at(self, rows: IntArray) -> TailSteps:
-        """Return the steps of some replicates."""
-        if self.sizes.shape[1] == 1:
-            return self
-        return TailSteps(
-            sizes=self.sizes[:, rows],
-            blur=self.blur[..., rows],
-            pull=self.pull[:, rows],
-            order=self.order,
-            starts=self.starts,
-        )
+    most = max(_MOST_CELLS // len(steps), 1)
+    largest: Any = slice(None)
+    if most < len(steps):
+        largest = np.argsort(-steps.max(axis=1), kind="stable")[:most]
+    own = steps[largest]
+    blur = (1.0 - np.cos(2.0 * np.pi * steps / np.where(own > 0, own, np.inf)[:, None])) * pull
+    return largest, blur[..., 0] if blur.shape[-1] == 1 else blur
 
 
 _AT_ONCE = 2_000_000
@@ -336,8 +274,8 @@ _CELLS_AT_ONCE = 1_000_000
 _GUESSES = 3
 """First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth."""
 
-_FEWEST_DROPPED = 0.25
-"""Share of replicates that must be settled before the others are copied to go on alone."""
+_LEFT_TO_COPY = 0.75
+"""Share of replicates that may be open when these are copied to go on alone."""
 
 _NO_SPREAD = 1e-290
 """A variance of the sum below this is 0: every open stratum has rate 0 or 1."""
@@ -498,16 +436,18 @@ class _Sums:
     `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
     `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment, the
     latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
-    `factor` (R,) multiplies the trials.
+    `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials.
     """
 
     shares: FloatArray
     weights: FloatArray
     trials: FloatArray
     borrowed: FloatArray
-    steps: TailSteps
+    steps: FloatArray
     second: FloatArray
     third: FloatArray
+    blur: FloatArray
+    largest: Any
     factor: FloatArray
 
     @classmethod
@@ -520,14 +460,17 @@ class _Sums:
         whole = spread.sum(axis=0)
         others = 1.0 - spread / np.where(whole > 0, whole, 1.0)
         left = t * (1.0 - others * (1.0 - 1.0 / n) ** 2 / n)
+        largest, blur = blurring(weights / n, n**2 / left * random)
         return cls(
             shares=shares,
             weights=weights,
             trials=left,
             borrowed=others / n,
-            steps=TailSteps.of(weights / n, n**2 / left * random),
+            steps=weights / n,
             second=weights**2 / left,
             third=weights**3 / left**2 * (2.0 - t / n),
+            blur=blur,
+            largest=largest,
             factor=np.ones(1),
         )
 
@@ -535,8 +478,22 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name != "steps"}
-        return _Sums(**arrays, steps=self.steps.at(rows))
+        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name != "largest"}
+        return _Sums(**arrays, largest=self.largest)
+
+    def half_step(self, apart: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
+
+        A stratum without variance of its own does not move. `apart` (H, R) is p(1 − p).
+        """
+        some = self.largest
+        share = self.second[some] * apart[some]
+        share *= len(apart) / variance
+        left = self.blur @ apart if self.blur.ndim == 2 else np.einsum("hkr,kr->hr", self.blur, apart)
+        np.exp(np.negative(left, out=left), out=left)
+        left *= self.steps[some]
+        left *= np.minimum(share, 1.0, out=share)
+        return np.asarray(left.max(axis=0) / (2.0 * np.sqrt(self.factor)))
 
 
 def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
@@ -572,83 +529,6 @@ def _limit_of_sum(estimate: FloatArray, rates: FloatArray, sums: _Sums, error: f
     return _solved(estimate, ones, labels, deviation, sums, float(ndtri(error)))
 
 
-@dataclass(slots=True)
-class _Search:
-    """Where the tail's normal quantile passes what is wanted.
-
-    The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
-    logarithms and through 0: there one is nearly a line of the other, with slope −1. All (R,): `x` the price,
-    `last_x`, `last_y` and `mean` the point before it and the sum's mean there, `slope` and `change` of y and
-    of the mean with x, `reach` how far from the root the slope was taken, `low` and `high` the nearest x
-    known to lie on either side.
-    """
-
-    unit: FloatArray
-    x: FloatArray
-    last_x: FloatArray
-    last_y: FloatArray
-    mean: FloatArray
-    slope: FloatArray
-    change: FloatArray
-    reach: FloatArray
-    low: FloatArray
-    high: FloatArray
-    wanted: float
-
-    @classmethod
-    def at(cls, deviation: FloatArray, wanted: float) -> _Search:
-        size = max(abs(wanted), _UNIT)
-        none, flat, ends = (np.full(len(deviation), number) for number in (np.nan, 0.0, np.inf))
-        x = np.full(len(deviation), np.arcsinh(-wanted / (_UNIT * size)))
-        return cls(_UNIT * size / deviation, x, none, none, none, flat, flat, none, -ends, ends, wanted)
-
-    @property
-    def price(self) -> FloatArray:
-        return np.asarray(self.unit * np.sinh(self.x))
-
-    def step(self, point: _Point, *, near: bool, again: bool) -> tuple[BoolArray, FloatArray]:
-        """Take in the point at x, move x; say where it is settled, and the mean where x now is.
-
-        It is settled where the step now taken misses by little: by about the product of the misses that the
-        slope and the step are of. Points of two formulas (`again` False) give no slope.
-        """
-        scale = _UNIT * max(abs(self.wanted), _UNIT)
-        y = np.arcsinh(point.quantile / scale) - np.arcsinh(self.wanted / scale)
-        self.reach = np.abs(self.last_y) + (0.0 if again else self.reach)
-        if again:
-            self._learn(y, point)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ahead = self.x + np.clip(-y / self.slope, -_STRIDE, _STRIDE)
-        mean = point.mean + (ahead - self.x) * self.change
-        settled = np.zeros(len(y), dtype=bool)
-        if near:
-            up = y > 0
-            self.low, self.high = np.where(up, self.x, self.low), np.where(up, self.high, self.x)
-            outside = (ahead <= self.low) | (ahead >= self.high)
-            if np.any(outside):
-                with np.errstate(invalid="ignore"):
-                    middle = (self.low + self.high) / 2.0
-                ahead = np.where(outside & np.isfinite(middle), middle, ahead)
-            settled = (np.abs(y * self.reach) < _CLOSE) | (self.high - self.low < _EQUAL)
-        self.last_x, self.last_y, self.mean, self.x = self.x, y, point.mean, ahead
-        return settled, mean
-
-    def _learn(self, y: FloatArray, point: _Point) -> None:
-        """Take the slopes from the last two points, the first time from how fast the variance falls."""
-        run = self.x - self.last_x
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope = (y - self.last_y) / run
-            expected = np.where(self.slope < 0, self.slope, np.clip(point.bend / 2.0 - 1.0, *_SLOPES))
-            self.slope = np.where(slope < _FLAT, slope, expected)
-            self.change = np.nan_to_num((point.mean - self.mean) / run)
-
-    def keep(self, rows: IntArray) -> None:
-        """Go on with some of the replicates."""
-        for name in self.__slots__:
-            if name != "wanted":
-                setattr(self, name, getattr(self, name)[rows])
-
-
 def _solved(
     estimate: FloatArray,
     ones: FloatArray,
@@ -657,24 +537,51 @@ def _solved(
     sums: _Sums,
     wanted: float,
 ) -> FloatArray:
-    """Return the sum's mean (R,) at which the tail has normal quantile `wanted`."""
-    search = _Search.at(deviation, wanted)
-    rows, result = np.arange(len(estimate)), np.zeros(len(estimate))
-    done = np.zeros(len(estimate), dtype=bool)
+    """Return the sum's mean (R,) at which the tail has normal quantile `wanted`.
+
+    The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
+    logarithms and through 0: there one is nearly a line of the other, with slope −1. A step is a secant's,
+    the first by how fast the variance falls, or halves what is known to hold the root. It is settled where
+    the step now taken misses by little: by about the product of the last two misses.
+    """
+    scale, n = _UNIT * max(abs(wanted), _UNIT), len(estimate)
+    unit, x, (slope, change, reach) = (
+        scale / deviation,
+        np.full(n, np.arcsinh(-wanted / scale)),
+        np.zeros((3, n)),
+    )
+    last_x, last_y, last_mean = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n)
+    low, high = np.full(n, -np.inf), np.full(n, np.inf)
+    rows, result = np.arange(n), np.zeros(n)
     for look in range(_STEPS):
-        price, near = search.price, look >= _GUESSES
-        point = _point(estimate, _constrained_rates(ones, labels, sums.weights, price), price, sums, near)
-        settled, mean = search.step(point, near=near, again=look != _GUESSES)
-        result[rows] = np.where(done, result[rows], mean)
-        done |= settled
-        if np.all(done):
+        price, near = unit * np.sinh(x), look >= _GUESSES
+        rates = _constrained_rates(ones, labels, sums.weights, price)
+        quantile, mean, bend = _tail(estimate, rates, price, sums, near)
+        y = np.arcsinh(quantile / scale) - np.arcsinh(wanted / scale)
+        reach = np.abs(last_y) + (reach if look == _GUESSES else 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if look != _GUESSES:  # two formulas have no slope between them
+                run = np.where(x == last_x, 1.0, x - last_x)
+                expected = np.where(slope < 0, slope, np.clip(bend / 2.0 - 1.0, *_SLOPES))
+                slope = np.where((y - last_y) / run < _FLAT, (y - last_y) / run, expected)
+                change = (mean - last_mean) / run
+            ahead = x + np.clip(-y / slope, -_STRIDE, _STRIDE)
+            if near:
+                low, high = np.where(y > 0, x, low), np.where(y > 0, high, x)
+                beyond, middle = (ahead <= low) | (ahead >= high), (low + high) / 2.0
+                ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
+            result[rows] = mean + (ahead - x) * change
+            settled = (np.abs(y * reach) < _CLOSE) | (high - low < _EQUAL)
+        left = np.flatnonzero(~settled) if near else rows
+        last_x, last_y, last_mean, x = x, y, mean, ahead
+        if len(left) == 0:
             break
-        if np.mean(done) >= _FEWEST_DROPPED:
-            keep = np.flatnonzero(~done)
-            search.keep(keep)
-            sums, rows, done = sums.at(keep), rows[keep], done[keep]
-            estimate, ones = estimate[keep], ones[:, keep]
-            labels = labels if labels.shape[1] == 1 else labels[:, keep]
+        if near and len(left) <= _LEFT_TO_COPY * len(rows):
+            state = np.stack([estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high])
+            estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high = state[:, left]
+            rows = rows[left]
+            sums, ones = sums.at(left), ones[:, left]
+            labels = labels if labels.shape[1] == 1 else labels[:, left]
     return result
 
 
@@ -702,48 +609,22 @@ def _constrained_rates(
     return np.asarray(np.where(back, 1.0 - rates, rates) if turned else rates)
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """One look at the tail, all (R,): its quantile, the sum's mean, and how fast the variance falls.
+def _tail(
+    estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the normal quantile (R,) of P(sum ≥ estimate), the sum's mean, and −d log V / d log μ.
 
-    `bend` is −d log V / d log μ.
-    """
-
-    quantile: FloatArray
-    mean: FloatArray
-    bend: FloatArray
-
-
-def _half_step(apart: FloatArray, variance: FloatArray, sums: _Sums) -> FloatArray:
-    """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
-
-    A stratum without variance of its own does not move.
-    """
-    share = sums.second * apart
-    share *= len(apart) / variance
-    largest = sums.steps.largest(apart, np.minimum(share, 1.0, out=share))
-    return np.asarray(largest / (2.0 * np.sqrt(sums.factor)))
-
-
-def _point(estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool) -> _Point:
-    """Return the normal quantile (R,) of P(sum ≥ estimate) at these rates, and what goes with it.
-
-    Far from the root the saddlepoint's is near enough. The rates are used up.
+    The rates are used up.
     """
     apart = 1.0 - rates
     apart *= rates
     mean = _weighted(sums.weights, rates)
     own = np.maximum(_weighted(sums.second, apart), _NO_SPREAD)
-    variance = own / sums.factor
-    half = _half_step(apart, own, sums)
+    variance, half = own / sums.factor, sums.half_step(apart, own)
     rates *= -2.0
     rates += 1.0
     third = _weighted(sums.third, np.multiply(rates, apart, out=rates)) / sums.factor**2
+    rest = np.maximum(sums.weights.sum(axis=0) - mean, 0.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        rest = np.maximum(sums.weights.sum(axis=0) - mean, 0.0)
-        count = Count.of(estimate, mean, rest, variance, third, half)
-        quantile = count.quantile if near else count.nearly
-        if not near and np.any(lost := ~np.isfinite(quantile)):
-            quantile[lost] = count.quantile[lost]
-    quantile = np.where(own > _NO_SPREAD, quantile, LARGEST)
-    return _Point(quantile, mean, price * third / variance)
+        quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
+        return np.where(own > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance

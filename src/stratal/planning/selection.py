@@ -19,7 +19,7 @@ from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
-from stratal.intervals.elimination import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, log_capital
+from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
@@ -179,10 +179,10 @@ def look(
     }
     spread = clocks.spread(counts)
     limit = math.log(max(distinct - 1, 1) / (1.0 - design.confidence))
-    settled = log_capital(gain, spread, turns, design.indifference, **shared) >= limit
+    settled = difference_capital(gain, spread, turns, design.indifference, **shared) >= limit
     certain = gain.sum(axis=0) + shared["left"] <= design.indifference * len(codes)
     settled |= certain  # at an indifference of 0 copies are never refuted, but no better
-    out = settled & (log_capital(gain, spread, turns, 0.0, **shared) >= limit)
+    out = settled & (difference_capital(gain, spread, turns, 0.0, **shared) >= limit)
     return Standing(
         leader=leader,
         survivors=tuple(sorted([leader, *others[~out].tolist()])),

@@ -22,7 +22,7 @@ from stratal.designs.stratified import stratified_factors
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
-from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_quantile
+from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import Moments, expected_variance
 from stratal.strata.rates import smoothed_standard_deviations
@@ -370,10 +370,10 @@ def expected_unbounded(
     counts, factors = n_h.astype(np.float64), stratified_factors(n_h, sizes)
     spreads = squares / np.maximum(counts - 1.0, 1.0)
     parts = factors * spreads
-    low, high = skewness_corrected(
+    low, high = student_t(
         0.0,
         np.sqrt(parts.sum(axis=1)),
-        mean_skewness(counts, factors, spreads, cubes),
+        skewness=mean_skewness(counts, factors, spreads, cubes),
         degrees_of_freedom=np.maximum(satterthwaite(parts, np.maximum(counts - 1.0, 0.0)), 1.0),
         confidence_level=confidence_level,
     )

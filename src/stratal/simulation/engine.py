@@ -22,21 +22,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation import formulas
-from stratal.estimation.estimand import Several, ToolQuestion, as_estimand
+from stratal.estimation.estimand import Estimand, Several, ToolQuestion, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
+from stratal.planning.widths import smoothed_deviations
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
-from stratal.simulation.adaptive_rounds import adaptive_sums
-from stratal.simulation.draws import Draws, OrderedUnits, Truth, Urns
-from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
+from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
+from stratal.simulation.replicates import replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import (
     FIXED_LAM,
     MECHANISMS,
@@ -56,10 +56,12 @@ from stratal.simulation.simulation_table import (
     relative_to_random,
     rows_of,
 )
-from stratal.strata import Strata, allocate, stratify
+from stratal.strata import Strata, allocate, proportional, stratify
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
@@ -209,54 +211,46 @@ def simulate(
         estimand=quantity,
         labels=labels,
         z=z,
-        value=float("nan"),
-        proxy=None,
+        value=census_value(population, labels, quantity) if z is None else float("nan"),
         proxy_name=proxy or (None if z is None else next(iter(quantity.proxy_names), None)),
         designs=chosen,
-        keys=(),
         settings=settings,
     )
-    if z is None:
-        whole = replace(whole, value=census_value(whole))
     with CellStore(store) as finished:
         tasks, keys = _tasks(whole, finished)
-        total = len(chosen)
-        done = total - sum(len(task.designs) for task in tasks)
-        if progress is not None:
-            progress(done, total)
+        done = len(chosen) - sum(len(task.designs) for task in tasks)
+        report = progress or _silent
+        report(done, len(chosen))
         for key, rows in completed(cells, tasks, workers):
             finished.add(key, rows)
             done += 1
-            if progress is not None:
-                progress(done, total)
+            report(done, len(chosen))
     found = (row for key in keys for row in finished.get(key) or [])
     return SimulationTable.from_rows(relative_to_random(found))
 
 
+def _silent(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
 def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:
     """Return the work that is left, grouped by strata, and the keys of all cells in the designs' order."""
+    tasks: dict[Any, SimulationTask] = {}
     columns: dict[str | None, FloatArray | None] = {}
     keys: list[str] = []
-    groups: dict[Any, list[tuple[SimulatedDesign, str]]] = {}
     for design in whole.designs:
         name = whole.proxy_name or design.proxy
+        group = (design.strata_key, name)
         if name not in columns:
             columns[name] = None if whole.z is None else _proxy_values(whole.population, name)
-        key = cell_key(_fingerprint(whole, columns[name], design), design, whole.settings)
+        task = tasks.get(group)
+        if task is None:
+            task = replace(whole, proxy=columns[name], proxy_name=name, designs=(), keys=())
+        key = cell_key(_fingerprint(whole, task.proxy, design), design, whole.settings)
         keys.append(key)
         if finished.get(key) is None:
-            groups.setdefault((design.strata_key, name), []).append((design, key))
-    tasks = [
-        replace(
-            whole,
-            proxy=columns[name],
-            proxy_name=name,
-            designs=tuple(design for design, _ in members),
-            keys=tuple(key for _, key in members),
-        )
-        for (_, name), members in groups.items()
-    ]
-    return tasks, keys
+            tasks[group] = replace(task, designs=(*task.designs, design), keys=(*task.keys, key))
+    return list(tasks.values()), keys
 
 
 def _proxy_values(population: Population, name: str | None) -> FloatArray | None:
@@ -300,18 +294,13 @@ def check_workers(workers: Any) -> None:
     stratal.errors.InputError: workers= cannot be read (given: 0; allowed: 1 or more...
     """
     module = type(workers).__module__
-    if isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool):
-        return
-    if ".connect." in module:
-        raise InputError(
-            "Spark Connect runs none of our Python on its workers",
-            allowed="a session of a master: SparkSession.builder.master('spark://host:7077')",
-        )
-    if not module.startswith("pyspark."):
+    number = isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool)
+    if not number and (".connect." in module or not module.startswith("pyspark.")):
         raise InputError(
             "workers= cannot be read",
             given=workers,
-            allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session",
+            allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session of "
+            "a master (Spark Connect runs none of our Python)",
         )
 
 
@@ -340,16 +329,11 @@ def completed(
     """
     if not isinstance(workers, int | None):
         yield from _on_spark(work, tasks, getattr(workers, "sparkContext", workers))
-    elif workers == 1 or not tasks:
+        return
+    if workers == 1 or not tasks:
         for task in tasks:
             yield from work(task)
-    else:
-        yield from _by_joblib(work, tasks, workers)
-
-
-def _by_joblib(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: int | None
-) -> Iterator[Found]:
+        return
     try:
         from joblib import Parallel, delayed
     except ImportError:
@@ -375,8 +359,7 @@ def _on_spark(
 
     def one(task: Task) -> list[Found]:
         context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
-        done: list[Found] = context.parallelize([task], 1).flatMap(work).collect()
-        return done
+        return list(context.parallelize([task], 1).flatMap(work).collect())
 
     pool = ThreadPoolExecutor(max(1, min(len(tasks), int(context.defaultParallelism))))
     try:
@@ -487,27 +470,14 @@ def summed_replicates(
         else:
             batch = map(once.sums, counts)
         for budget, sums in zip(settings.budgets, batch, strict=True):
-            layout = Layout(
-                truth=truth,
-                counts=sums.counts,
-                with_replacement=settings.with_replacement,
-                label_driven=design.adaptive,
-            )
             for name in settings.estimators:
                 estimator = _resolved(name, budget, strata.n_strata, task)
-                found = replicate_means(
-                    sums,
-                    layout,
-                    estimator,
-                    target=settings.target,
-                    stratum_weights_known=settings.stratum_weights_known,
-                    bounds=settings.bounds,
-                )
+                found = replicate_means(sums, truth, settings, estimator, label_driven=design.adaptive)
                 values = found.value
                 if settings.bounds is not None and not estimator.startswith("published-"):
                     values = np.clip(values, *settings.bounds)
                 parts = {"values": values, "variances": found.estimated_variances}
-                for interval, (low, high) in replicate_intervals(found, settings).items():
+                for interval, (low, high) in replicate_intervals(found).items():
                     parts |= {f"{interval} low": low, f"{interval} high": high}
                 for what, part in parts.items():
                     collected.setdefault((budget, name, what), []).append(part)
@@ -532,6 +502,191 @@ def fixed_counts(
         found = allocate(strata, budget, method, design.minimum, standard_deviations=known)
         result.append(np.asarray(found.n_h))
     return result
+
+
+_ROUNDING = 1e-12
+"""Of Σ y²: a variance of labels below it is rounding."""
+
+
+def adaptive_sums(
+    design: SimulatedDesign,
+    strata: Strata,
+    truth: Truth,
+    budgets: tuple[int, ...],
+    start: Callable[[], Draws],
+) -> Iterator[StratumSums]:
+    """Yield the sums of an adaptive design at each budget, budgets increasing.
+
+    Parameters
+    ----------
+    design : SimulatedDesign
+    strata : Strata
+    truth : Truth
+    budgets : tuple of int
+    start : callable
+        Gives fresh draws of the batch of replicates.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> from stratal.simulation.draws import Urns
+    >>> from stratal.strata import stratify
+    >>> strata = stratify(Population.from_arrays(proxy=[0.6] * 50 + [0.9] * 50), n_strata=2)
+    >>> truth = Truth.of(np.array([0.0, 1.0] * 50), None, strata.codes, 2)
+    >>> design = SimulatedDesign.parse("k-means:2:opt-a1:5")
+    >>> urns = lambda: Urns(truth, 3, np.random.default_rng(1))
+    >>> [sums.counts.sum(axis=1) for sums in adaptive_sums(design, strata, truth, (30,), urns)]
+    [array([30., 30., 30.])]
+    """
+    if design.allocation == "opt-a2":
+        yield from _step_by_step(design, strata, budgets, start())
+        return
+    sizes = strata.sizes
+    for budget in budgets:
+        pilot, draws = pilot_counts(design, sizes, budget), start()
+        seen = draws.sums(pilot)
+        if design.allocation == "opt-a1":
+            n_h = pilot + shares_of_the_remainder(seen, strata, pilot, budget - int(pilot.sum()))
+        else:
+            limits = _limits(strata, truth)
+            found = recalibrated_deviations(seen, truth.centre, strata, binary=truth.binary, bounds=limits)
+            n_h = optimal_integers(sizes * found, Bounds(sizes=sizes, lower=pilot, upper=sizes), budget)
+        yield draws.sums(n_h)
+
+
+def _step_by_step(
+    design: SimulatedDesign, strata: Strata, budgets: tuple[int, ...], draws: Draws
+) -> Iterator[StratumSums]:
+    step = design.step_size
+    counts = pilot_counts(design, strata.sizes, min(budgets))
+    sums, spent = draws.sums(counts), int(counts.sum())
+    for budget in budgets:
+        while budget - spent >= step:
+            counts = counts + shares_of_the_remainder(sums, strata, counts, step)
+            spent += step
+            sums = draws.sums(counts)
+        if spent == budget:
+            yield sums
+        else:  # the last step is cut short; the next budget goes on from where it was not
+            yield draws.branch().sums(counts + shares_of_the_remainder(sums, strata, counts, budget - spent))
+
+
+def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntArray:
+    """Return the pilot's n_h (H,).
+
+    Examples
+    --------
+    >>> pilot_counts(SimulatedDesign.parse("k-means:2:two-round"), np.array([60, 40]), 50)
+    array([15, 10])
+    """
+    if design.allocation == "two-round":
+        half = max(int(budget * design.pilot_size), int(np.minimum(design.minimum, sizes).sum()))
+        if half > budget:
+            raise BudgetError("the budget is below the pilot", given=budget, allowed=f"{half} or more")
+        return proportional(sizes, half, minimum=design.minimum)
+    pilot = np.minimum(int(design.pilot_size), sizes)
+    if pilot.sum() > budget:
+        raise BudgetError(
+            f"the budget is below the pilot of {design.name}",
+            given=budget,
+            allowed=f"{int(pilot.sum())} or more",
+            action="Use a smaller pilot, fewer strata, or a larger budget.",
+        )
+    return pilot
+
+
+def recalibrated_deviations(
+    sums: StratumSums,
+    centre: float,
+    strata: Strata,
+    *,
+    binary: bool,
+    bounds: tuple[float, float] | None = None,
+) -> FloatArray:
+    """Return S_h (R, H), recalibrated on each replicate's labels and smoothed.
+
+    Parameters
+    ----------
+    sums : StratumSums
+        Of outcomes with `centre` taken off.
+    centre : float
+    strata : Strata
+    binary : bool
+        Whether outcomes are 0 or 1.
+    bounds : (float, float), optional
+        Of other outcomes; the strata's unless given.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> from stratal.strata import stratify
+    >>> strata = stratify(Population.from_arrays(proxy=[0.6] * 500 + [0.95] * 500), n_strata=2)
+    >>> sums = StratumSums(
+    ...     counts=np.array([[5.0, 5.0]]), z=np.array([[3.0, 5.0]]), zz=np.array([[3.0, 5.0]]))
+    >>> recalibrated_deviations(sums, 0.0, strata, binary=True).round(2)
+    array([[0.46, 0.23]])
+    """
+    first = sums.z + centre * sums.counts
+    second = sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts
+    return smoothed_deviations(
+        strata,
+        sums.counts,
+        np.rint(first) if binary else first,
+        None if binary else second,
+        kurtoses=sums.kurtoses,
+        bounds=(0.0, 1.0) if binary else bounds or strata.bounds,
+    )
+
+
+def raw_deviations(sums: StratumSums) -> FloatArray:
+    """Return s_h (R, H) of [K] eq. 3: of the labels alone, 0 where they all agree or there is but one.
+
+    Sums of outcomes with a centre taken off leave rounding where labels agree; it says nothing of S_h.
+
+    Examples
+    --------
+    >>> labels = np.array([[0.3, 0.3, 0.3], [-0.7, 0.3, 0.3]])
+    >>> z, zz = labels.sum(axis=1)[None], (labels**2).sum(axis=1)[None]
+    >>> raw_deviations(StratumSums(counts=np.full((1, 2), 3.0), z=z, zz=zz)).round(2)
+    array([[0.  , 0.58]])
+    """
+    variances = np.nan_to_num(spread(sums.counts, sums.z, sums.zz))
+    return np.sqrt(np.where(variances > _ROUNDING * sums.zz, variances, 0.0))
+
+
+def _limits(strata: Strata, truth: Truth) -> tuple[float, float]:
+    """Return the strata's bounds of the outcome, none where an outcome lies outside them."""
+    low, high = strata.bounds
+    inside = all(
+        low - 1e-9 <= z.min() + truth.centre and z.max() + truth.centre <= high + 1e-9 for z in truth.outcomes
+    )
+    return (low, high) if inside else (-np.inf, np.inf)
+
+
+def shares_of_the_remainder(sums: StratumSums, strata: Strata, taken: IntArray, labels: int) -> IntArray:
+    """Return [K] eq. 9 for the next `labels` (R, H), with raw S_h (eq. 3), in whole numbers.
+
+    Parameters
+    ----------
+    sums : StratumSums
+        Of the labels so far.
+    strata : Strata
+    taken : int (H,) or (R, H)
+        How many these are.
+    labels : int
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> from stratal.strata import stratify
+    >>> strata = stratify(Population.from_arrays(proxy=[0.6] * 50 + [0.9] * 50), n_strata=2)
+    >>> seen = np.array([[2.0, 4.0]])
+    >>> sums = StratumSums(counts=np.full((1, 2), 5.0), z=seen, zz=seen)
+    >>> shares_of_the_remainder(sums, strata, np.array([5, 5]), 10)
+    array([[6, 4]])
+    """
+    importance: FloatArray = strata.weights * raw_deviations(sums)
+    return nearest_integers(importance, np.maximum(strata.sizes - taken, 0), labels)
 
 
 def _resolved(estimator: str, budget: int, n_strata: int, task: SimulationTask) -> str:
@@ -677,23 +832,21 @@ def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, floa
     return result
 
 
-def census_value(task: SimulationTask) -> float:
-    """Return what the estimand is in a population whose labels are all known.
+def census_value(population: Population, labels: AnyArray, estimand: Estimand) -> float:
+    """Return what the estimand is in a population whose labels (N,) are all known.
 
     Raises
     ------
     InputError
         For several estimands at once, and for units with ids of their own.
     """
-    if isinstance(task.estimand, Several):
+    if isinstance(estimand, Several):
         raise InputError(
-            "one estimand is simulated at a time",
-            given=task.estimand.text,
-            action="Simulate each separately.",
+            "one estimand is simulated at a time", given=estimand.text, action="Simulate each by itself."
         )
-    if not task.population.numbered_by_row:
+    if not population.numbered_by_row:
         raise InputError(
             "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
         )
-    census = SimpleRandom(budget=task.population.size).draw(task.population, seed=0)
-    return float(estimate(census, task.labels[census.ids], estimand=task.estimand).value)
+    census = SimpleRandom(budget=population.size).draw(population, seed=0)
+    return float(estimate(census, labels[census.ids], estimand=estimand).value)

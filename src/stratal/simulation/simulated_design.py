@@ -273,8 +273,8 @@ class SimulationTask:
     labels: AnyArray
     z: FloatArray | None
     value: float
-    proxy: FloatArray | None
     proxy_name: str | None
     designs: tuple[SimulatedDesign, ...]
-    keys: tuple[str, ...]
     settings: Settings
+    proxy: FloatArray | None = None
+    keys: tuple[str, ...] = ()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, refuse_unknown
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, Printed, plain_dict
 from stratal.simulation.simulated_design import Settings
@@ -123,18 +123,13 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
     >>> found["coverage"], round(found["width"], 6)
     (0.5, 0.5)
     """
-    covered = (low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)
-    width, width_se = mean_and_error(high - low)
-    share = float(covered.mean())
-    narrow, wide = np.quantile(high - low, [0.16, 0.84])
-    return {
-        "coverage": share,
-        "coverage_se": float(np.sqrt(share * (1.0 - share) / len(low))),
-        "width": width,
-        "width_se": width_se,
-        "width_16": float(narrow),
-        "width_84": float(wide),
-    }
+    share = float(np.mean((low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)))
+    spread = float(np.sqrt(share * (1.0 - share) / len(low)))
+    quantiles = np.quantile(high - low, [0.16, 0.84]).tolist()
+    return dict(zip(_OF_INTERVALS, (share, spread, *mean_and_error(high - low), *quantiles), strict=True))
+
+
+_OF_INTERVALS = ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84")
 
 
 def rows_of(
@@ -161,42 +156,37 @@ def rows_of(
         Where fewer than two replicates have a value.
     """
     rows = []
-    for budget in settings.budgets:
-        for estimator in settings.estimators:
-            values = np.concatenate(collected[budget, estimator, "values"])
-            defined = np.isfinite(values)
-            if defined.sum() < 2:
-                raise InputError(
-                    f"{estimator} has no value in the samples of {design}",
-                    given=f"{int(defined.sum())} of {len(values)} with one, of {budget} labels",
-                    action="Use a larger budget.",
-                )
-
-            def kept(what: str, of: tuple[int, str] = (budget, estimator), mask: Any = defined) -> FloatArray:
-                return np.asarray(np.concatenate(collected[(*of, what)])[mask])
-
-            measured = yardstick(budget, estimator)
-            shared = {
-                "design": design,
-                "estimator": estimator,
-                "budget": budget,
-                "replicates": int(defined.sum()),
-                "n_strata": n_strata,
-                "truth": measured.truth,
-                **summarise(values[defined], kept("variances"), measured),
-            }
-            for interval in settings.intervals or ("",):
-                found = _NO_INTERVAL
-                if interval:
-                    ends = kept(f"{interval} low"), kept(f"{interval} high")
-                    found = summarise_interval(*ends, measured.truth)
-                rows.append({**shared, "interval": interval, **found})
+    for budget, estimator in product(settings.budgets, settings.estimators):
+        parts = {
+            what: np.concatenate(batches)
+            for (*of, what), batches in collected.items()
+            if of == [budget, estimator]
+        }
+        defined = np.isfinite(parts["values"])
+        if defined.sum() < 2:
+            raise InputError(
+                f"{estimator} has no value in the samples of {design}",
+                given=f"{int(defined.sum())} of {len(defined)} with one, of {budget} labels",
+                action="Use a larger budget.",
+            )
+        kept = {what: part[defined] for what, part in parts.items()}
+        measured = yardstick(budget, estimator)
+        shared = {
+            "design": design,
+            "estimator": estimator,
+            "budget": budget,
+            "replicates": int(defined.sum()),
+            "n_strata": n_strata,
+            "truth": measured.truth,
+            **summarise(kept["values"], kept["variances"], measured),
+        }
+        for interval in settings.intervals or ("",):
+            found: dict[str, float] = dict.fromkeys(_OF_INTERVALS, float("nan"))
+            if interval:
+                ends = kept[f"{interval} low"], kept[f"{interval} high"]
+                found = summarise_interval(*ends, measured.truth)
+            rows.append({**shared, "interval": interval, **found})
     return rows
-
-
-_NO_INTERVAL = dict.fromkeys(
-    ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"), float("nan")
-)
 
 
 def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
@@ -210,11 +200,10 @@ def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
     >>> [found["relative_efficiency"] for found in relative_to_random(two)]
     [1.0, 2.0]
     """
-    kept = list(rows)
-    same = ("estimator", "interval", "budget")
-    random = {tuple(row[name] for name in same): row for row in kept if row["design"] == "simple-random"}
+    kept, same = list(rows), itemgetter("estimator", "interval", "budget")
+    random = {same(row): row for row in kept if row["design"] == "simple-random"}
     for row in kept:
-        base = random.get(tuple(row[name] for name in same))
+        base = random.get(same(row))
         if base is None or not np.isnan(row["relative_efficiency"]) or not row["mse"] > 0:
             yield row
             continue
@@ -245,14 +234,11 @@ def labels_for_error(
     >>> round(found[0], 1), found[1]
     (256.0, 0.0)
     """
-    below = np.flatnonzero(maes <= wanted)
-    if len(below) == 0 or below[0] == 0 or np.any(maes <= 0):
+    after = int(np.argmax(maes <= wanted))
+    if after == 0 or np.any(maes <= 0):
         return float("nan"), float("nan")
-    after = int(below[0])
     x, y = np.log(budgets[after - 1 : after + 1]), np.log(maes[after - 1 : after + 1])
     slope = (y[1] - y[0]) / (x[1] - x[0])
-    if slope >= 0:
-        return float("nan"), float("nan")
     share = (np.log(wanted) - y[0]) / (y[1] - y[0])
     labels = float(np.exp(x[0] + share * (x[1] - x[0])))
     relative = (1 - share) * errors[after - 1] / maes[after - 1] + share * errors[after] / maes[after]
@@ -308,26 +294,23 @@ class SimulationTable(Printed):
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> SimulationTable:
         """Return the table of rows, each with a value for every column."""
         kept = list(rows)
-        columns: dict[str, AnyArray] = {}
-        for names, dtype in ((TEXT_COLUMNS, object), (WHOLE_COLUMNS, np.int64), (FLOAT_COLUMNS, np.float64)):
-            for name in names:
-                column = np.array([row[name] for row in kept], dtype=dtype)
-                column.flags.writeable = False
-                columns[name] = column
-        return cls(columns=columns)
+        kinds = dict.fromkeys(TEXT_COLUMNS, object) | dict.fromkeys(WHOLE_COLUMNS, np.int64)
+        return cls(
+            columns={
+                name: frozen(np.array([row[name] for row in kept], dtype=kinds.get(name, np.float64)))
+                for name in COLUMNS
+            }
+        )
 
     def __len__(self) -> int:
         return len(self.columns["budget"])
 
     def __getitem__(self, name: str) -> AnyArray:
-        if name not in self.columns:
-            raise InputError(f"no such column: {name!r}", allowed=near_names(name, self.columns))
+        refuse_unknown("column", name, self.columns)
         return self.columns[name]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SimulationTable):
-            return NotImplemented
-        return all(
+        return isinstance(other, SimulationTable) and all(
             np.array_equal(self[name], other[name], equal_nan=name in FLOAT_COLUMNS) for name in COLUMNS
         )
 
@@ -335,8 +318,8 @@ class SimulationTable(Printed):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per row."""
-        lists = {name: column.tolist() for name, column in self.columns.items()}
-        return [{name: lists[name][i] for name in lists} for i in range(len(self))]
+        lists = (column.tolist() for column in self.columns.values())
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def where(self, **wanted: Any) -> SimulationTable:
         """Return the rows whose columns equal the given values.
@@ -350,12 +333,6 @@ class SimulationTable(Printed):
         for name, value in wanted.items():
             mask &= self[name] == value
         return SimulationTable(columns={name: column[mask] for name, column in self.columns.items()})
-
-    def series(self, y: str, x: str = "budget", **wanted: Any) -> tuple[FloatArray, FloatArray]:
-        """Return two columns of the rows chosen, sorted by the first."""
-        kept = self.where(**wanted)
-        order = np.argsort(kept[x], kind="stable")
-        return kept[x][order].astype(np.float64), kept[y][order].astype(np.float64)
 
     def labels_to_reach(self, mean_absolute_error: float) -> list[dict[str, Any]]:
         """Return, per design and estimator, the labels at which the mean absolute error falls to a value.
@@ -379,9 +356,8 @@ class SimulationTable(Printed):
         for design, estimator in dict.fromkeys(pairs):
             kept = self.where(design=design, estimator=estimator)
             budgets, first = np.unique(kept["budget"], return_index=True)
-            labels, error = labels_for_error(
-                budgets.astype(np.float64), kept["mae"][first], kept["mae_se"][first], mean_absolute_error
-            )
+            maes, errors = kept["mae"][first], kept["mae_se"][first]
+            labels, error = labels_for_error(budgets.astype(np.float64), maes, errors, mean_absolute_error)
             result.append({"design": design, "estimator": estimator, "labels": labels, "labels_se": error})
         return result
 
@@ -451,17 +427,13 @@ def refuse_others_file(path: Path) -> None:
     >>> refuse_others_file(Path("/nowhere.parquet"))
     """
     names: list[str] = []
-    if path.exists():
-        with suppress(InputError):
-            names = read_own_parquet(path, COLUMNS, "is no simulation table").column_names
+    with suppress(InputError):
+        names = read_own_parquet(path, COLUMNS, "is no simulation table").column_names
     if path.exists() and tuple(names) != COLUMNS:
         raise InputError(
             f"{path}: already exists, and is not a table of a simulation",
             action="Choose another --output; nothing is overwritten that simulate did not write.",
         )
-
-
-_DIGEST = b"stratal.cells"
 
 
 class CellStore:
@@ -491,8 +463,6 @@ class CellStore:
             raise InputError(
                 f"{self._path}: there is no directory {self._path.parent}", action="Make it first."
             )
-        if self._path is not None and self._path.is_dir():
-            raise InputError(f"{self._path}: is a directory", allowed="a file")
         self._read()
 
     def __len__(self) -> int:
@@ -542,23 +512,12 @@ class CellStore:
             [{"cell": key, **row} for key, kept in self._cells.items() for row in kept]
         )
         with replacing(self._path) as partial:  # whole or not at all, whenever the run is killed
-            pq.write_table(table.replace_schema_metadata({_DIGEST: _digest(table)}), partial)
+            pq.write_table(table, partial)
 
     def _read(self) -> None:
-        path = self._path
-        if path is None or not path.exists():
+        if self._path is None or not self._path.exists():
             return
-        table = read_own_parquet(path, ("cell", *COLUMNS), "holds no cells of a simulation")
-        metadata = table.schema.metadata or {}
-        if _DIGEST in metadata and metadata[_DIGEST].decode("ascii", "replace") != _digest(table):
-            raise InputError(
-                f"{path}: the file was changed after it was written (its digest does not match)",
-                action="Take it from a copy, or begin anew with another file.",
-            )
         self._cells = {}
-        for row in table.to_pylist():
+        rows = read_own_parquet(self._path, ("cell", *COLUMNS), "holds no cells of a simulation").to_pylist()
+        for row in rows:
             self._cells.setdefault(row.pop("cell"), []).append(row)
-
-
-def _digest(table: Any) -> str:
-    return hashlib.sha256(json.dumps(table.to_pylist(), sort_keys=True).encode()).hexdigest()

@@ -192,13 +192,15 @@ def test_any_estimates_can_hold_together_and_be_combined():
         stratal.Population.from_arrays(groups=groups), seed=1
     )
     found = stratal.estimate(sample, np.arange(120) % 5 > 0, by="language")
-    wider = found.simultaneous("bonferroni")
+    wider = found.simultaneous()
     low, high = wider.confidence_interval(0.95)
     for row, below, above in zip(found, low, high, strict=True):
-        alone = row.confidence_interval(1 - 0.05 / 4)
-        assert (below, above) == pytest.approx((alone.low, alone.high))
+        alone, of_four = row.confidence_interval(0.95), row.confidence_interval(1 - 0.05 / 4)
+        assert of_four.low - 0.01 < below < alone.low
+        assert alone.high < above < of_four.high + 0.01
     for method in ("auto", "t"):
-        assert wider[0].p_value(0.7, method) == pytest.approx(min(4 * found[0].p_value(0.7, method), 1.0))
+        alone = found[0].p_value(0.7, method)
+        assert alone < wider[0].p_value(0.7, method) < 4 * alone + 0.01
     ends = found.simultaneous().confidence_interval(0.95, alternative="less")
     assert np.all(ends[1] > found.confidence_interval(0.95, alternative="less")[1])
 

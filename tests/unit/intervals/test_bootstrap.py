@@ -7,7 +7,7 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.bootstrap import rescaled_deviations
+from stratal.intervals.methods import rescaled_deviations
 
 
 def test_variance_is_the_designs():

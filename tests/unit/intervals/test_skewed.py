@@ -9,7 +9,7 @@ from scipy import stats
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_t
+from stratal.intervals.proportion import mean_skewness, student_t
 
 
 def of_labels(z, size=10**9, **options):
@@ -21,7 +21,7 @@ def of_labels(z, size=10**9, **options):
 @pytest.mark.parametrize("g", [-0.8, -0.1, 0.2, 0.9])
 def test_the_limit_solves_halls_equation(g):
     """g(T) = T + γT²/3 + γ²T³/27 + γ/6 at the limit is Student's quantile, on the side that it moves."""
-    low, high = skewness_corrected(0.0, 1.0, g, degrees_of_freedom=20)
+    low, high = student_t(0.0, 1.0, skewness=g, degrees_of_freedom=20)
     moved, quantile = (-high, -stats.t(20).ppf(0.975)) if g > 0 else (-low, stats.t(20).ppf(0.975))
     t = float(moved)
 
@@ -31,14 +31,14 @@ def test_the_limit_solves_halls_equation(g):
 def test_without_skewness_it_is_students():
     expected = student_t(3.0, 0.5, degrees_of_freedom=9)
 
-    assert np.array(skewness_corrected(3.0, 0.5, 0.0, degrees_of_freedom=9)) == pytest.approx(
+    assert np.array(student_t(3.0, 0.5, skewness=0.0, degrees_of_freedom=9)) == pytest.approx(
         np.array(expected), abs=1e-12
     )
 
 
 def test_it_turns_with_the_outcome_and_holds_students():
-    low, high = skewness_corrected(3.0, 0.5, 0.4, degrees_of_freedom=9)
-    turned_low, turned_high = skewness_corrected(-3.0, 0.5, -0.4, degrees_of_freedom=9)
+    low, high = student_t(3.0, 0.5, skewness=0.4, degrees_of_freedom=9)
+    turned_low, turned_high = student_t(-3.0, 0.5, skewness=-0.4, degrees_of_freedom=9)
     t_low, t_high = student_t(3.0, 0.5, degrees_of_freedom=9)
 
     assert (float(low), float(high)) == pytest.approx((-float(turned_high), -float(turned_low)))
@@ -64,7 +64,7 @@ def test_far_out_the_limits_keep_their_ratio_to_students():
     """The transformation has a plateau: t = 11.9 with 47 degrees of freedom had p = 2.9e-4 for 8e-16."""
     at = {}
     for level in (0.95, 0.99, 0.9999, 1 - 1e-9):
-        _, high = skewness_corrected(0.0, 1.0, 0.3, degrees_of_freedom=47, confidence_level=level)
+        _, high = student_t(0.0, 1.0, skewness=0.3, degrees_of_freedom=47, confidence_level=level)
         at[level] = float(high) / float(student_t(0.0, 1.0, degrees_of_freedom=47, confidence_level=level)[1])
     assert 1 < at[0.95] < at[0.99]
     assert at[0.9999] == pytest.approx(at[0.99]) == pytest.approx(at[1 - 1e-9])
@@ -93,7 +93,7 @@ def test_skewed_outcomes_are_covered_better():
     truth, covered = np.exp(0.5), {}
     for name, (low, high) in {
         "t": student_t(z.mean(axis=1), error, degrees_of_freedom=29),
-        "corrected": skewness_corrected(z.mean(axis=1), error, skewness, degrees_of_freedom=29),
+        "corrected": student_t(z.mean(axis=1), error, skewness=skewness, degrees_of_freedom=29),
     }.items():
         covered[name] = np.mean((low <= truth) & (truth <= high))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stratal.population import Population
-from stratal.simulation.adaptive_rounds import adaptive_sums, raw_deviations, shares_of_the_remainder
 from stratal.simulation.draws import StratumSums, Truth, Urns
+from stratal.simulation.engine import adaptive_sums, raw_deviations, shares_of_the_remainder
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import stratify
 

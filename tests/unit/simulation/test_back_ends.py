@@ -21,7 +21,7 @@ def test_numbers_of_processes_are_taken(workers):
 
 def test_a_connect_session_is_refused_by_name():
     session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(InputError, match="Spark Connect"):
+    with pytest.raises(InputError, match="Spark Connect runs none"):
         check_workers(session)
 
 

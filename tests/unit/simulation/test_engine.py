@@ -14,7 +14,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
 from stratal.simulation.engine import cell_key
-from stratal.simulation.replicates import ESTIMATORS, INTERVALS, Layout, replicate_intervals, replicate_means
+from stratal.simulation.replicates import ESTIMATORS, INTERVALS, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 
@@ -46,20 +46,11 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     z = p * rng.random(400) if graded else (rng.random(400) < p).astype(float)
     truth = Truth.of(z, p, codes, len(n_h))
     sums = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5)).sums(np.array(n_h))
-    layout = Layout(truth=truth, counts=np.array([n_h], dtype=float))
     divided = truth.proxy_variances * (truth.sizes - 1) / truth.sizes
     summary = StratumSummary(
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
     for estimator in ESTIMATORS[:5]:
-        found = replicate_means(
-            sums,
-            layout,
-            estimator,
-            target=target,
-            stratum_weights_known=known,
-            bounds=(0.0, 1.0),
-        )
         settings = Settings(
             estimators=ESTIMATORS,
             intervals=GUARDED,
@@ -70,7 +61,8 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
             stratum_weights_known=known,
             bounds=(0.0, 1.0),
         )
-        ranges = replicate_intervals(found, settings)
+        found = replicate_means(sums, truth, settings, estimator)
+        ranges = replicate_intervals(found)
         for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, REPLICATES, 5)):
             expected = estimate_mean(
                 np.clip(labels, 0, 1) if graded else np.round(labels),
@@ -107,14 +99,13 @@ def test_intervals_without_bounds_are_those_of_one_sample(n_h):
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
     sums = OrderedUnits(truth, np.array(n_h), 8, np.random.default_rng(5), thirds=True).sums(np.array(n_h))
-    layout = Layout(truth=truth, counts=np.array([n_h], dtype=float))
     methods = ("auto", "skewness-corrected", "t", "normal")
     for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
         settings = Settings(
             estimators=(estimator,), intervals=methods, budgets=(sum(n_h),), replicates=8, seed=5
         )
-        found = replicate_means(sums, layout, estimator)
-        ranges = replicate_intervals(found, settings)
+        found = replicate_means(sums, truth, settings, estimator)
+        ranges = replicate_intervals(found)
         for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
             expected = estimate_mean(
                 labels,
@@ -140,8 +131,8 @@ def test_published_estimator_is_the_libraries_without_shrinkage_or_lost_degrees(
     truth = Truth.of(z, p, codes, 2)
     n_h = np.array([20, 25])
     sums = OrderedUnits(truth, n_h, 3, np.random.default_rng(5)).sums(n_h)
-    layout = Layout(truth=truth, counts=n_h[None].astype(float))
-    found = replicate_means(sums, layout, "published-stratppi")
+    settings = Settings(estimators=ESTIMATORS, intervals=(), budgets=(45,), replicates=3, seed=5)
+    found = replicate_means(sums, truth, settings, "published-stratppi")
 
     for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 3, 5)):
         value = variance = 0.0
@@ -323,7 +314,7 @@ def test_table_round_trips_through_parquet(benchmark, tmp_path):
 
 def test_labels_to_reach_an_error_lie_between_the_budgets(benchmark):
     table = run(benchmark, designs=["simple-random"], budgets=[20, 80, 320], replicates=4000)
-    budgets, maes = table.series("mae")
+    budgets, maes = table["budget"], table["mae"]
     (found,) = table.labels_to_reach(float(maes[1]))
     (unreached,) = table.labels_to_reach(1e-6)
 
@@ -381,7 +372,7 @@ def test_designs_without_strata_refuse_ids_of_their_own(benchmark):
 
 def test_adaptive_designs_spend_the_budget(benchmark):
     population, z = benchmark
-    from stratal.simulation.adaptive_rounds import adaptive_sums
+    from stratal.simulation.engine import adaptive_sums
 
     strata = stratal.strata.stratify(population, "equal-size", 4)
     truth = Truth.of(z, None, strata.codes, 4)
@@ -438,8 +429,8 @@ def test_outcomes_must_fit_the_population(benchmark):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
-    from stratal.simulation.adaptive_rounds import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
+    from stratal.simulation.engine import pilot_counts, recalibrated_deviations
     from stratal.strata.integers import Bounds, optimal_integers
 
     population, z = benchmark

@@ -6,8 +6,8 @@ import pytest
 from stratal import Population
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import BudgetError, InputError
-from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
+from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import rates, stratify
 from stratal.strata.integers import (
     Bounds,

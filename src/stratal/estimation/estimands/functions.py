@@ -19,7 +19,7 @@ from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mea
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
-from stratal.intervals.proportion import skewness_corrected, skewnesses_of
+from stratal.intervals.proportion import skewnesses_of, student_t
 
 _OUTWARDS = np.geomspace(1e-3, 1e4, 128)
 _BISECTIONS = 50
@@ -118,10 +118,10 @@ class Fieller(OffsetLimits):
     def _excludes_zero(self, leans: FloatArray, error: float) -> BoolArray:
         """Return whether these combinations (m, 2) of both means are told from 0 (m,)."""
         variance = np.einsum("mi,ij,mj->m", leans, self.covariance, leans)
-        low, high = skewness_corrected(
+        low, high = student_t(
             leans @ self.means,
             np.sqrt(np.maximum(variance, 0.0)),
-            skewnesses_of(self.both @ leans.T, self.weighting),
+            skewness=skewnesses_of(self.both @ leans.T, self.weighting),
             degrees_of_freedom=self.degrees_of_freedom,
             confidence_level=max(1.0 - 2.0 * error, 1e-12),
         )

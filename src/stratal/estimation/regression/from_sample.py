@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
+from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import (
@@ -36,14 +35,18 @@ from stratal.estimation.regression.losses import (
     feature_matrix,
     with_intercept,
 )
-from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
+from stratal.estimation.regression.m_estimation import (
+    Coefficients,
+    fit_to_proxies,
+    m_estimate,
+    require_inverse,
+)
 from stratal.estimation.regression.quantiles import (
     quantile,
     quantile_estimate,
     require_probability,
     weighted_quantile,
 )
-from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
@@ -111,40 +114,26 @@ class Formula:
     def features(self, data: Any) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
         frame = _frame(data)
-        for name, values in self._levels().items():
-            if name in frame:
-                unknown = sorted({str(value) for value in frame[name]} - values)
-                if unknown:
-                    raise InputError(
-                        f"{name!r} holds a category that the formula was not fixed on",
-                        given=repr(unknown[0]),
-                        allowed=", ".join(map(repr, sorted(values)[:10])),
-                        action="Fix the formula on the whole population.",
-                    )
+        for factor, (_, state) in self._spec.encoder_state.items():
+            known = {str(value) for value in state.get("categories", ())}
+            unknown = sorted({str(value) for value in frame.get(str(factor), ())} - known) if known else []
+            if unknown:
+                raise InputError(
+                    f"{str(factor)!r} holds a category that the formula was not fixed on",
+                    given=repr(unknown[0]),
+                    action="Fix the formula on the whole population.",
+                )
         return feature_matrix("features", np.asarray(self._matrix(self._spec.get_model_matrix, None, frame)))
 
-    def _levels(self) -> dict[str, set[str]]:
-        """Return the categories that were seen, by factor name."""
-        levels: dict[str, set[str]] = {}
-        for factor, (_, state) in self._spec.encoder_state.items():
-            if "categories" in state:
-                levels[str(factor)] = {str(value) for value in state["categories"]}
-        return levels
-
     def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
-        errors = _formulaic().errors
-        frame = _frame(data)
+        errors, frame = _formulaic().errors, _frame(data)
         try:
             return make(frame) if formula is None else make(formula, frame, na_action="raise")
-        except (errors.FactorEvaluationError, errors.FormulaSyntaxError) as error:
+        except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
                 allowed=", ".join(map(repr, list(frame.columns)[:20])),
-            ) from None
-        except ValueError as error:
-            raise InputError(
-                f"the formula {self.formula!r} cannot be evaluated: {str(error).splitlines()[0]}",
-                action="Drop or fill missing values first.",
+                action="Name columns that there are; drop or fill missing values first.",
             ) from None
 
 
@@ -239,8 +228,7 @@ def regress(
     drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
-    batch = {name: _column(drawn, name) for name in _read(columns)}
-    batch |= {name: _numbers(name, batch[name]) for name in chosen}
+    batch = {name: _column(drawn, name, numbers=name in chosen) for name in _read(columns)}
     estimator = str(options.get("estimator"))
     joined, units, known = labelled_units(
         sample, labels, population, proxy, estimator=estimator, features=columns, intercept=intercept
@@ -253,7 +241,7 @@ def regress(
     matrix = _matrix(batch, len(outcome), columns, intercept)
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
     rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
-    result = dataclasses.replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
+    result = replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
 
@@ -284,8 +272,7 @@ def labelled_units(
             action="Give population=, or estimator='classical'.",
         )
     name = proxy if proxy is not None else sample.proxy_names[0]
-    if name not in sample.proxy_names:
-        raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, sample.proxy_names))
+    refuse_unknown("proxy", name, sample.proxy_names)
     known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
     known["unlabelled"] = from_population(
         population,
@@ -300,11 +287,9 @@ def labelled_units(
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    strata = row.strata
-    if len(strata) == len(lam):
-        pairs = zip(strata, lam.tolist(), strict=True)
-        strata = tuple(dataclasses.replace(entry, lam=(own,)) for entry, own in pairs)
-    return dataclasses.replace(row, strata=strata, remarks=())
+    powers = lam.tolist() if len(row.strata) == len(lam) else []
+    strata = tuple(replace(entry, lam=(own,)) for entry, own in zip(row.strata, powers, strict=False))
+    return replace(row, strata=strata or row.strata, remarks=())
 
 
 Features = tuple[str, ...] | Formula
@@ -313,8 +298,8 @@ Features = tuple[str, ...] | Formula
 def from_population(
     population: Population,
     *,
-    proxy: str | tuple[str, ...] | None = None,
-    features: tuple[str, ...] | Formula = (),
+    proxy: str | None = None,
+    features: Features = (),
     intercept: bool = True,
     rule: Rule | None = None,
     merged: IntArray | None = None,
@@ -325,8 +310,8 @@ def from_population(
     Parameters
     ----------
     population : Population
-    proxy : str or tuple of str, optional
-        The first proxy if left out; several for a mean vector.
+    proxy : str, optional
+        The first proxy if left out.
     features : tuple of str, or Formula
         Numeric columns, or what a formula makes of any.
     intercept : bool
@@ -351,16 +336,16 @@ def from_population(
            [1., 2.],
            [1., 3.]])
     """
-    proxies = proxy if isinstance(proxy, tuple) else (population.proxy_info(proxy).name,)
-    read = tuple(dict.fromkeys((*proxies, *_read(features), *(rule.columns if rule is not None else ()))))
+    name = population.proxy_info(proxy).name
+    read = tuple(dict.fromkeys((name, *_read(features), *(rule.columns if rule is not None else ()))))
 
     def blocks() -> Iterator[Block]:
         for batch in population.batches(read, batch_size):
-            values = np.stack([np.asarray(batch[name], dtype=np.float64) for name in proxies], axis=1)
+            values = np.asarray(batch[name], dtype=np.float64)
             stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
             yield Block(
                 features=_matrix(batch, len(values), features, intercept),
-                proxy=values[:, 0] if len(proxies) == 1 else values,
+                proxy=values,
                 stratum=(stratum if merged is None else merged[stratum]).astype(np.int64, copy=False),
             )
 
@@ -405,28 +390,15 @@ def _drawn_columns(
     return known
 
 
-def _column(columns: Mapping[str, Any], name: str) -> AnyArray:
-    """Return a column of the drawn units (n,)."""
+def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray:
+    """Return a column of the drawn units (n,), as `numbers` if it is a feature."""
     if name not in columns:
         raise InputError(
             f"the drawn units have no column {name!r}",
             allowed=near_names(name, columns) if columns else "none is known",
             action="Give the population (population=, --population FILE), or draw with show=.",
         )
-    return np.asarray(columns[name])
-
-
-def _numbers(name: str, column: AnyArray) -> FloatArray:
-    try:
-        numbers = np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"feature {name!r} is not numeric",
-            given=repr(column.tolist()[0]),
-            action="Give it in formula=, which takes categories.",
-        ) from None
-    refuse_nonfinite(f"feature {name!r}", numbers)
-    return numbers
+    return finite_vector(f"feature {name!r}", columns[name]) if numbers else np.asarray(columns[name])
 
 
 def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | None) -> Loss:
@@ -578,15 +550,12 @@ class Coefficient(Estimand):
     def _moments(self, population: Population) -> AnticipatedMoments:
         """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
         found = scaled_moments(population, self.proxy, repr(self.text))
-        unknown = [
-            name for name in self.numbers if name not in (*population.feature_names, *population.proxy_names)
-        ]
-        if unknown:
+        known = (*population.feature_names, *population.proxy_names)
+        for name in [number for number in self.numbers if number not in known]:
             raise InputError(
-                f"the population has no column of numbers {unknown[0]!r}",
-                allowed=near_names(unknown[0], [*population.feature_names, *population.proxy_names]),
-                action="Several features are written coefficient:length,features=length+age; the population "
-                "needs each as a column of numbers (features=).",
+                f"the population has no column of numbers {name!r}",
+                allowed=near_names(name, known),
+                action="Several features are written coefficient:length,features=length+age.",
             )
         return AnticipatedMoments(mean=found.mean, variance=found.mean) if self.family == "poisson" else found
 
@@ -600,14 +569,8 @@ class Coefficient(Estimand):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
-        proxy = request.proxy or self.proxy
-        fitted = regress(
-            sample,
-            labels,
-            family=self.family,
-            features=self.numbers,
-            **options_of(replace(request, proxy=proxy), sample),
-        )
+        options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+        fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
         found: Estimate = fitted.of(coefficient=self.of)
         return replace(found, label=self.label, null=None, remarks=fitted.remarks)
 

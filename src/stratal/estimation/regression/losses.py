@@ -392,13 +392,10 @@ class Unlabelled:
         for block in batches():
             refuse_nonfinite("proxy", block.proxy)
             refuse_nonfinite("features", block.features)
-            lowest, highest = block.stratum.min(), block.stratum.max()
-            if lowest < 0 or highest >= n_strata:
-                raise InputError(
-                    "a stratum code is out of range",
-                    given=f"{lowest} to {highest}",
-                    allowed=f"0 to {n_strata - 1}",
-                )
+            codes = block.stratum.min(), block.stratum.max()
+            if codes[0] < 0 or codes[1] >= n_strata:
+                what = "a stratum code is out of range"
+                raise InputError(what, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
             self.counts += np.bincount(block.stratum, minlength=n_strata)
             self.totals += np.bincount(block.stratum, block.weights, minlength=n_strata)
             self.width = block.features.shape[1]
@@ -435,13 +432,10 @@ class Unlabelled:
         self, loss: Loss, theta: FloatArray, factors: FloatArray, *, curvature: bool = True
     ) -> LossSums:
         """Return Σ_h factors_h · (mean over U_h) of loss, gradient and Hessian at the proxy; factors (H,)."""
-        d = len(theta)
+        d, per_unit = len(theta), factors / self.totals
         total = LossSums(value=0.0, gradient=np.zeros(d), hessian=np.zeros((d, d)))
-        per_unit = factors / self.totals
         for block in self.blocks():
-            weights = per_unit[block.stratum] if self.n_strata > 1 else np.full(len(block.proxy), per_unit[0])
-            if block.weights is not None:
-                weights = weights * block.weights
+            weights = per_unit[block.stratum] * (1.0 if block.weights is None else block.weights)
             sums = loss.summed(theta, block.features, block.proxy, weights, curvature=curvature)
             total = total.plus(sums)
         return total
@@ -522,17 +516,15 @@ class ArrayUnlabelled(Unlabelled):
     ) -> None:
         self.proxy = finite_array("proxy", proxy)
         n = len(self.proxy)
-        if n == 0:
-            raise InputError("there are no unlabelled units", allowed="at least one")
         self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
-        columns = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
-        for name, values in columns.items():
-            if values is not None and len(values) != n:
+        for name in ("features", "stratum", "weights"):
+            values = getattr(self, name)
+            if n == 0 or (values is not None and len(values) != n):
                 raise InputError(
-                    f"unlabelled {name} and proxy must have one entry per unit",
-                    given=f"{len(values)} and {n}",
+                    f"unlabelled {name} and proxy must have one entry per unit, and there must be units",
+                    given=f"{0 if values is None else len(values)} and {n}",
                     action="Give one row for each unlabelled unit in both.",
                 )
         n_strata = max(int(self.stratum.max()) + 1, 1) if n_strata is None else n_strata
@@ -572,9 +564,8 @@ def finite_array(name: str, values: Any) -> FloatArray:
     """
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
-        raise InputError(
-            f"{name} must be a vector or a matrix", given=f"shape {array.shape}", allowed="(n,) or (n, d)"
-        )
+        what = f"{name} must be a vector or a matrix"
+        raise InputError(what, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
     refuse_nonfinite(name, array)
     return array
 

@@ -25,8 +25,14 @@ from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.regression.losses import Loss, Unlabelled
-from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
-from stratal.estimation.regression.rectified_loss import Options, RectifiedLoss, Solution
+from stratal.estimation.regression.m_estimation import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    choose_lam,
+    common_lam,
+    degrees_factor,
+)
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
@@ -69,28 +75,6 @@ class Pinball(Loss):
     ) -> FloatArray:
         """Σ w."""
         return np.array([[float(np.sum(weights))]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedDistribution:
-    """The rectified F at sorted values; gap k lies before the labelled value k, the last one after all.
-
-    Parameters
-    ----------
-    values : float (v,)
-        −∞, the labelled values, and the population's inside the requested gaps.
-    at : float (v,)
-        F at each.
-    partial : float (v,)
-        ∫ v dF up to and including each.
-    gap : int (v,)
-        The gap that each value begins or lies in.
-    """
-
-    values: FloatArray
-    at: FloatArray
-    partial: FloatArray
-    gap: IntArray
 
 
 class RectifiedPinball(RectifiedLoss):
@@ -173,12 +157,19 @@ class RectifiedPinball(RectifiedLoss):
         total = float(weights.sum() + (0.0 if self.unlabelled is None else factors.sum()))
         return np.r_[0.0, at], np.r_[before, total], np.r_[0.0, partial]
 
-    def distribution(self, lam: FloatArray, gaps: BoolArray) -> WeightedDistribution:
-        """Return F at the labelled values, and at the population's in some gaps (m + 1,), in one pass."""
+    def distribution(
+        self, lam: FloatArray, gaps: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """Return the rectified F at sorted values in one pass: those labelled, and in some gaps (m + 1,).
+
+        The values (v,) are −∞, the labelled ones, and the population's in the gaps; then F at each, ∫ v dF up
+        to and including each, and the gap that each begins or lies in: gap k lies before the labelled value
+        k, the last one after all.
+        """
         starts, _, partial = self.ends(lam)
         values, gap = np.r_[-np.inf, self.points], np.arange(len(starts))
         if self.unlabelled is None or not np.any(lam):
-            return WeightedDistribution(values=values, at=starts, partial=partial, gap=gap)
+            return values, starts, partial, gap
         per_unit = self.shares * lam / self.unlabelled.totals
         found: list[FloatArray] = []
         for block in self.unlabelled.blocks():
@@ -196,24 +187,20 @@ class RectifiedPinball(RectifiedLoss):
             np.cumsum(part) - np.r_[0.0, np.cumsum(part)][first] for part in (masses, masses * inside)
         )
         order = np.argsort(np.r_[values, inside], kind="stable")
-        return WeightedDistribution(
-            values=np.r_[values, inside][order],
-            at=np.r_[starts, starts[of] + level][order],
-            partial=np.r_[partial, partial[of] + product][order],
-            gap=np.r_[gap, of][order],
-        )
+        joined = (values, inside), (starts, starts[of] + level), (partial, partial[of] + product)
+        return *(np.r_[one, two][order] for one, two in joined), np.r_[gap, of][order]
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
         """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
         starts, ends, _ = self.ends(lam)
         goal = self.probability * ends[-1] - _ROUNDING
-        picture = self.distribution(lam, (starts < goal) & (ends >= goal))
-        left = np.r_[0.0, picture.at[:-1]]
-        begins = np.r_[False, np.diff(picture.gap) > 0]
-        left[begins] = ends[picture.gap[begins] - 1]
-        rises = np.flatnonzero((left < goal) & (picture.at >= goal) & np.isfinite(picture.values))
-        values = picture.values[rises]
-        losses = (picture.at[rises] - goal) * values - picture.partial[rises]  # ∫ (F − q) up to each
+        values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))
+        left = np.r_[0.0, at[:-1]]
+        begins = np.r_[False, np.diff(gap) > 0]
+        left[begins] = ends[gap[begins] - 1]
+        rises = (left < goal) & (at >= goal) & np.isfinite(values)
+        values = values[rises]
+        losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
         best = values[np.lexsort((values, losses))[:1]]
         return Solution(theta=best, hessian=np.eye(1), iterations=1)
 
@@ -273,11 +260,10 @@ class ScoreLimits(Limits):
         reach = critical * self._errors(critical, starts - goal, ends - goal)
         limits = goal - reach, goal + reach
         crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
-        picture = self.rectified.distribution(self.lam, crossed[0] | crossed[1])
-        values = np.r_[picture.values, np.inf]
-        lowest, highest = (limit[picture.gap] for limit in limits)
-        low = values[:-1][np.argmax(picture.at >= lowest)] if np.any(picture.at >= lowest) else values[-2]
-        high = values[np.flatnonzero(picture.at <= highest)[-1] + 1]
+        values, at, _, gap = self.rectified.distribution(self.lam, crossed[0] | crossed[1])
+        values, (lowest, highest) = np.r_[values, np.inf], (limit[gap] for limit in limits)
+        low = values[:-1][np.argmax(at >= lowest)] if np.any(at >= lowest) else values[-2]
+        high = values[np.flatnonzero(at <= highest)[-1] + 1]
         return (-np.inf if alternative == "less" else low), (np.inf if alternative == "greater" else high)
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
@@ -285,8 +271,8 @@ class ScoreLimits(Limits):
         loss = self.rectified
         starts, ends, _ = loss.ends(self.lam)
         gap = int(np.searchsorted(loss.points, null, side="right"))
-        picture = loss.distribution(self.lam, np.arange(len(starts)) == gap)
-        level = picture.at[np.searchsorted(picture.values, null, side="right") - 1]
+        values, at, _, _ = loss.distribution(self.lam, np.arange(len(starts)) == gap)
+        level = at[np.searchsorted(values, null, side="right") - 1]
         statistic = (self.probability * ends[-1] - level) / self._error(gap)
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))

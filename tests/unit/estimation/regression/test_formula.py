@@ -104,13 +104,10 @@ def test_a_population_in_batches_gives_what_arrays_give(data):
     assert "language[T.fr]" in str(read)
 
 
-def test_plain_features_and_several_proxies_are_read(data):
+def test_plain_features_are_read(data):
     population = Population.from_arrays(
         proxy={"a": data["proxy"], "b": 1 - data["proxy"]}, features={"length": data["length"]}
     )
 
     block = next(from_population(population, features=("length",), intercept=False).blocks())
     assert block.features.shape == (90, 1)
-    block = next(from_population(population, proxy=("a", "b")).blocks())
-    assert block.proxy.shape == (90, 2)
-    assert block.features.shape == (90, 0)

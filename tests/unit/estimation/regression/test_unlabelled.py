@@ -62,7 +62,7 @@ def test_weighted_gradients_have_weighted_moments():
         ({"features": np.ones((3, 1))}, "features and proxy must have one entry per unit"),
         ({"stratum": [0, 1]}, "stratum and proxy"),
         ({"weights": [1.0]}, "weights and proxy"),
-        ({"proxy": []}, "no unlabelled units"),
+        ({"proxy": []}, "there must be units"),
         ({"proxy": [[[1.0]]]}, "vector or a matrix"),
         ({"proxy": [1.0, np.nan, 2.0, 1.0]}, "NaN"),
         ({"stratum": [0, 2, 2, 2]}, "stratum 1 has no unlabelled unit"),
