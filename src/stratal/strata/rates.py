@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, expit, logit, ndtri
 
-from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite
+from stratal.arrays import FloatArray, IntArray, finite_vector
 from stratal.errors import InputError
 from stratal.strata.integers import one_per_stratum
 from stratal.strata.moments import SHRINKAGE, shrunk_log_odds
@@ -211,8 +211,7 @@ def smoothed_standard_deviations(
     Raises
     ------
     InputError
-        If lengths differ, a count is negative, a sum is outside what counts and bounds allow, or `squares` is
-        missing for an outcome without bounds.
+        If lengths differ, a count is negative, or `squares` is missing for an outcome without bounds.
 
     Notes
     -----
@@ -238,7 +237,7 @@ def smoothed_standard_deviations(
             pilot.squares_within,
             np.ones(len(pilot.weights)) if known is None or not known.any() else known,
             means=means,
-            kurtoses=None if kurtoses is None else _numbers("kurtoses", kurtoses, len(pilot.weights)),
+            kurtoses=None if kurtoses is None else one_per_stratum("kurtoses", kurtoses, len(pilot.weights)),
             weights=pilot.weights,
         )
     width = high - low
@@ -255,31 +254,20 @@ def smoothed_standard_deviations(
 
 def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
     n_units = finite_vector("sizes", sizes)
-    n_labels, totals = _numbers("counts", counts, len(n_units)), _numbers("sums", sums, len(n_units))
-    if np.any(n_labels < 0) or np.any(n_labels > n_units):
-        raise InputError(
-            "counts must lie between 0 and the sizes",
-            given=n_labels.tolist(),
-            action="Check that counts are labels, and sizes the units of the whole population.",
-        )
+    h = len(n_units)
+    n_labels, totals = (one_per_stratum("counts", counts, h), one_per_stratum("sums", sums, h, -np.inf))
     low, high = bounds
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
         low, high = 0.0, 1.0
-    elif not high > low:
-        raise InputError("bounds must increase", given=bounds, allowed="(lowest, highest)")
     # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
-        raise InputError(
-            "a sum is outside what counts and bounds allow",
-            given=totals.tolist(),
-            action="Give the sum of the outcomes of each stratum, and the outcome's bounds=.",
-        )
+        raise InputError("sums are outside what counts and bounds allow", given=totals.tolist())
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
-        raw = _numbers("squares", squares, len(n_units))
+        raw = one_per_stratum("squares", squares, h)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
         weights=n_units / n_units.sum(),
@@ -287,19 +275,6 @@ def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float,
         sums=rescaled,
         squares=second,
     )
-
-
-def _numbers(name: str, values: Any, n_strata: int) -> FloatArray:
-    """Return finite numbers (…, H)."""
-    array = np.atleast_1d(numeric_array(name, values))
-    refuse_nonfinite(name, array)
-    if array.shape[-1] != n_strata:
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=f"{array.shape[-1]} for {n_strata}",
-            action="Give one number for each stratum, in the order of sizes; 0 where there are no labels.",
-        )
-    return array
 
 
 def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
