@@ -268,7 +268,6 @@ def more_labels(
     *,
     confidence_level: float = 0.95,
     interval: str = "auto",
-    target: str = "population",
 ) -> list[dict[str, Any]]:
     """Return half-widths now and at larger numbers of labels; empty of several, and where none is expected.
 
@@ -288,7 +287,6 @@ def more_labels(
     confidence_level : float
     interval : str
         Method of the interval whose width is expected.
-    target : str
 
     Returns
     -------
@@ -313,20 +311,15 @@ def more_labels(
     if not math.isfinite(now):
         return []
     if sample.design.rounds_by_labels and answered > 1:
-        known: dict[str, Any] = {
-            "requested": requested,
-            "found": found,
-            "labelled": labelled,
-            "interval": interval,
-        }
+        known: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
-            seen = labels_so_far(sample, labels, confidence_level, **known)
+            seen = labels_so_far(sample, labels, confidence_level, interval=interval, **known)
         most = int(seen.most.sum())
     rows = [{"labels": answered, "half_width": now}] if drawn < most else []
     for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES if drawn < most):
         if seen is None:
-            number, finite = answered * total / drawn, target == "population"
+            number, finite = answered * total / drawn, found.target == "population"
             left, before = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
             width = now * math.sqrt(left / before) if before > 0 else 0.0
         else:
@@ -452,12 +445,6 @@ def next_round(
             given=f"{learner=}, {deviations=}",
             action="Leave learner= and deviations= out: they are options of the mean.",
         )
-    if isinstance(requested, Several) and allocation_of != "total":
-        raise InputError(
-            "a round for several estimands is shared out with the earlier ones",
-            given=f"{allocation_of=}",
-            allowed="'total'",
-        )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
     seen = labels_so_far(
@@ -523,15 +510,10 @@ def _learning(
         raise InputError(
             "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
         )
-    if half_width is not None:
+    if half_width is not None or sample.design.strata is None:
         raise InputError(
-            "a half-width is reached by an estimate without a learner",
-            given=f"{half_width=}",
-            action="Give additional, or leave the learner out.",
-        )
-    if sample.design.strata is None:
-        raise InputError(
-            "a simple random sample has no strata between which a learner could choose",
+            "a learner chooses between strata, for additional= units",
+            given=f"{half_width=}, {sample.design.kind}",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
         )
     first = [0] if sample.proxy_names else []
