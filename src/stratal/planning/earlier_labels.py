@@ -119,8 +119,7 @@ class EarlierLabels(Record):
         design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
         shares = np.full(n, min(n / holder.size, 1.0))
         sample = sample_of(design, holder, 0, units, shares, digested=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
             found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
         rows, z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
         names = population.proxy_names

@@ -182,10 +182,8 @@ def findings(
     described = (first.described if several else first.to_dict)(confidence_level, interval)
     if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
         count = int(labelled.sum())
-        described |= {
-            "labels": count,
-            "nonresponse": Nonresponse(drawn=sample.size, labelled=count).to_dict(),
-        }
+        answered = Nonresponse(drawn=sample.size, labelled=count)
+        described |= {"labels": count, "nonresponse": answered.to_dict()}
     if several:
         described = with_tables(described | {"notes": []}, [made], confidence_level)
     old = None if new is None else new.found["old"]["estimate"]
@@ -199,8 +197,11 @@ def findings(
     described = with_tables(described, list(tables), confidence_level, list(all_notes))
     if require:
         described["requirements"] = list(require)
-    called = quantity or _quantity(sample, labels, requested, first, predicted)
-    of_outcomes = not several and made.outcomes is not None
+    number = f" (first of {len(made)})" if several and len(made) > 1 else ""
+    compared, calibration = [], None
+    if not several and made.outcomes is not None:
+        compared = side_by_side(sample, first, confidence_level, interval)
+        calibration = proxy_check(sample, labelled, first, confidence_level)
     design = sample.design
     rule = None if design.allocation is None else design.allocation.method
     return Findings(
@@ -210,16 +211,12 @@ def findings(
                 "title": title,
                 "question": question,
                 "confidence_level": confidence_level,
-                "quantity": f"{called} (first of {len(made)})" if several and len(made) > 1 else called,
+                "quantity": quantity or _quantity(sample, labels, requested, first, predicted) + number,
                 "share": first.bounds == (0.0, 1.0),
                 "estimate": described,
-                "side_by_side": side_by_side(sample, first, confidence_level, interval)
-                if of_outcomes
-                else [],
+                "side_by_side": compared,
                 "strata": _strata(sample, first, labelled),
-                "calibration": proxy_check(sample, labelled, first, confidence_level)
-                if of_outcomes
-                else None,
+                "calibration": calibration,
                 "more_labels": more_labels(requested, sample, labels, labelled, made, **level),
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "second_look": _second_look(one),

@@ -531,8 +531,9 @@ def labels_so_far(
     width, note = None, "influence's deviations"
     known = requested.labelled_outcomes(found, labelled)
     if known is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
+        with warnings.catch_warnings(
+            action="ignore", category=StratalWarning
+        ):  # the estimate has warned of the same
             learned, shared, scale = _of_influences(
                 requested, pairs, sample, strata, counts, half_widths, confidence_level
             )
@@ -601,8 +602,7 @@ def _repeating(
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
             return half_width_of(estimate(made, classes[rows], estimand=requested), confidence_level)
 
     return half_width

@@ -312,8 +312,7 @@ def more_labels(
         return []
     if sample.design.rounds_by_labels and answered > 1:
         known: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
             seen = labels_so_far(sample, labels, confidence_level, interval=interval, **known)
         most = int(seen.most.sum())
     rows = [{"labels": answered, "half_width": now}] if drawn < most else []
