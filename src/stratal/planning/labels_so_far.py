@@ -39,10 +39,10 @@ from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
     likely_means,
-    smoothed_deviations,
 )
 from stratal.strata import Allocation, Strata, allocate_several, neyman
 from stratal.strata.moments import expected_variance
+from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     pass
@@ -111,7 +111,7 @@ def estimated_deviations(
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
     binary, limits = _outcome_of(strata, z, bounds)
-    return smoothed_deviations(
+    return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
@@ -243,7 +243,7 @@ def _of_outcomes(
     sums = np.bincount(stratum, z, minlength=n_strata)
     if known.binary and n_strata > 1:
         ones = np.rint(sums).astype(np.int64)
-        deviations = smoothed_deviations(strata, counts, ones)
+        deviations = smoothed_standard_deviations(strata, counts, ones)
         means = likely_means(counts, ones, deviations)
 
         def width_of_counts(labels: IntArray, level: float, *, label_driven: bool = True) -> FloatArray:

@@ -438,11 +438,12 @@ def next_round(
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
     requested = as_estimand(sample.estimand)
-    if not requested.of_one_outcome and (learner is not None or deviations != "recalibrated"):
+    several = isinstance(requested, Several) and allocation_of != "total"
+    if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
         raise InputError(
             f"a round for '{requested.kind}' goes where its influence varies among the labels",
-            given=f"{learner=}, {deviations=}",
-            action="Leave learner= and deviations= out: they are options of the mean.",
+            given=f"{learner=}, {deviations=}, {allocation_of=}",
+            action="Leave these options of the mean out.",
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
@@ -571,13 +572,7 @@ def opt_a2(
     total = whole_number("budget", budget)
     size = max(total // 2, 2 * strata.n_strata)
     if initial is not None:
-        size = whole_number("initial", initial) * strata.n_strata
-        if size > total:
-            raise BudgetError(
-                "the pilot alone exceeds the budget",
-                given=f"{size} for {strata.n_strata} strata",
-                allowed=f"up to {total}",
-            )
+        size = min(whole_number("initial", initial) * strata.n_strata, total)
     refuse_unknown("pilot", pilot, PILOTS)
     chunk = max(whole_number("step", step), 1)
     sample = Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
@@ -645,11 +640,4 @@ def opt_a1(
 
 
 def _answers(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:
-    values = list(oracle(ids))
-    if len(values) != len(ids):
-        raise InputError(
-            "the oracle must return one label per id",
-            given=f"{len(values)} for {len(ids)}",
-            action="Return an array of the ids' length, in their order.",
-        )
-    return dict(zip(ids.tolist(), values, strict=True))
+    return dict(zip(ids.tolist(), oracle(ids), strict=True))

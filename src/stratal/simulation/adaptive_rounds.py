@@ -9,11 +9,11 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError
-from stratal.planning.widths import smoothed_deviations
 from stratal.simulation.draws import Draws, StratumSums, Truth, spread
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import Strata, proportional
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.rates import smoothed_standard_deviations
 
 _ROUNDING = 1e-12
 """Of Σ y²: a variance of labels below it is rounding."""
@@ -143,7 +143,7 @@ def recalibrated_deviations(
     """
     first = sums.z + centre * sums.counts
     second = sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts
-    return smoothed_deviations(
+    return smoothed_standard_deviations(
         strata,
         sums.counts,
         np.rint(first) if binary else first,

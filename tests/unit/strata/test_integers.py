@@ -91,18 +91,14 @@ def test_recalibrated_deviations_are_the_librarys(name):
         found = recalibrated_deviations(sums, centre, strata, binary=binary)
         for r in range(8):
             expected = rates.smoothed_standard_deviations(
-                strata.sizes,
+                strata,
                 n_h,
                 first[r],
                 None if binary else second[r],
-                proxy_means=strata.proxy_means,
-                proxy_variances=strata.proxy_variances,
-                conditional_variances=strata.conditional_variances,
                 bounds=strata.bounds,
                 kurtoses=stratum_kurtoses(
                     np.concatenate([v[r] for v in y]), np.repeat(np.arange(5), n_h.astype(int)), 5
                 ),
-                scaled=strata.scaled,
             )
             assert found[r] == pytest.approx(expected, rel=1e-7)
 
