@@ -53,7 +53,8 @@ class CalibratedWeighting(Weighting):
     >>> from stratal.designs import StratifiedWeighting
     >>> base = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
     >>> x = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
-    >>> found = CalibratedWeighting.of(base, x, np.array([1.0, 0.4]))
+    >>> found = CalibratedWeighting(
+    ...     base=base, auxiliary=x, ratio=fitted_ratios(base.weights, x, np.array([1.0, 0.4])))
     >>> found.weights.round(6), float(found.covariance(x)[1, 1].round(9))
     (array([0.2, 0.2, 0.2, 0.4]), 0.0)
     """
@@ -61,15 +62,6 @@ class CalibratedWeighting(Weighting):
     base: Weighting
     auxiliary: FloatArray
     ratio: FloatArray
-
-    @classmethod
-    def of(
-        cls, base: Weighting, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
-    ) -> CalibratedWeighting:
-        """Return the weighting whose weighted means of x (n, p) are `means` (p,)."""
-        return cls(
-            base=base, auxiliary=auxiliary, ratio=fitted_ratios(base.weights, auxiliary, means, method)
-        )
 
     @property
     def weights(self) -> FloatArray:
@@ -242,7 +234,9 @@ class Margins(Design):
             there = np.flatnonzero(shares > 0)[1:]
             parts.append((codes[:, None] == there).astype(np.float64))
             means.append(shares[there])
-        return CalibratedWeighting.of(base, np.concatenate(parts, axis=1), np.concatenate(means), self.method)
+        x = np.concatenate(parts, axis=1)
+        ratio = fitted_ratios(base.weights, x, np.concatenate(means), self.method)
+        return CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
 
 
 @names_mistyped

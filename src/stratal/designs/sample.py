@@ -18,7 +18,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.elsewhere import Labelled, parts_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds
+from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds, refuse_unknown
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
@@ -320,14 +320,9 @@ class Sample(Record, Tabular):
         >>> stratal.designs.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
         'unbounded'
         """
-        if outcome not in OUTCOMES:
-            raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+        refuse_unknown("kind of outcome", outcome, OUTCOMES)
         if (outcome == "bounded") != (bounds is not None):
-            raise InputError(
-                "a bounded outcome has bounds, any other has none",
-                given=f"{outcome!r} with bounds {bounds}",
-                allowed="outcome='bounded' with bounds=(lowest, highest)",
-            )
+            raise InputError("a bounded outcome has bounds, any other has none", given=f"{outcome}, {bounds}")
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)

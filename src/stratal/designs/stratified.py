@@ -136,7 +136,7 @@ class Stratified(Design):
                 action="Stratify this population, or give the one that the strata came from.",
             )
         drawn = population.smallest(strata.rule, self.allocation.n_h, seed, strata.codes)
-        compact = Stratified(strata=strata.without_codes(), allocation=self.allocation)
+        compact = Stratified(strata=replace(strata, codes=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
         return compact, drawn, probabilities, summary
 

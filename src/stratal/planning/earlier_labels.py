@@ -123,12 +123,6 @@ class EarlierLabels(Record):
             found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
         rows, z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
         names = population.proxy_names
-        if calibrate_by is not None and not names:
-            raise InputError(
-                "there is no proxy to calibrate",
-                given=f"calibrate_by={calibrate_by!r}",
-                action="Name its column (proxy=, --proxy), or leave calibrate_by (--calibrate-by) out.",
-            )
         notes = () if labelled_units is None or not names else shift_notes(population, labelled_units, proxy)
         if calibrate_by is not None:
             here = list(population.levels(population.require_group(calibrate_by)))
@@ -331,8 +325,7 @@ def _refuse_unknown_ids(given: Labels, wanted: list[str], found: list[str]) -> N
             f"{given.source}: {len(unknown)} of {len(wanted)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
             allowed="ids of the units that are planned for, or the proxy's column beside labels of others",
-            action="Add that column, or leave the others out; where a spreadsheet changed ids, format their "
-            "column as text.",
+            action="Add that column, or leave the others out.",
         )
 
 

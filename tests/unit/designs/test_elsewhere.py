@@ -185,7 +185,7 @@ class TestRefusals:
         ({"population_size": 3}, "more labelled units than units"),
         ({"population_size": 3.5}, "whole number"),
         ({"population_size": 90, "proxy": "proxy"}, "a proxy needs the units that have no label"),
-        ({"weight": "weight", "mechanism": "systematic"}, "unknown sampling mechanism"),
+        ({"weight": "weight", "mechanism": "systematic"}, "no such sampling mechanism"),
     ])  # fmt: skip
     def test_what_contradicts_itself_is_refused(self, options, message):
         with pytest.raises(InputError, match=message):
