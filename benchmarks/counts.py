@@ -14,9 +14,10 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.planning.rounds import CAREFUL_BEYOND, CAREFUL_SHARE
-from stratal.planning.widths import _MOST_LOOKS, expected_of_counts, likely_means, smoothed_deviations
+from stratal.planning.widths import _MOST_LOOKS, expected_of_counts, likely_means
 from stratal.strata import Strata
 from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.rates import smoothed_standard_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +43,7 @@ class CountsSoFar(Record):
     @classmethod
     def of(cls, strata: Strata, counts: IntArray, ones: IntArray) -> CountsSoFar:
         """Return what the counts say, the strata's proxy recalibrated on them."""
-        deviations = smoothed_deviations(strata, counts, ones)
+        deviations = smoothed_standard_deviations(strata, counts, ones)
         means = likely_means(counts, ones, deviations)
         return cls(sizes=strata.sizes, counts=counts, ones=ones, deviations=deviations, means=means)
 

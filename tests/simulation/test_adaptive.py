@@ -1,5 +1,6 @@
 """Rounds that look at labels: how much bias, what coverage, how near to the allocation that knows all."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from stratal.population import Population
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
+from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -53,7 +55,9 @@ class Case:
             z, stratum = self.labels(n_h, right)
             found = raw_deviations(z, stratum, len(n_h))
         else:
-            found = smoothed_standard_deviations(self.sizes, n_h, right, proxy_means=self.means)
+            found = smoothed_standard_deviations(
+                replace(of_sizes(self.sizes), proxy_means=self.means), n_h, right
+            )
         larger = next_allocation(self.sizes, n_h, found, budget - n_h.sum(), allocation_of=allocation_of)
         bad = self.sizes - self.good - (n_h - right)
         return larger, right + rng.hypergeometric(self.good - right, bad, larger - n_h)

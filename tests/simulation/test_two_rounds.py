@@ -46,7 +46,7 @@ def efficiencies(name, budget):
     found = []
     for _ in range(REPLICATES):
         right = rng.hypergeometric(good, sizes - good, pilot)
-        deviations = smoothed_standard_deviations(sizes, pilot, right, proxy_means=strata.proxy_means)
+        deviations = smoothed_standard_deviations(strata, pilot, right)
         found.append(oracle / variance(neyman(sizes, deviations, budget, minimum=pilot)))
     return np.array(found)
 

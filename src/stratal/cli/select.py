@@ -163,7 +163,7 @@ def _shown(requested: SelectOptions, selection: Selection, written: Any) -> Resu
     """Return how the models stand, what was written, and what to type next."""
     found = selection.to_dict()
     if written is None:
-        return Result(found, selection.page())
+        return Result(found, selection._page())
     found |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
     labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
     folder = str(requested.output).rstrip("/")
@@ -171,7 +171,7 @@ def _shown(requested: SelectOptions, selection: Selection, written: Any) -> Resu
     following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
     return Result(
         found,
-        selection.page(),
+        selection._page(),
         f"To label: {written.to_label}  ({written.new} units: fill in the column `label`)",
         ("select", "--extend", requested.output, *labels, "--output", f"{following}/"),
     )

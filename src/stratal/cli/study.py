@@ -469,7 +469,7 @@ def extend(
     }
     return Result(
         found if selection is None else found | {"selection": selection.to_dict()},
-        None if selection is None else selection.page(),
+        None if selection is None else selection._page(),
         f"Round {found['round']}: {found['new']:,} more items, {found['n']:,} in all.",
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
         ("study", "status", study),

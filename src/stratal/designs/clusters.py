@@ -282,20 +282,16 @@ class ClusterSample(Design):
 
     def _count(self, clusters: int, size: int) -> int:
         """Return m, at least 2 and at most M."""
-        fewest = min(2, clusters)
         if self.n_clusters is not None:
             count = whole_number("n_clusters", self.n_clusters)
-            given: object = count
         else:
-            assert self.budget is not None
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
-            given = f"budget {self.budget}, {size / clusters:.1f} units per cluster"
-        if not fewest <= count <= clusters:
+        if not min(2, clusters) <= count <= clusters:
             raise BudgetError(
                 f"{count} clusters of '{self.cluster}' cannot be drawn",
-                given=given,
-                allowed=f"{fewest} to {clusters}",
-                action="One cluster has no variance: draw at least two." if count < fewest else None,
+                given=f"{size / clusters:.1f} units per cluster",
+                allowed=f"{min(2, clusters)} to {clusters}",
+                action="One cluster has no variance: draw at least two." if count < 2 else None,
             )
         return count
 

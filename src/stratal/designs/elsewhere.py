@@ -48,54 +48,26 @@ class Labelled:
     predicted: str | None = None
 
     def __post_init__(self) -> None:
+        size, column = self.population_size, self.cluster
         sources = ("sizes", "weight", "inclusion_probability")
         given = [name for name in sources if getattr(self, name) is not None]
-        size = self.population_size
-        if len(given) > 1:
-            raise InputError(
-                "give one of these: each says what a unit stands for",
-                given=" and ".join(given),
-                action="Keep the one that the units were drawn with.",
-            )
-        if self.sizes is not None and size is not None:
-            raise InputError("sizes and population_size are mutually exclusive", action="Give one of them.")
-        if size is not None and not (isinstance(size, int | np.integer) and size > 0):
-            raise InputError(
-                "population_size must be a whole number above 0",
-                given=repr(size),
-                action="Give the number of units that the labelled ones were drawn from.",
-            )
-        if self.proxy_moments is not None and (self.proxy is None or self.population is not None):
-            raise InputError(
-                "proxy_moments are those of a proxy, and take the place of a population",
-                action="Give proxy= and population=, or proxy= and proxy_moments=.",
-            )
-        if self.population is not None and size is not None:
-            raise InputError("the population has a size of its own", action="Leave population_size out.")
-        self._check_survey(given)
-
-    def _check_survey(self, given: list[str]) -> None:
-        """Refuse what weights and clusters cannot be combined with."""
-        weighted = [name for name in given if name != "sizes"] + ["cluster"] * (self.cluster is not None)
-        if self.proxy is not None and weighted:
-            raise InputError(
-                "a proxy can only be used with strata and their sizes",
-                given=weighted[0],
-                action="Leave the proxy out, or give stratum= and sizes= instead.",
-            )
-        if self.mechanism == "poisson" and (self.cluster is not None or (weighted and self.stratum)):
-            raise InputError(
-                "a Poisson sample has neither strata nor clusters",
-                given=f"mechanism='poisson' with {'cluster' if self.cluster else 'stratum'}",
-                action="Leave mechanism out, or the column.",
-            )
-        if self.cluster is not None and self.cluster == self.stratum:
-            raise InputError(
-                "clusters lie within strata",
-                given=f"{self.cluster!r} as both",
-                action="Give stratum= the column of strata, and cluster= that of the groups drawn "
-                "within them, or one of the two.",
-            )
+        weighted = [name for name in given if name != "sizes"] + ["cluster"] * (column is not None)
+        moments = self.proxy_moments is not None
+        wrong = {
+            f"give one of {', '.join(sources)}: each says what a unit stands for": len(given) > 1,
+            "sizes and population_size are mutually exclusive": self.sizes is not None and size is not None,
+            "population_size must be a whole number above 0": size is not None
+            and not (isinstance(size, int | np.integer) and size > 0),
+            "proxy_moments are those of a proxy": moments and self.proxy is None,
+            "proxy_moments take the place of a population": moments and self.population is not None,
+            "the population has a size of its own": self.population is not None and size is not None,
+            "a proxy can only be used with strata and their sizes": bool(self.proxy and weighted),
+            "a Poisson sample has neither strata nor clusters": self.mechanism == "poisson"
+            and bool(column or (weighted and self.stratum)),
+            "clusters lie within strata, in a column of their own": bool(column) and column == self.stratum,
+        }
+        for what in [text for text, found in wrong.items() if found][:1]:
+            raise InputError(what, given=" and ".join(given) or None, action="Leave one of them out.")
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:

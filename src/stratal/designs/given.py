@@ -12,7 +12,7 @@ from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError
+from stratal.errors import refuse_unknown
 
 
 def _none() -> IntArray:
@@ -111,13 +111,10 @@ class WithReplacementWeighting(Weighting):
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return deviations from the strata's weighted means: the covariance sees no others."""
-        return np.asarray(variables - self._stratum_means(variables, weights)[self.primary])
-
-    def _stratum_means(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the weighted means of the strata (H, q)."""
         whole = np.bincount(self.primary, weights)
-        sums = [np.bincount(self.primary, weights * column) for column in variables.T]
-        return np.stack(sums, axis=1) / np.where(whole > 0, whole, 1.0)[:, None]
+        sums = np.stack([np.bincount(self.primary, weights * column) for column in variables.T], axis=1)
+        means = sums / np.where(whole > 0, whole, 1.0)[:, None]
+        return np.asarray(variables - means[self.primary])
 
 
 MECHANISMS = ("with-replacement", "poisson")
@@ -162,15 +159,14 @@ class GivenWeights(Design):
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
-        if self.mechanism not in MECHANISMS:
-            raise InputError(
-                "unknown sampling mechanism", given=repr(self.mechanism), allowed=", ".join(MECHANISMS)
-            )
+        refuse_unknown("sampling mechanism", self.mechanism, MECHANISMS)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, raised where others of their stratum did not answer."""
         everyone = self.scale / sample.inclusion_probability
-        strata = self._codes(sample, self.stratum)
+        strata = np.zeros(sample.size, dtype=np.int64)
+        if self.stratum is not None:
+            strata = np.unique(sample.groups[self.stratum], return_inverse=True)[1].astype(np.int64)
         answering = everyone[labelled]
         whole = np.bincount(strata, everyone, minlength=1)
         own = np.bincount(strata[labelled], answering, minlength=len(whole))
@@ -192,12 +188,6 @@ class GivenWeights(Design):
             size=size,
             sizes_known=self.sizes_known,
         )
-
-    def _codes(self, sample: Sample, column: str | None) -> IntArray:
-        """Return a code (n,) of each level of a group column; 0 for all where there is none."""
-        if column is None:
-            return np.zeros(sample.size, dtype=np.int64)
-        return np.unique(sample.groups[column], return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

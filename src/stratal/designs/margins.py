@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, names_mistyped, near_names, warn_caller
+from stratal.errors import InputError, names_mistyped, near_names, refuse_unknown, warn_caller
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 
@@ -53,7 +53,8 @@ class CalibratedWeighting(Weighting):
     >>> from stratal.designs import StratifiedWeighting
     >>> base = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
     >>> x = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
-    >>> found = CalibratedWeighting.of(base, x, np.array([1.0, 0.4]))
+    >>> found = CalibratedWeighting(
+    ...     base=base, auxiliary=x, ratio=fitted_ratios(base.weights, x, np.array([1.0, 0.4])))
     >>> found.weights.round(6), float(found.covariance(x)[1, 1].round(9))
     (array([0.2, 0.2, 0.2, 0.4]), 0.0)
     """
@@ -61,15 +62,6 @@ class CalibratedWeighting(Weighting):
     base: Weighting
     auxiliary: FloatArray
     ratio: FloatArray
-
-    @classmethod
-    def of(
-        cls, base: Weighting, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
-    ) -> CalibratedWeighting:
-        """Return the weighting whose weighted means of x (n, p) are `means` (p,)."""
-        return cls(
-            base=base, auxiliary=auxiliary, ratio=fitted_ratios(base.weights, auxiliary, means, method)
-        )
 
     @property
     def weights(self) -> FloatArray:
@@ -242,7 +234,9 @@ class Margins(Design):
             there = np.flatnonzero(shares > 0)[1:]
             parts.append((codes[:, None] == there).astype(np.float64))
             means.append(shares[there])
-        return CalibratedWeighting.of(base, np.concatenate(parts, axis=1), np.concatenate(means), self.method)
+        x = np.concatenate(parts, axis=1)
+        ratio = fitted_ratios(base.weights, x, np.concatenate(means), self.method)
+        return CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
 
 
 @names_mistyped
@@ -300,14 +294,10 @@ def fit_margins(
     """
     require_sample(sample, "fit_margins")
     names = (margins,) if isinstance(margins, str) else tuple(margins)
-    if method not in METHODS:
-        raise InputError("no such method", given=repr(method), allowed=", ".join(METHODS))
+    refuse_unknown("method", method, METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
-        raise InputError(
-            "margins are given once, each of a different column",
-            given=", ".join(names) or "none",
-            action="Give all of them together.",
-        )
+        given = ", ".join(names) or "none"
+        raise InputError("margins are given once, all together, each of another column", given=given)
     found = [_known(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
         base=sample.design.to_dict(),
@@ -346,40 +336,29 @@ def _is_number(given: Any) -> bool:
 
 def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[str, float]:
     """Return the units of the population in each level of a group column: those given, else the sample's."""
-    if name not in sample.groups:
-        raise InputError(
-            f"no such group column: {name!r}",
-            allowed=near_names(name, sample.groups) if sample.groups else "none was drawn along",
-            action="Draw with groups=.",
-        )
-    known = sample.totals.get(name)
+    size, known = sample.population_size, sample.totals.get(name)
     totals = known if given is None else given
-    if totals is None:
+    if totals is None or name not in sample.groups:
         raise InputError(
             f"how many units each level of {name!r} has is not known",
-            action="Give sizes=, or totals=: a mapping of level to number of units.",
+            action="Draw with groups=, or give sizes= or totals=: a mapping of level to number of units.",
         )
     sizes = {str(level): float(units) for level, units in totals.items() if units}
-    if known is not None:
-        for level in sorted({*known, *sizes}):
-            if abs(known.get(level, 0) - sizes.get(level, 0.0)) > _AS_MANY * sample.population_size:
-                raise InputError(
-                    f"the sizes of {name!r} are not those of the population that the sample was drawn from",
-                    given=f"{sizes.get(level, 0.0):,.10g} units of level {level!r}",
-                    allowed=f"{known.get(level, 0):,}",
-                    action="Leave the sizes out: the sample knows them.",
-                )
-    strange = sorted({str(value) for value in sample.groups[name].tolist()} - set(sizes))
-    if strange:
-        raise InputError(
-            f"{len(strange)} levels of {name!r} were drawn and have no size (first: {strange[0]!r})",
-            allowed=", ".join(map(repr, sorted(sizes)[:8])),
-        )
-    if abs(sum(sizes.values()) - sample.population_size) > _AS_MANY * sample.population_size:
+    drawn = {str(value) for value in sample.groups[name].tolist()}
+    expected = {level: sizes.get(level, 1.0) for level in drawn} if known is None else known
+    for level in sorted({*expected, *drawn, *(sizes if known else ())}):
+        given_units, units = sizes.get(level, 0.0), expected.get(level, 0)
+        if abs(units - given_units) > _AS_MANY * size or (level in drawn and level not in sizes):
+            raise InputError(
+                f"the sizes of {name!r} are not those of the population that the sample was drawn from",
+                given=f"{given_units:,.10g} units of level {level!r}",
+                allowed="1 or more" if known is None else f"{units:,}",
+            )
+    if abs(sum(sizes.values()) - size) > _AS_MANY * size:
         raise InputError(
             f"the sizes of {name!r} do not add up to the population",
             given=f"{sum(sizes.values()):,.0f} units",
-            allowed=f"{sample.population_size:,}",
+            allowed=f"{size:,}",
         )
     return dict(sorted(sizes.items()))
 
@@ -511,13 +490,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     n_h = np.array(list(known.values())).astype(np.int64)
     drawn = np.bincount(stratum, minlength=len(levels))
     if np.any(drawn > n_h):
-        h = int(np.argmax(drawn > n_h))
-        given = f"{n_h[h]}, of which {drawn[h]} were drawn"
-        raise InputError(
-            f"level {levels[h]!r} of {by!r} has fewer units than were drawn",
-            given=given,
-            action="Correct its size: the units of the whole population, drawn ones included.",
-        )
+        level = levels[int(np.argmax(drawn > n_h))]
+        raise InputError(f"level {level!r} of {by!r} has fewer units than were drawn", given=known[level])
     summary = _level_summary(sample, by, levels, n_h)
     kept = summary is not None
     return replace(

@@ -14,7 +14,7 @@ from stratal.designs.sample import Design, Sample, require_column_name
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
-from stratal.errors import BudgetError, InputError
+from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
 from stratal.randomness import id_texts
@@ -136,9 +136,8 @@ def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
     array([0.25, 0.25, 0.5 , 1.  ])
     """
     x = finite_vector("sizes", sizes)
-    if len(x) == 0:
-        raise InputError("there are no sizes", allowed="at least one unit")
-    profile = SizeProfile.of(x, min(budget, len(x)))
+    check_budget(budget, len(x))
+    profile = SizeProfile.of(x, budget)
     return np.minimum(1.0, inclusion_scale(profile, budget) * x)
 
 
@@ -158,10 +157,6 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     >>> inclusion_scale(SizeProfile.of(np.array([1.0, 1.0, 2.0, 16.0]), 2), 2)
     0.25
     """
-    if budget > profile.units:
-        raise BudgetError(
-            "the budget is larger than the population", given=budget, allowed=f"1 to {profile.units}"
-        )
     refuse_nonpositive(profile, name)
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))

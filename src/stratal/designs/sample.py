@@ -18,7 +18,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.elsewhere import Labelled, parts_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds
+from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds, refuse_unknown
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
@@ -115,11 +115,6 @@ class Design(Described, ABC):
         return self.larger(sample, additional)
 
     @property
-    def stratum_names(self) -> tuple[str, ...]:
-        """Names of the strata (H,)."""
-        return ("all",)
-
-    @property
     def unlabelled(self) -> Any:
         """The moments of unlabelled units that are a sample of their own; None of the population's others."""
         return None
@@ -135,14 +130,19 @@ class Design(Described, ABC):
         return None
 
     @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the strata (H,)."""
+        return ("all",) if self.strata is None else self.strata.names
+
+    @property
     def counts(self) -> IntArray | None:
         """Units drawn of each stratum (H,), where the design fixes them: it is simple random in each."""
-        return None
+        return None if self.allocation is None else self.allocation.n_h
 
     @property
     def rule(self) -> Rule | None:
         """Which stratum a unit of the population is in; None where all are in one."""
-        return None
+        return None if self.strata is None else self.strata.rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -320,14 +320,9 @@ class Sample(Record, Tabular):
         >>> stratal.designs.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
         'unbounded'
         """
-        if outcome not in OUTCOMES:
-            raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+        refuse_unknown("kind of outcome", outcome, OUTCOMES)
         if (outcome == "bounded") != (bounds is not None):
-            raise InputError(
-                "a bounded outcome has bounds, any other has none",
-                given=f"{outcome!r} with bounds {bounds}",
-                allowed="outcome='bounded' with bounds=(lowest, highest)",
-            )
+            raise InputError("a bounded outcome has bounds, any other has none", given=f"{outcome}, {bounds}")
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
@@ -408,27 +403,20 @@ class Sample(Record, Tabular):
     def _description(self) -> dict[str, Any]:
         """Return what a sample file holds besides the units, as JSON can write it."""
         digest = self.population_digest()
-        return {
-            "version": self.version,
-            "seed": self.seed,
-            "id_name": self.id_name,
+        described = {
+            **{name: plain(getattr(self, name)) for name in _AS_THEY_ARE},
             "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
-            "predicted": self.predicted,
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
-            **({} if not self.means_of_levels else {"level_means": self.means_of_levels}),
-            "outcome": self.outcome,
-            "bounds": None if self.bounds is None else list(self.bounds),
-            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
-            **({} if self.counted is None else {"counted": dict(self.counted)}),
-            **({} if self.half_width is None else {"half_width": self.half_width}),
-            **({} if self.looks is None else {"looks": self.looks}),
+            **{name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None},
             "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
             "summary": {name: plain(getattr(self.summary, name)) for name in StratumSummary.__slots__},
             "design": self.design.to_dict(),
-            **({} if digest is None else {"population_digest": digest.to_dict()}),
         }
+        if self.means_of_levels:
+            described["level_means"] = self.means_of_levels
+        return described if digest is None else {**described, "population_digest": digest.to_dict()}
 
     @staticmethod
     @names_mistyped
@@ -504,6 +492,11 @@ class Sample(Record, Tabular):
         return _of_parts(parts), labels
 
 
+_AS_THEY_ARE = ("version", "seed", "id_name", "predicted", "outcome", "bounds")
+_OPTIONAL = ("estimand", "counted", "half_width", "looks")
+"""What a sample file has of a sample as it is, the latter only where it is known."""
+
+
 def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Sample` from what its file holds, the design still a record."""
     proxies = tuple(
@@ -526,15 +519,11 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "shown": {name: columns[f"show.{name}"] for name in description["shown"]},
         "totals": description.get("totals", {}),
         "level_means": description.get("level_means", {}),
-        "outcome": description.get("outcome"),
-        "estimand": description.get("estimand"),
-        "counted": description.get("counted"),
-        "half_width": description.get("half_width"),
-        "looks": description.get("looks"),
         "digest": None if digest is None else PopulationDigest(**digest),
-        "bounds": description.get("bounds") and tuple(description["bounds"]),
         **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
-        **{name: description[name] for name in ("design", "seed", "predicted", "id_name", "version")},
+        **{name: description.get(name) for name in (*_AS_THEY_ARE, *_OPTIONAL)},
+        "bounds": description.get("bounds") and tuple(description["bounds"]),
+        "design": description["design"],
     }
 
 

@@ -17,9 +17,9 @@ from stratal.designs.stratum_moments import (
     stratum_means,
 )
 from stratal.designs.weighting import Weighting
-from stratal.errors import BudgetError, InputError
+from stratal.errors import InputError
 from stratal.population.population import Population
-from stratal.population.rules import Everything, Rule
+from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import FROM_LABELS
@@ -113,42 +113,16 @@ class Stratified(Design):
     allocation: Allocation = field()
 
     def __post_init__(self) -> None:
+        action = "Make it by stratal.strata.allocate(strata, budget)."
         if not isinstance(self.strata, Strata) or not isinstance(self.allocation, Allocation):
-            raise InputError(
-                "Stratified takes strata and an allocation",
-                given=f"{type(self.strata).__name__} and {type(self.allocation).__name__}",
-                action="Make them by stratal.strata.stratify(population) and "
-                "stratal.strata.allocate(strata, budget).",
-            )
-        n_h = self.allocation.n_h
-        if n_h.shape != self.strata.sizes.shape:
+            raise InputError("Stratified takes strata and an allocation", action=action)
+        n_h, sizes = self.allocation.n_h, self.strata.sizes
+        if n_h.shape != sizes.shape or np.any(n_h > sizes):
             raise InputError(
                 "the allocation is not for these strata",
-                given=f"{len(n_h)} and {self.strata.n_strata} strata",
-                action="Make it by stratal.strata.allocate(strata, budget).",
+                given=f"{n_h.tolist()[:5]} of {sizes.tolist()[:5]} units",
+                action=action,
             )
-        if np.any(n_h > self.strata.sizes):
-            h = int(np.argmax(n_h > self.strata.sizes))
-            raise BudgetError(
-                f"stratum '{self.strata.names[h]}' has fewer units than it was allocated",
-                given=int(n_h[h]),
-                allowed=f"0 to {self.strata.sizes[h]}",
-            )
-
-    @property
-    def stratum_names(self) -> tuple[str, ...]:
-        """Names of the strata (H,)."""
-        return self.strata.names
-
-    @property
-    def counts(self) -> IntArray:
-        """n_h (H,) of the allocation."""
-        return self.allocation.n_h
-
-    @property
-    def rule(self) -> Rule:
-        """That of the strata."""
-        return self.strata.rule
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, StratumSummary]:
         """Draw n_h units of each stratum."""
@@ -162,7 +136,7 @@ class Stratified(Design):
                 action="Stratify this population, or give the one that the strata came from.",
             )
         drawn = population.smallest(strata.rule, self.allocation.n_h, seed, strata.codes)
-        compact = Stratified(strata=strata.without_codes(), allocation=self.allocation)
+        compact = Stratified(strata=replace(strata, codes=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
         return compact, drawn, probabilities, summary
 

@@ -10,7 +10,6 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.population.summary import Drawn
 from stratal.randomness import keys_of_ids, uniforms
@@ -171,10 +170,5 @@ def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
 
 
 def _order_values(sample: Sample, column: str | None) -> FloatArray:
-    names = sample.proxy_names
-    if column not in names:
-        raise InputError(
-            f"the sample does not hold the column that it was sorted by: {column!r}",
-            allowed=", ".join(map(repr, names)),
-        )
+    names: tuple[str | None, ...] = sample.proxy_names
     return np.asarray(sample.proxies[:, names.index(column)])

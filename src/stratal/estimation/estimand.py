@@ -26,6 +26,7 @@ from stratal.population.expressions import Cells, Constant, LevelSet, both_tests
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
+from stratal.strata.moments import Moments
 from stratal.strata.rates import smoothed_standard_deviations
 
 
@@ -518,14 +519,16 @@ class Estimand(Described):
         stratum = found.stratum(sample.stratum)
         if len(stratum) == 0:
             return strata.standard_deviations if planned is None else planned
-        return smoothed_standard_deviations(
-            strata.sizes,
-            np.bincount(stratum, minlength=n_strata),
-            np.bincount(stratum, found.u, minlength=n_strata),
-            np.bincount(stratum, found.u**2, minlength=n_strata),
+        moments = Moments(
+            sizes=strata.sizes,
             proxy_means=strata.proxy_means,
             proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
             conditional_variances=strata.conditional_variances if planned is None else planned**2,
+        )
+        return smoothed_standard_deviations(
+            moments,
+            np.bincount(stratum, minlength=n_strata),
+            *(np.bincount(stratum, power, minlength=n_strata) for power in (found.u, found.u**2)),
             kurtoses=stratum_kurtoses(found.u, stratum, n_strata),
             bounds=(-np.inf, np.inf),
         )

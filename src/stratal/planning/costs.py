@@ -87,24 +87,16 @@ def cheapest_samples(
     ...                  standard_error=0.02).labels
     400
     """
-    if (standard_error is None) == (difference is None):
-        raise InputError(
-            "give either a standard error or a difference",
-            given=f"{standard_error=}, {difference=}",
-            action="Give one of standard_error= and difference=.",
-        )
     goal = {"standard_error": standard_error, "difference": difference}
     positive = {"variance": variance, "label_cost": label_cost, "prediction_cost": prediction_cost}
     for name, value in (positive | goal).items():
         if value is not None and not (math.isfinite(value) and value > 0):
             raise not_positive(name, value)
-    if not -1 < correlation < 1:
-        raise InputError("correlation is out of range", given=correlation, allowed="between -1 and 1")
-    if not (0 < power < 1 and 0 < confidence_level < 1):
+    shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
+    if not shares or (standard_error is None) == (difference is None):
         raise InputError(
-            "power and confidence_level lie between 0 and 1",
-            given=f"{power}, {confidence_level}",
-            action="Write 80 % as 0.8.",
+            "give a standard error or a difference, a correlation, and shares as power and level",
+            given=f"{goal}, {correlation=}, {power=}, {confidence_level=}",
         )
     normal = NormalDist()
     steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)

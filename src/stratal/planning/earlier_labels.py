@@ -22,12 +22,12 @@ from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
-from stratal.planning.widths import likely_means, smoothed_deviations
+from stratal.planning.widths import likely_means
 from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
 from stratal.strata.moments import Moments, Scenario, expected_variance
-from stratal.strata.rates import likely_rates
+from stratal.strata.rates import likely_rates, smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -119,17 +119,10 @@ class EarlierLabels(Record):
         design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
         shares = np.full(n, min(n / holder.size, 1.0))
         sample = sample_of(design, holder, 0, units, shares, digested=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
             found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
         rows, z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
         names = population.proxy_names
-        if calibrate_by is not None and not names:
-            raise InputError(
-                "there is no proxy to calibrate",
-                given=f"calibrate_by={calibrate_by!r}",
-                action="Name its column (proxy=, --proxy), or leave calibrate_by (--calibrate-by) out.",
-            )
         notes = () if labelled_units is None or not names else shift_notes(population, labelled_units, proxy)
         if calibrate_by is not None:
             here = list(population.levels(population.require_group(calibrate_by)))
@@ -231,22 +224,16 @@ class EarlierLabels(Record):
         sums = np.bincount(codes, self.z, minlength=strata.n_strata)
         squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
         kurtoses = stratum_kurtoses(self.z, codes, strata.n_strata)
-        expected = smoothed_deviations(strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds)
+        expected = smoothed_standard_deviations(
+            strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds
+        )
         own = np.where(counts > 0, sums / np.maximum(counts, 1), self.z.mean())
         factors = self._factors(self.z - own[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
             means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
-        rates = likely_rates(
-            strata.sizes,
-            counts,
-            sums,
-            proxy_means=strata.proxy_means,
-            bounds=self.bounds,
-            scaled=strata.scaled,
-            number=_NUMBER,
-        )
+        rates = likely_rates(strata, counts, sums, bounds=self.bounds, number=_NUMBER)
         spread = rates * (1 - rates)
         variances = expected**2 * spread / spread.mean(axis=0) * factors
         middle = rates.mean(axis=0)
@@ -338,8 +325,7 @@ def _refuse_unknown_ids(given: Labels, wanted: list[str], found: list[str]) -> N
             f"{given.source}: {len(unknown)} of {len(wanted)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
             allowed="ids of the planned units, or other labels with the proxy's column",
-            action="Add that column, or leave the others out; where a spreadsheet changed ids, format their "
-            "column as text.",
+            action="Add that column, or leave the others out.",
         )
 
 

@@ -74,7 +74,7 @@ class Findings:
                 For any other ending, and where there is a file that is no report.
         """
         target = Path(path)
-        if target.exists() and not _is_report(target):
+        if target.exists() and KIND.encode() not in target.read_bytes()[:4096]:
             raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
         write = {**WRITERS, ".json": _json_text}.get(target.suffix.lower())
         if write is None:
@@ -178,13 +178,35 @@ def findings(
     columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
     labelled = _labelled(sample, one, predicted, options.get("combine", "mean"))
-    contents = _contents(sample, labels, requested, made, labelled, (confidence_level, interval), predicted)
-    _refuse_another_estimate(new, contents["estimate"])
+    level: dict[str, Any] = {"confidence_level": confidence_level, "interval": interval}
+    several = isinstance(made, Estimates)
+    first: Estimate = made[0] if several else made
+    # A table says of each row whether it has an interval; an estimate alone that has none is refused.
+    described = (first.described if several else first.to_dict)(confidence_level, interval)
+    if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
+        count = int(labelled.sum())
+        answered = Nonresponse(drawn=sample.size, labelled=count)
+        described |= {"labels": count, "nonresponse": answered.to_dict()}
+    if several:
+        described = with_tables(described | {"notes": []}, [made], confidence_level)
+    old = None if new is None else new.found["old"]["estimate"]
+    if old is not None and abs(old - described["estimate"]) > _SAME * max(1.0, abs(old)):
+        raise InputError(
+            "the new version was compared with another estimate of the old one than this report's",
+            given=f"{old:.6g} and {described['estimate']:.6g}",
+        )
     agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
-    contents["estimate"] = with_tables(contents["estimate"], list(tables), confidence_level, list(all_notes))
+    described = with_tables(described, list(tables), confidence_level, list(all_notes))
     if require:
-        contents["estimate"]["requirements"] = list(require)
+        described["requirements"] = list(require)
+    number = f" (first of {len(made)})" if several and len(made) > 1 else ""
+    compared, calibration = [], None
+    if not several and made.outcomes is not None:
+        compared = side_by_side(sample, first, confidence_level, interval)
+        calibration = proxy_check(sample, labelled, first, confidence_level)
+    design = sample.design
+    rule = None if design.allocation is None else design.allocation.method
     return Findings(
         found=plain_dict(
             {
@@ -192,14 +214,17 @@ def findings(
                 "title": title,
                 "question": question,
                 "confidence_level": confidence_level,
-                **contents,
-                **({"quantity": quantity} if quantity else {}),
+                "quantity": quantity or _quantity(sample, labels, requested, first, predicted) + number,
+                "share": first.bounds == (0.0, 1.0),
+                "estimate": described,
+                "side_by_side": compared,
+                "strata": _strata(sample, first, labelled),
+                "calibration": calibration,
+                "more_labels": more_labels(requested, sample, labels, labelled, made, **level),
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "second_look": _second_look(one),
                 "new_version": None if new is None else new.to_dict(),
-                "method": described_method(
-                    contents["estimate"], sample.design.words, sample.design.assumption, _allocation(sample)
-                ),
+                "method": described_method(described, design.words, design.assumption, rule),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),
             }
@@ -222,18 +247,10 @@ def more_labels_of(
     requested = as_estimand(estimand or found.label.get("estimand") or sample.estimand)
     columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels
+    level: dict[str, Any] = {"confidence_level": confidence_level, "interval": interval}
     try:
         labelled = _labelled(sample, one, predicted or requested.compared, combine)
-        return more_labels(
-            requested,
-            sample,
-            labels,
-            labelled,
-            found,
-            confidence_level=confidence_level,
-            interval=interval,
-            target=found.target,
-        )
+        return more_labels(requested, sample, labels, labelled, found, **level)
     except InputError:  # an estimate stands, whether or not anything is expected of more labels
         return []
 
@@ -245,71 +262,8 @@ def _labelled(sample: Sample, labels: Any, predicted: bool | str, combine: str) 
     return outcomes(sample, labels, predicted, combine).labelled
 
 
-def _refuse_another_estimate(new: NewVersion | None, estimate: Mapping[str, Any]) -> None:
-    """Refuse a new version that was compared with another estimate of the old one than the report's."""
-    old = None if new is None else new.found["old"]["estimate"]
-    if old is not None and abs(old - estimate["estimate"]) > _SAME * max(1.0, abs(old)):
-        raise InputError(
-            "the new version was compared with another estimate of the old one than this report's",
-            given=f"{old:.6g} and {estimate['estimate']:.6g}",
-            action="Give new_version and findings the same labels and options.",
-        )
-
-
 _SAME = 1e-9
 """Rounding by which two ways to the same estimate may differ."""
-
-
-def _contents(
-    sample: Sample,
-    labels: Any,
-    requested: Estimand,
-    made: Estimate | Estimates,
-    labelled: BoolArray,
-    level: tuple[float, str],
-    predicted: bool | str,
-) -> dict[str, Any]:
-    """Return what a report shows of an estimate, or of the first of several and then of all."""
-    confidence_level, interval = level
-    first = made if isinstance(made, Estimate) else made[0]
-    # A table says of each row whether it has an interval; an estimate alone that has none is refused.
-    alone = isinstance(made, Estimate)
-    described = (
-        first.to_dict(confidence_level, interval) if alone else first.described(confidence_level, interval)
-    )
-    if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
-        count = int(labelled.sum())
-        described |= {
-            "labels": count,
-            "nonresponse": Nonresponse(drawn=sample.size, labelled=count).to_dict(),
-        }
-    if isinstance(made, Estimates):
-        described = with_tables(described | {"notes": []}, [made], confidence_level)
-    of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
-    return {
-        "quantity": _quantity(sample, labels, requested, first, predicted)
-        + (f" (first of {len(made)})" if isinstance(made, Estimates) and len(made) > 1 else ""),
-        "share": first.bounds == (0.0, 1.0),
-        "estimate": described,
-        "side_by_side": side_by_side(sample, first, confidence_level, interval) if of_outcomes else [],
-        "strata": _strata(sample, first, labelled),
-        "calibration": proxy_check(sample, labelled, first, confidence_level) if of_outcomes else None,
-        "more_labels": more_labels(
-            requested,
-            sample,
-            labels,
-            labelled,
-            made,
-            confidence_level=confidence_level,
-            interval=interval,
-            target=first.target,
-        ),
-    }
-
-
-def _is_report(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return KIND.encode() in stream.read(4096)
 
 
 def _quantity(
@@ -330,10 +284,6 @@ def _quantity(
     rows = join(sample, labels).table()
     words = [row.value for row in rows if row.meaning == 1.0 and not row.usual]
     return f"share of {' or '.join(map(repr, words)) or 'ones'}"
-
-
-def _allocation(sample: Sample) -> str | None:
-    return None if sample.design.allocation is None else sample.design.allocation.method
 
 
 def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:

@@ -39,10 +39,10 @@ from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
     likely_means,
-    smoothed_deviations,
 )
 from stratal.strata import Allocation, Strata, allocate_several, neyman
 from stratal.strata.moments import expected_variance
+from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     pass
@@ -111,7 +111,7 @@ def estimated_deviations(
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
     binary, limits = _outcome_of(strata, z, bounds)
-    return smoothed_deviations(
+    return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
@@ -243,7 +243,7 @@ def _of_outcomes(
     sums = np.bincount(stratum, z, minlength=n_strata)
     if known.binary and n_strata > 1:
         ones = np.rint(sums).astype(np.int64)
-        deviations = smoothed_deviations(strata, counts, ones)
+        deviations = smoothed_standard_deviations(strata, counts, ones)
         means = likely_means(counts, ones, deviations)
 
         def width_of_counts(labels: IntArray, level: float, *, label_driven: bool = True) -> FloatArray:
@@ -531,8 +531,9 @@ def labels_so_far(
     width, note = None, "influence's deviations"
     known = requested.labelled_outcomes(found, labelled)
     if known is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
+        with warnings.catch_warnings(
+            action="ignore", category=StratalWarning
+        ):  # the estimate has warned of the same
             learned, shared, scale = _of_influences(
                 requested, pairs, sample, strata, counts, half_widths, confidence_level
             )
@@ -601,8 +602,7 @@ def _repeating(
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
             return half_width_of(estimate(made, classes[rows], estimand=requested), confidence_level)
 
     return half_width

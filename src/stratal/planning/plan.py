@@ -12,10 +12,7 @@ import numpy as np
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.successive import Successive
-from stratal.errors import (
-    InputError,
-    names_mistyped,
-)
+from stratal.errors import InputError, names_mistyped
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.widths import expected_half_width
@@ -23,7 +20,7 @@ from stratal.population.expressions import Number
 from stratal.proxy.history import HISTORY
 from stratal.report.figures import Bars, Plotted
 from stratal.report.pages import plan_page
-from stratal.report.text import Page, Printed, Tabular, plain, plain_dict
+from stratal.report.text import Page, Printed, Tabular, plain_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
@@ -65,10 +62,6 @@ class PlannedDesign:
     conservative_standard_error: float | None = None
     relative_efficiency: float | None = None
     worst_standard_error: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a plain dict."""
-        return asdict(self)
 
 
 def worst_bounds(strata: Strata) -> tuple[float, float]:
@@ -114,10 +107,6 @@ class PlannedPart:
     expected_half_width: float
     wanted_half_width: float | None
     relative_efficiency: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict; what is not finite is None."""
-        return plain_dict(asdict(self))
 
 
 POWER = 0.8
@@ -242,11 +231,8 @@ class Plan(Printed, Tabular, Plotted):
             return self
         rows = [row for row in self.designs if row.design == design]
         if design == Stratified.kind or not rows:
-            raise InputError(
-                f"this plan has no {design} design",
-                allowed=self.recommended.design,
-                action="Say how to stratify: n_strata=, by= (--strata, --by).",
-            )
+            action = "Say how to stratify: n_strata=, by= (--strata, --by)."
+            raise InputError(f"this plan has no {design} design", action=action)
         return replace(self, recommended=rows[0])
 
     @property
@@ -341,40 +327,35 @@ class Plan(Printed, Tabular, Plotted):
         strata, n_h = self.strata, self.allocation.n_h
         known = strata.scaled or self.scenario is not None
         deviations = np.sqrt(self._way("expected").variances) if known else [None] * strata.n_strata
-        return {
-            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
-            **({} if self.labels is None else {"labels": dict(self.labels)}),
+        rows = zip(strata.names, strata.sizes, n_h, strata.proxy_means, deviations, strict=True)
+        columns = ("name", "size", "n", "proxy_mean", "expected_standard_deviation")
+        described = {
+            "estimand": self.estimand,
+            "labels": self.labels,
             "population_size": self.population_size,
             "budget": self.budget,
             "half_width": self.half_width,
             "assume": self.assume,
             "pilot": self.pilot,
             "expected_half_width": self.expected_half_width,
-            "half_width_range": plain(self.half_width_range),
+            "half_width_range": self.half_width_range,
             "worst_half_width": self.worst_half_width,
-            "worst_bounds": None if self.worst_half_width is None else list(worst_bounds(strata)),
+            "worst_bounds": None if self.worst_half_width is None else worst_bounds(strata),
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
-            **({} if self.looks is None else {"looks": self.looks.text}),
-            "recommended": self.recommended.to_dict(),
+            "looks": None if self.looks is None else self.looks.text,
+            "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
             "stratification": strata.method,
-            "designs": [row.to_dict() for row in self.designs],
+            "designs": [asdict(row) for row in self.designs],
             "allocations": self.allocations,
-            "strata": [
-                {
-                    "name": strata.names[h],
-                    "size": int(strata.sizes[h]),
-                    "n": int(n_h[h]),
-                    "proxy_mean": plain(strata.proxy_means[h]),
-                    "expected_standard_deviation": plain(deviations[h]),
-                }
-                for h in range(strata.n_strata)
-            ],
-            **({"estimands": [part.to_dict() for part in self.parts]} if self.parts else {}),
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
+            "strata": [dict(zip(columns, row, strict=True)) for row in rows],
+            "estimands": [asdict(part) for part in self.parts] or None,
+            "assumptions": self.assumptions,
+            "notes": self.notes,
         }
+        optional = ("estimand", "labels", "looks", "estimands")
+        return plain_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
     def _columns(self) -> dict[str, Any]:
         return {**self.strata._columns(), "to_label": self.allocation.n_h}
@@ -384,14 +365,13 @@ class Plan(Printed, Tabular, Plotted):
 
     def _plot(self) -> Bars:
         """Draw each stratum's share of the units and of the labels."""
-        found = self.to_dict()
+        n_h = self.allocation.n_h
         return Bars(
-            title=f"{found['budget']:,} labels of {found['population_size']:,} units ({found['allocation']})",
+            title=f"{self.budget:,} labels of {self.population_size:,} units ({self.allocation.method})",
             x_label="share",
-            rows=[
-                (row["name"], row["size"] / found["population_size"], row["n"] / found["budget"])
-                for row in found["strata"]
-            ],
+            rows=list(
+                zip(self.strata.names, self.strata.weights.tolist(), (n_h / n_h.sum()).tolist(), strict=True)
+            ),
             series=["of the units", "of the labels"],
         )
 

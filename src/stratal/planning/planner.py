@@ -43,12 +43,12 @@ from stratal.population.influence import (
     stratum_averages,
 )
 from stratal.population.population import require_population
-from stratal.population.rules import Everything, cells_of
+from stratal.population.rules import cells_of
 from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number
-from stratal.strata.moments import expected_variance, scenarios
+from stratal.strata.moments import Moments, expected_variance, scenarios
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -151,16 +151,14 @@ def simple_allocation(whole: Strata, budget: int) -> Allocation:
 
 def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
     """Return N units as one stratum, of which nothing else is known."""
-    return Strata(
-        rule=Everything(),
-        names=("all",),
+    moments = Moments(
         sizes=np.array([size]),
         proxy_means=np.array([mean]),
         proxy_variances=np.zeros(1),
         conditional_variances=np.array([variance]),
         scaled=scaled,
-        method="none",
     )
+    return Strata.of(moments, method="none")
 
 
 def influence_spreads(
@@ -354,12 +352,6 @@ def plan(
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    if calibrate_by is not None and by not in (None, calibrate_by):
-        raise InputError(
-            "strata are crossed with the column that the proxy is calibrated by",
-            given=f"by={by!r}, calibrate_by={calibrate_by!r}",
-            action="Leave by= (--by) out.",
-        )
     requested = as_estimand(estimand)
     division = Division(
         method=method,
@@ -443,8 +435,7 @@ class Planner:
                 f"{self.estimand.text} asks for more numbers at once than can be planned for",
                 given=f"{len(found):,}",
                 allowed=f"up to {MOST_PARTS}",
-                action="Name fewer levels or estimands, or plan for the mean and ask for the levels of the "
-                "estimate: estimate(…, by=…), estimate --by.",
+                action="Plan for the mean, and ask for the levels of the estimate: by=, --by.",
             )
         return found
 
@@ -575,11 +566,9 @@ class Planner:
             return None
         known = (*self.population.feature_names, *self.population.proxy_names)
         if not colon or column not in known:
+            allowed = near_names(column, known) if known else "a column of numbers: features="
             raise InputError(
-                f"'{BY_COST}' needs the column of what a label of each unit costs",
-                given=repr(column) if colon else None,
-                allowed=near_names(column, known) if known else "a column of numbers: features=",
-                action=f"Write {BY_COST}:minutes; the budget is then money in the column's units.",
+                f"write '{BY_COST}:COLUMN', what labels cost", given=repr(column), allowed=allowed
             )
         return column
 
@@ -595,9 +584,8 @@ class Planner:
     @cached_property
     def of_history(self) -> bool:
         """Whether the mean of one outcome is asked for, strata are left to us, and a history predicts it."""
-        left = all(
-            getattr(self.requested, name) is None for name in ("method", "n_strata", "by", "allocation")
-        )
+        asked = self.requested
+        left = (asked.method, asked.n_strata, asked.by, asked.allocation) == (None, None, None, None)
         mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
         proxies = self.population.proxy_names
         known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
@@ -615,8 +603,8 @@ class Planner:
         left = float(picture.counts @ np.sqrt(variances)) ** 2 / budget - float(picture.counts @ variances)
         share = math.sqrt(max(left, 0.0)) / picture.size / usual
         gain = (stratified.relative_efficiency or 1.0) / share**2 if share > 0 else None
-        ends: Any = {f"{end}_standard_error": getattr(stratified, f"{end}_standard_error") for end in ENDS}
-        ends = {name: error * share for name, error in ends.items()}
+        names = (f"{end}_standard_error" for end in ENDS)
+        ends: Any = {name: getattr(stratified, name) * share for name in names}
         return PlannedDesign(design=Successive.kind, estimator="ppi++", relative_efficiency=gain, **ends)
 
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
@@ -679,11 +667,11 @@ class Planner:
         if stratified is None:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        wanted = (
-            not anticipated.simple
-            or self._cost is not None
-            or anticipated.requested.by is not None
-            or anticipated.requested.n_strata is not None
+        requested = anticipated.requested
+        wanted = not anticipated.simple or (self._cost, requested.by, requested.n_strata) != (
+            None,
+            None,
+            None,
         )
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()
@@ -806,9 +794,7 @@ def plan_for_rate(
     if budget is not None:
         return at(budget)
     wanted = float(checked_half_widths(half_width, 1, whole)[0])
+    start, least = min(2 * PILOT, size), min(2, size)
     return at(
-        smallest_budget(
-            lambda labels: at(labels).expected_half_width or 0.0,
-            *(wanted, min(2 * PILOT, size), min(2, size), size),
-        )
+        smallest_budget(lambda labels: at(labels).expected_half_width or 0.0, wanted, start, least, size)
     )

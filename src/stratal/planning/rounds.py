@@ -269,7 +269,6 @@ def more_labels(
     *,
     confidence_level: float = 0.95,
     interval: str = "auto",
-    target: str = "population",
 ) -> list[dict[str, Any]]:
     """Return half-widths now and at larger numbers of labels; empty of several, and where none is expected.
 
@@ -289,7 +288,6 @@ def more_labels(
     confidence_level : float
     interval : str
         Method of the interval whose width is expected.
-    target : str
 
     Returns
     -------
@@ -314,20 +312,14 @@ def more_labels(
     if not math.isfinite(now):
         return []
     if sample.design.rounds_by_labels and answered > 1:
-        known: dict[str, Any] = {
-            "requested": requested,
-            "found": found,
-            "labelled": labelled,
-            "interval": interval,
-        }
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StratalWarning)
-            seen = labels_so_far(sample, labels, confidence_level, **known)
+        known: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
+        with warnings.catch_warnings(action="ignore", category=StratalWarning):
+            seen = labels_so_far(sample, labels, confidence_level, interval=interval, **known)
         most = int(seen.most.sum())
     rows = [{"labels": answered, "half_width": now}] if drawn < most else []
     for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES if drawn < most):
         if seen is None:
-            number, finite = answered * total / drawn, target == "population"
+            number, finite = answered * total / drawn, found.target == "population"
             left, before = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
             width = now * math.sqrt(left / before) if before > 0 else 0.0
         else:
@@ -447,17 +439,12 @@ def next_round(
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
     requested = as_estimand(sample.estimand)
-    if not requested.of_one_outcome and (learner is not None or deviations != "recalibrated"):
+    several = isinstance(requested, Several) and allocation_of != "total"
+    if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
         raise InputError(
             f"a round for '{requested.kind}' goes where its influence varies among the labels",
-            given=f"{learner=}, {deviations=}",
-            action="Leave learner= and deviations= out: they are options of the mean.",
-        )
-    if isinstance(requested, Several) and allocation_of != "total":
-        raise InputError(
-            "a round for several estimands is shared out with the earlier ones",
-            given=f"{allocation_of=}",
-            allowed="'total'",
+            given=f"{learner=}, {deviations=}, {allocation_of=}",
+            action="Leave these options of the mean out.",
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
@@ -524,15 +511,10 @@ def _learning(
         raise InputError(
             "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
         )
-    if half_width is not None:
+    if half_width is not None or sample.design.strata is None:
         raise InputError(
-            "a half-width is reached by an estimate without a learner",
-            given=f"{half_width=}",
-            action="Give additional, or leave the learner out.",
-        )
-    if sample.design.strata is None:
-        raise InputError(
-            "a simple random sample has no strata between which a learner could choose",
+            "a learner chooses between strata, for additional= units",
+            given=f"{half_width=}, {sample.design.kind}",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
         )
     first = [0] if sample.proxy_names else []
@@ -591,13 +573,7 @@ def opt_a2(
     total = whole_number("budget", budget)
     size = max(total // 2, 2 * strata.n_strata)
     if initial is not None:
-        size = whole_number("initial", initial) * strata.n_strata
-        if size > total:
-            raise BudgetError(
-                "the pilot alone exceeds the budget",
-                given=f"{size} for {strata.n_strata} strata",
-                allowed=f"up to {total}",
-            )
+        size = min(whole_number("initial", initial) * strata.n_strata, total)
     refuse_unknown("pilot", pilot, PILOTS)
     chunk = max(whole_number("step", step), 1)
     sample = Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
@@ -665,11 +641,4 @@ def opt_a1(
 
 
 def _answers(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:
-    values = list(oracle(ids))
-    if len(values) != len(ids):
-        raise InputError(
-            "the oracle must return one label per id",
-            given=f"{len(values)} for {len(ids)}",
-            action="Return an array of the ids' length, in their order.",
-        )
-    return dict(zip(ids.tolist(), values, strict=True))
+    return dict(zip(ids.tolist(), oracle(ids), strict=True))

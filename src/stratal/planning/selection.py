@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
@@ -23,7 +23,6 @@ from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
-from stratal.report.figures import Intervals, Plotted
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
 
@@ -56,20 +55,9 @@ _WIDER = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcomes(Record):
-    """What labelled units say of each model.
-
-    Parameters
-    ----------
-    values : float (n, k)
-        Each unit's part of each model's criterion, the mean of which is the criterion; NaN without a label.
-    reach : float
-        The largest difference of two of them on one unit.
-    """
-
-    values: FloatArray
-    reach: float = 1.0
+Outcomes = tuple[FloatArray, float]
+"""Each unit's part of each model's criterion (n, k), of which that is the mean and NaN without a label; and
+the largest difference of two of them on one unit."""
 
 
 def outcomes_of(
@@ -99,7 +87,7 @@ def outcomes_of(
     """
     answers, known = codes[rows], truth >= 0
     if criterion in ("accuracy", PREFERENCE):
-        return Outcomes(values=np.where(known[:, None], answers == truth[:, None], np.nan))
+        return np.where(known[:, None], answers == truth[:, None], np.nan), 1.0
     if not np.any(known):
         return None
     levels = int(max(codes.max(), truth.max())) + 1
@@ -123,7 +111,7 @@ def outcomes_of(
     every = np.stack(tables)  # (k, K, K): true, answered
     reach = float((every.max(axis=(0, 2)) - every.min(axis=(0, 2))).max())
     values = every[np.arange(codes.shape[1]), truth[:, None], answers]
-    return Outcomes(values=np.where(known[:, None], values, np.nan), reach=reach)
+    return np.where(known[:, None], values, np.nan), reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +148,7 @@ def look(
     which the best has to be told, copies counted once: whichever it is, it is out with probability
     1 − confidence at most, and by the same bounds no winner is further below it than the indifference.
     """
-    values, alive = found.values, np.array(standing.survivors)
+    (values, reach), alive = found, np.array(standing.survivors)
     known = ~np.isnan(values[:, 0])
     # Which model leads decides what is compared, never what is true, so that agreement may help to guess it.
     corrections = (values - chances[clocks.rows])[known][:, alive] / clocks.probability[known, None]
@@ -170,12 +158,12 @@ def look(
     differs = codes[:, others] != codes[:, [leader]]
     counts = differs | design.everywhere
     gain = values[:, others] - values[:, [leader]]
-    gain = np.where(known[:, None], gain, counts[clocks.rows] * found.reach)
+    gain = np.where(known[:, None], gain, counts[clocks.rows] * reach)
     turns = Turns(inverse=clocks.inverse, largest=clocks.largest, size=len(codes))
     shared: Any = {
         "step": max(design.indifference, SMALLEST_STEP),
-        "reach": found.reach,
-        "left": found.reach * counts[~clocks.drawn].sum(axis=0),
+        "reach": reach,
+        "left": reach * counts[~clocks.drawn].sum(axis=0),
     }
     spread = clocks.spread(counts)
     limit = math.log(max(distinct - 1, 1) / (1.0 - design.confidence))
@@ -218,7 +206,7 @@ def labels_to_decide(
     return float(np.max(found[counts.any(axis=0)], initial=0.0))
 
 
-class Selection(Printed, Plotted):
+class Selection(Printed):
     """Models of which the best is sought, and the units to label for it.
 
     Made by `stratal.select`, or from a sample that it drew by `resume`; `update` returns the next one.
@@ -337,26 +325,24 @@ class Selection(Printed, Plotted):
     def _outcomes(self) -> Outcomes | None:
         design, rows, clocks = self._design, self._clocks.rows, self._clocks
         labels = self.truth[: len(rows)].tolist()
-        given = [None if label in (None, TIE) else label for label in labels]
+        weights = 1.0 / clocks.probability
         if design.criterion == PREFERENCE:
             place = {name: at for at, name in enumerate(design.answers)}
             own = [
-                -1 if label is None else self._codes[row, place[label]]
-                for row, label in zip(rows, given, strict=True)
+                self._codes[row, place[label]] if label in place else -1
+                for row, label in zip(rows, labels, strict=True)
             ]
-            truth = np.array(own, dtype=np.int64)
-            found = outcomes_of("accuracy", None, self._codes, rows, truth, clocks.probability)
+            found = outcomes_of("accuracy", None, self._codes, rows, np.array(own, np.int64), weights)
             tied = np.array([label == TIE for label in labels], dtype=bool)
-            return found and replace(found, values=np.where(tied[:, None], 0.0, found.values))
+            return found and (np.where(tied[:, None], 0.0, found[0]), found[1])
         number = {
             text: int(code)
             for name, codes in zip(design.answers, self._codes.T, strict=True)
             for text, code in zip(self._answers[name].tolist(), codes.tolist(), strict=True)
         }
-        truth = np.array([-1 if text is None else number.setdefault(text, len(number)) for text in labels])
+        truth = [-1 if text in (None, TIE) else number.setdefault(text, len(number)) for text in labels]
         which = None if design.positive is None else number.get(design.positive)
-        weights = 1.0 / clocks.probability
-        return outcomes_of(design.criterion, which, self._codes, rows, truth.astype(np.int64), weights)
+        return outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
 
     @property
     def labels(self) -> int:
@@ -419,7 +405,8 @@ class Selection(Printed, Plotted):
         )
         if found is None or not np.any(known):
             return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
-        gain = found.values[:, j] - found.values[:, leader]
+        values, reach = found
+        gain = values[:, j] - values[:, leader]
         own = counts[clocks.rows[known], 0]
         weights = own / clocks.probability[known]
         mean = float(weights @ gain[known]) / max(float(weights.sum()), 1e-300)
@@ -427,7 +414,7 @@ class Selection(Printed, Plotted):
         # A model that is out has no more turns: units on which it alone differs are no longer drawn.
         both = [j in group and leader in group for group in design.survivors]
         turn = np.repeat(both, design.units)[: len(clocks.rows)]
-        missing = np.where(counts[clocks.rows, 0], found.reach, 0.0)
+        missing = np.where(counts[clocks.rows, 0], reach, 0.0)
         ahead, behind = (np.where(known, way * gain, missing)[turn, None] for way in (1.0, -1.0))
         unseen = counts[:, 0].copy()
         unseen[clocks.rows[turn]] = False
@@ -440,8 +427,8 @@ class Selection(Printed, Plotted):
             spread=clocks.spread(counts)[turn],
             turns=Turns(inverse=clocks.inverse[turn], largest=clocks.largest[turn], size=len(codes)),
             step=max(design.indifference, SMALLEST_STEP),
-            reach=found.reach,
-            left=found.reach * float(unseen.sum()),
+            reach=reach,
+            left=reach * float(unseen.sum()),
             pairs=math.comb(len(design.answers), 2),
         )
         result = of_variable(value, np.where(own, gain[known] - mean, 0.0), weighting)
@@ -534,8 +521,7 @@ class Selection(Printed, Plotted):
             }
         )
 
-    def page(self) -> Page:
-        """Return what is printed."""
+    def _page(self) -> Page:
         found = self.to_dict()
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
@@ -546,22 +532,6 @@ class Selection(Printed, Plotted):
         )
         tables = [table] if self.labels else []
         return Page(lines=[found["statement"]], tables=tables, notes=noted(found["notes"]))
-
-    def _page(self) -> Page:
-        return self.page()
-
-    def _plot(self) -> Intervals:
-        rows = [
-            (row.label["model"] or "", row.value, row.limits(self._design.confidence))
-            for row in self.estimates
-        ]
-        return Intervals(
-            title=self.statement,
-            x_label=f"difference from {self.leader}",
-            rows=rows,
-            confidence_level=self._design.confidence,
-            level=0.0,
-        )
 
 
 def round_sizes(design: Disagreements, codes: IntArray, standing: Standing) -> FloatArray:
@@ -655,20 +625,14 @@ def select(
         raise InputError(
             "too few or too many models to select from", given=len(names), allowed=f"2 to {MOST_MODELS}"
         )
-    for what, value, allowed, fine in (
-        ("confidence", confidence, "above 0.5, below 1", 0.5 < confidence < 1),
-        ("indifference", indifference, "0 to 1, without 1", 0 <= indifference < 1),
-    ):
-        if not fine:
-            raise InputError(f"{what} is out of range", given=value, allowed=allowed)
+    if not 0.5 < confidence < 1 or not 0 <= indifference < 1:
+        given, allowed = f"{confidence=}, {indifference=}", "above 0.5, below 1; 0 to 1, without 1"
+        raise InputError("confidence or indifference is out of range", given=given, allowed=allowed)
     known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
     if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
     if criterion == PREFERENCE and TIE in names:
-        raise InputError(
-            f"a column called {TIE!r} cannot be preferred: the label {TIE!r} means a tie",
-            action="Rename the column.",
-        )
+        raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
     found, codes = units_and_answers(population, names, seed)
     if budget is not None:
         check_budget(budget, population.size)
@@ -725,18 +689,15 @@ def expected_labels(
     codes, leader = first._codes, first._standing.leader
     agreed = likely_right(codes, _LIKELY_FROM)[0]
     everywhere = criterion not in ("accuracy", PREFERENCE)
-    counts = [
-        labels_to_decide(codes, leader, gaps, confidence, indifference, everywhere=everywhere, alone=alone)
-        for gaps, alone in (
-            (np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference), True),
-            (0.0 * agreed, False),
-        )
-    ]
+    ahead = np.maximum(agreed[leader] - agreed, _OPTIMISTIC * indifference)
+    how: Any = (confidence, indifference)
+    least = labels_to_decide(codes, leader, ahead, *how, everywhere=everywhere, alone=True)
+    many = labels_to_decide(codes, leader, 0.0 * agreed, *how, everywhere=everywhere)
     most = len(codes) if everywhere else int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {
         "models": len(set(answers)),
-        "optimistic": math.ceil(counts[0]),
-        "conservative": math.ceil(counts[1]),
+        "optimistic": math.ceil(least),
+        "conservative": math.ceil(many),
         "most": most,
         "population_size": len(codes),
         "likely_leader": first.leader,

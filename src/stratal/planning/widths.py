@@ -24,8 +24,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.strata.moments import Moments, expected_variance
-from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.moments import expected_variance
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
@@ -162,30 +161,6 @@ def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArr
     strength = mean * (1.0 - mean) / max(variance, 1e-12) - 1.0
     levels = (np.arange(n) + order[:, None]) / n
     return np.asarray(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
-
-
-def smoothed_deviations(
-    strata: Moments,
-    counts: AnyArray,
-    sums: AnyArray,
-    squares: AnyArray | None = None,
-    *,
-    kurtoses: FloatArray | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> FloatArray:
-    """Return S_h (…, H) from labels so far: the strata's proxy recalibrated on them, and smoothed."""
-    return smoothed_standard_deviations(
-        strata.sizes,
-        counts,
-        sums,
-        squares,
-        proxy_means=strata.proxy_means,
-        proxy_variances=strata.proxy_variances,
-        conditional_variances=strata.conditional_variances,
-        kurtoses=kurtoses,
-        bounds=bounds,
-        scaled=strata.scaled,
-    )
 
 
 def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:

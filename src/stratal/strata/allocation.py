@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain
-from stratal.errors import InputError, kind_of, names_mistyped, near_names
+from stratal.arrays import FloatArray, IntArray, Record, plain
+from stratal.errors import InputError, names_mistyped, refuse_unknown
 from stratal.report.text import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
@@ -59,23 +59,15 @@ class Allocation(Record, Tabular):
         self._set(n_h=np.array(self.n_h))
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
-        if not self.n_h.shape == self.minimum.shape == self.maximum.shape or self.n_h.ndim != 1:
+        if (
+            self.n_h.sum() != self.budget
+            or np.any(self.n_h < self.minimum)
+            or np.any(self.n_h > self.maximum)
+        ):
             raise InputError(
-                "n_h, minimum and maximum must have one entry per stratum",
-                allowed="whole numbers (H,)",
-                action="Make allocations by stratal.strata.allocate(strata, budget).",
-            )
-        if self.n_h.sum() != self.budget:
-            raise InputError(
-                "n_h must sum to the budget",
-                given=f"{self.n_h.sum()} for {self.budget}",
-                action="Set budget to the sum of n_h, or make the allocation by stratal.strata.allocate.",
-            )
-        if np.any(self.n_h < self.minimum) or np.any(self.n_h > self.maximum):
-            raise InputError(
-                "n_h breaks its bounds",
-                given=self.n_h.tolist(),
-                allowed=f"at least {self.minimum.tolist()}, at most {self.maximum.tolist()}",
+                "n_h must lie within its bounds and sum to the budget",
+                given=f"{self.n_h.tolist()}, {self.n_h.sum()} in all",
+                allowed=f"{self.minimum.tolist()} to {self.maximum.tolist()}, {self.budget} in all",
             )
 
     @property
@@ -143,13 +135,10 @@ def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) ->
     """
     if not strata.scaled:
         return sizes
-    lam = numeric_array("lam", 1.0 if options["lam"] is None else options["lam"])
-    if lam.shape not in ((), sizes.shape) or not np.all(np.isfinite(lam)):
-        raise InputError(
-            "lam must be one finite number or one per stratum",
-            given=np.asarray(options["lam"]).tolist(),
-            action="Use lam=1, StratPPI's own rule, or lam=0, Neyman's.",
-        )
+    given = 1.0 if options["lam"] is None else options["lam"]
+    lam = one_per_stratum(
+        "lam", np.full(len(sizes), given) if np.ndim(given) == 0 else given, len(sizes), -np.inf
+    )
     variances = (1.0 - lam) ** 2 * strata.proxy_variances + strata.conditional_variances
     return np.asarray(sizes * np.sqrt(variances))
 
@@ -238,19 +227,7 @@ def allocate(
     >>> allocate(strata, 50).n_h, allocate(strata, 50, method="proportional").n_h
     (array([37, 13]), array([40, 10]))
     """
-    if not isinstance(strata, Moments):
-        raise InputError(
-            "allocate takes Strata",
-            given=kind_of(strata),
-            action="Divide the population first: stratal.strata.stratify(population).",
-        )
-    if method not in METHODS:
-        raise InputError(
-            "unknown allocation method",
-            given=repr(method),
-            allowed=", ".join(METHODS),
-            action=f"Did you mean {near_names(str(method), METHODS)}?",
-        )
+    refuse_unknown("allocation method", method, METHODS)
     if np.any(strata.is_known):  # these units need no label
         most = strata.sizes if maximum is None else np.broadcast_to(maximum, strata.sizes.shape)
         minimum, maximum = np.where(strata.is_known, 0, minimum), np.where(strata.is_known, 0, most)

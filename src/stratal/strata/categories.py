@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _SHOWN_LEVELS = 3
 
-LARGEST_POOL = 65_536
-"""Bins that a pool of categories may have; neighbours are merged beyond."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
@@ -86,13 +83,10 @@ def category_strata(
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
     if population.proxies:
-        return _whole_groups(population.distributions(by, proxy), by, request)
-    levels = population.levels(by)
-    return _of_groups(pooled_groups(levels, by, request), of_sizes(np.array(list(levels.values()), np.int64)))
-
-
-def _whole_groups(pictures: Pictures, by: str, request: StratificationRequest) -> Strata:
-    return _of_groups(pooled_groups(pictures.sizes, by, request), of_pictures(pictures))
+        pictures = population.distributions(by, proxy)
+        return _of_groups(pooled_groups(pictures.sizes, by, request), of_pictures(pictures))
+    groups = pooled_groups(population.levels(by), by, request)
+    return _of_groups(groups, of_sizes(groups.sizes))
 
 
 def _of_groups(groups: Groups, moments: Moments) -> Strata:
@@ -108,7 +102,7 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
     pictures = population.distributions(by, column)
     if request.n_strata == 1:
         boundaries_of(next(iter(pictures.values())), request.method, 1)
-        return _whole_groups(pictures, by, request)
+        return category_strata(population, by, column, request)
     groups = pooled_groups(pictures.sizes, by, request)
     whole = of_pictures(pictures)
     parts = [_part_of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
@@ -163,18 +157,8 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
     second = None
     if bins.second is not None:
         second = np.bincount(place, weights * bins.second[rows]) / counts
-    starts = np.arange(0, len(values), -(-len(values) // LARGEST_POOL))
-    total = np.add.reduceat(counts, starts)
-    whole = len(starts) == len(values)
     return Distribution(
-        values=values if whole else np.add.reduceat(counts * values, starts) / total,
-        counts=total,
-        cuts=values[starts[1:]],
-        second_moments=second
-        if whole or second is None
-        else np.add.reduceat(counts * second, starts) / total,
-        scaled=pictures.scaled,
-        exact=whole,
+        values=values, counts=counts, cuts=values[1:], second_moments=second, scaled=pictures.scaled
     )
 
 

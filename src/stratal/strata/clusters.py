@@ -102,8 +102,9 @@ def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
     # Large tables are spared the sort that counts distinct rows.
     distinct = len(np.unique(rows, axis=0)) if len(rows) <= 4096 else n_strata
     model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct points than centres: the caller drops duplicates
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # fewer distinct points than centres: the caller drops duplicates
         return np.asarray(model.fit(rows).cluster_centers_)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stratal.errors import InputError, names_mistyped, near_names
+from stratal.errors import InputError, names_mistyped, refuse_unknown
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import require_population
@@ -114,14 +114,8 @@ def stratify(
         scaled=info is not None and info.scaled,
         bounds=bounds,
     )
-    if method == "category" and by is None:
-        raise InputError("method='category' needs a group column", action="Give by= (--by COL).")
-    if method == "none" and by is not None:
-        raise InputError(
-            "method='none' makes one stratum and cannot be combined with by=",
-            given=f"by={by!r}",
-            action="Use method='category' to divide by the column alone.",
-        )
+    if (method == "category" and by is None) or (method == "none" and by is not None):
+        raise InputError(f"method={method!r} with by={by!r}", action="Give by= (--by COL) for 'category'.")
     if by is not None:
         population.require_group(by)
     if clusterer is not None and method != "features":
@@ -153,11 +147,7 @@ def _by_influence(
 ) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     if method not in (*INTERVAL_METHODS, "none"):
-        raise InputError(
-            "an influence is divided into intervals",
-            given=f"method={method!r}",
-            allowed=", ".join((*INTERVAL_METHODS, "none")),
-        )
+        raise InputError("an influence is divided into intervals", given=f"method={method!r}")
     view = influence.seen_in(population)
     several = len(view.levels(CELL)) > 1 and method != "none"
     found = stratify(
@@ -209,8 +199,7 @@ def _divided(
 
 def _checked_number(method: str, n_strata: int | str, budget: int | None) -> int | None:
     """Return the number of strata asked for, None to choose it from the budget."""
-    if method not in METHODS:
-        raise InputError("no such stratification", given=repr(method), allowed=near_names(method, METHODS))
+    refuse_unknown("stratification", method, METHODS)
     if n_strata == "auto":
         if budget is None and method not in ("none", "category"):
             raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")

@@ -17,7 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, finite_vector, frozen
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Record,
+    finite_vector,
+    frozen,
+    numeric_array,
+    refuse_nonfinite,
+)
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
@@ -102,34 +112,19 @@ class Bounds(Record):
     def check(self, budget: Any) -> int:
         """Return the budget as an int, refusing one that the bounds cannot meet."""
         n = whole_number("budget", budget)
-        if n < self.lower.sum():
-            self._refuse_small(n)
-        if n > self.upper.sum():
-            census = np.array_equal(self.upper, self.sizes)
+        fewest, most = int(self.lower.sum()), int(self.upper.sum())
+        if n < fewest:
             raise BudgetError(
-                "the budget is above " + ("the population" if census else "the strata's maxima"),
-                given=n,
-                allowed=f"{self.lower.sum()} to {self.upper.sum()}",
-                action="Lower the budget; a census is the most there is."
-                if census
-                else "Lower the budget or raise maximum.",
+                "the budget is below the strata's minima",
+                given=f"{n} for {len(self.sizes)} strata",
+                allowed=f"{fewest} to {most}",
+                action="Raise the budget, use fewer strata, or give minimum=1.",
             )
+        if n > most:
+            census = np.array_equal(self.upper, self.sizes)
+            above = "the population" if census else "the strata's maxima"
+            raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {most}")
         return n
-
-    def _refuse_small(self, budget: int) -> None:
-        occupied = int((self.sizes > 0).sum())
-        if self.lower.max() <= 1:
-            remedy = f"or use at most {budget} strata: an empty one would bias the estimate."
-        elif budget >= occupied:
-            remedy = "use fewer strata, or give minimum=1 (variances then come from neighbours)."
-        else:
-            remedy = f"or use at most {budget} strata with minimum=1."
-        raise BudgetError(
-            "the budget is below the strata's minima",
-            given=f"{budget} for {len(self.sizes)} strata",
-            allowed=f"{self.lower.sum()} to {self.upper.sum()}",
-            action=f"Raise the budget, {remedy}",
-        )
 
 
 def optimal_integers(
@@ -301,14 +296,11 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     """
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
-    array = finite_vector(name, values) if length is None else one_per_stratum(name, values, length)
-    if np.any(array < 0) or np.any(array != np.floor(array)):
-        h = int(np.flatnonzero((array < 0) | (array != np.floor(array)))[0])
-        raise InputError(
-            f"{name} must be whole numbers, none negative",
-            given=f"{array[h]:g} in stratum {h}",
-            allowed="0, 1, 2, …",
-        )
+    count = len(finite_vector(name, values)) if length is None else length
+    array = one_per_stratum(name, values, count)
+    if np.any(array != np.floor(array)):
+        h = int(np.flatnonzero(array != np.floor(array))[0])
+        raise InputError(f"{name} must be whole numbers", given=f"{array[h]:g} in stratum {h}")
     return frozen(array.astype(np.int64))
 
 
@@ -319,24 +311,21 @@ def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
     return np.asarray(sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
 
 
-def one_per_stratum(name: str, values: Any, count: int, least: float = 0.0) -> FloatArray:
-    """Return `values` as a read-only float64 vector of `count` numbers, none below `least`.
+def one_per_stratum(
+    name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum"
+) -> FloatArray:
+    """Return `values` as read-only finite numbers (…, count), none below `least`.
 
     Examples
     --------
     >>> one_per_stratum("deviations", [0.1, 0.2], 2)
     array([0.1, 0.2])
     """
-    array = finite_vector(name, values)
-    if len(array) != count:
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=f"{len(array)} for {count} strata",
-            action="Give one number for each stratum, in the order of the first array.",
-        )
+    array = np.atleast_1d(numeric_array(name, values))
+    refuse_nonfinite(name, array)
+    if array.shape[-1] != count:
+        given = f"{array.shape[-1]} for {count}"
+        raise InputError(f"{name} must have one entry per {of}", given=given)
     if np.any(array < least):
-        h = int(np.flatnonzero(array < least)[0])
-        raise InputError(
-            f"{name} must not be negative", given=f"{array[h]:g} in stratum {h}", allowed="0 or more"
-        )
-    return array
+        raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")
+    return frozen(array)

@@ -124,14 +124,8 @@ def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 
     scores = np.array([expected_squared_half_width(entry, budget, minimum=minimum) for entry in candidates])
     if not np.isfinite(scores).any():
         needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
-        size = int(candidates[0].sizes.sum())
-        raise BudgetError(
-            "the budget exceeds the population"
-            if budget > size
-            else "the budget leaves a stratum short of draws",
-            given=budget,
-            allowed=f"{needed} to {size}",
-        )
+        allowed = f"{needed} to {candidates[0].size}"
+        raise BudgetError("the budget leaves a stratum short of draws", given=budget, allowed=allowed)
     return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
 
 
@@ -286,8 +280,12 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     array([2])
     """
     refuse_widest(distribution)
-    if method == "neyman":
-        _refuse_unscaled(distribution)
+    if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
+        raise InputError(
+            "Neyman cuts need to know how the outcome spreads around the proxy",
+            allowed="a proxy on the outcome's scale, with bounds or second moments",
+            action="Use method='k-means', or calibrate the proxy first.",
+        )
     if n_strata == 1:
         return np.empty(0, np.int64)
     if method in ALL_AT_ONCE:
@@ -342,15 +340,3 @@ def _fewer(distribution: Distribution, requested: int, made: int) -> tuple[str, 
     else:
         reason = "the others would hold no unit, as equal values are not split"
     return (f"{requested} strata were asked for and {made} made: {reason}.",)
-
-
-def _refuse_unscaled(distribution: Distribution) -> None:
-    if not distribution.scaled or distribution.second_moments is None:
-        raise InputError(
-            "Neyman cuts need to know how the outcome spreads around the proxy",
-            given="a proxy that only orders"
-            if not distribution.scaled
-            else "a proxy without bounds or moments",
-            allowed="a proxy on the outcome's scale, with bounds or second moments",
-            action="Use method='k-means', or calibrate the proxy first.",
-        )

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, expit, logit, ndtri
 
-from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.strata.integers import one_per_stratum
-from stratal.strata.moments import SHRINKAGE, shrunk_log_odds
+from stratal.strata.moments import SHRINKAGE, Moments, shrunk_log_odds
 
 _NORMAL = 2.0
 """κ − 1 of a normal outcome; smaller estimates are raised to it."""
@@ -169,39 +169,32 @@ class _Pilot:
 
 
 def smoothed_standard_deviations(
-    sizes: Any,
+    strata: Moments,
     counts: Any,
     sums: Any,
     squares: Any = None,
     *,
-    proxy_means: Any = None,
-    proxy_variances: Any = None,
-    conditional_variances: Any = None,
     kurtoses: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
-    scaled: bool = True,
 ) -> FloatArray:
     """Return S_h of each stratum from the labels so far and the proxy, never zero for want of labels.
 
     Parameters
     ----------
-    sizes : int (H,)
-        N_h.
+    strata : Moments
+        Sizes, and what the proxy says of them; NaN means where there is none. Of a proxy that is not on the
+        outcome's scale only the order of its means is used.
     counts : int (H,) or (…, H)
         Labels in each stratum; zeros are allowed.
     sums : float (…, H)
         Sum of the outcome over these labels.
     squares : float (…, H), optional
         Sum of the squared outcome; left out for an outcome that only takes the values of its bounds.
-    proxy_means, proxy_variances, conditional_variances : float (H,), optional
-        Mean of E[z | x], its variance, and mean of Var(z | x) in each stratum.
     kurtoses : float (…, H), optional
         n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum's labels, looked at where the outcome has no
         bounds; those of a normal outcome if left out.
     bounds : (float, float)
         The outcome's limits; infinite where it has none (then `squares` is needed).
-    scaled : bool
-        Whether the proxy is on the outcome's scale; if not, only the order of its means is used.
 
     Returns
     -------
@@ -211,8 +204,7 @@ def smoothed_standard_deviations(
     Raises
     ------
     InputError
-        If lengths differ, a count is negative, a sum is outside what counts and bounds allow, or `squares` is
-        missing for an outcome without bounds.
+        If lengths differ, a count is negative, or `squares` is missing for an outcome without bounds.
 
     Notes
     -----
@@ -223,14 +215,15 @@ def smoothed_standard_deviations(
 
     Examples
     --------
-    >>> smoothed_standard_deviations([500, 500], [5, 5], [5, 3], proxy_means=[0.95, 0.6]).round(2)
+    >>> from dataclasses import replace
+    >>> from stratal.strata.moments import of_sizes
+    >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.95, 0.6])
+    >>> smoothed_standard_deviations(strata, [5, 5], [5, 3]).round(2)
     array([0.23, 0.46])
     """
-    pilot = _read(sizes, counts, sums, squares, bounds)
-    means = _optional("proxy_means", proxy_means, pilot)
-    plug_in = _optional("proxy_variances", proxy_variances, pilot)
-    within = _optional("conditional_variances", conditional_variances, pilot)
-    known = None if plug_in is None or within is None or not scaled else plug_in + within
+    pilot = _read(strata, counts, sums, squares, bounds)
+    means = None if np.all(np.isnan(strata.proxy_means)) else strata.proxy_means
+    known = strata.plug_in_variances if strata.scaled else None
     low, high = bounds
     if not np.isfinite(high - low):
         return unbounded_deviations(
@@ -238,12 +231,12 @@ def smoothed_standard_deviations(
             pilot.squares_within,
             np.ones(len(pilot.weights)) if known is None or not known.any() else known,
             means=means,
-            kurtoses=None if kurtoses is None else _numbers("kurtoses", kurtoses, len(pilot.weights)),
+            kurtoses=None if kurtoses is None else one_per_stratum("kurtoses", kurtoses, len(pilot.weights)),
             weights=pilot.weights,
         )
     width = high - low
     share = None if means is None else (means - low) / width
-    binary = _binary_variances(pilot, share, scaled)
+    binary = _binary_variances(pilot, share, strata.scaled)
     if squares is None:
         return np.asarray(width * np.sqrt(binary))
     prior = 1.0
@@ -253,59 +246,28 @@ def smoothed_standard_deviations(
     return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
 
 
-def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
-    n_units = finite_vector("sizes", sizes)
-    n_labels, totals = _numbers("counts", counts, len(n_units)), _numbers("sums", sums, len(n_units))
-    if np.any(n_labels < 0) or np.any(n_labels > n_units):
-        raise InputError(
-            "counts must lie between 0 and the sizes",
-            given=n_labels.tolist(),
-            action="Check that counts are labels, and sizes the units of the whole population.",
-        )
+def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
+    h = strata.n_strata
+    n_labels, totals = (one_per_stratum("counts", counts, h), one_per_stratum("sums", sums, h, -np.inf))
     low, high = bounds
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
         low, high = 0.0, 1.0
-    elif not high > low:
-        raise InputError("bounds must increase", given=bounds, allowed="(lowest, highest)")
     # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
-        raise InputError(
-            "a sum is outside what counts and bounds allow",
-            given=totals.tolist(),
-            action="Give the sum of the outcomes of each stratum, and the outcome's bounds=.",
-        )
+        raise InputError("sums are outside what counts and bounds allow", given=totals.tolist())
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
-        raw = _numbers("squares", squares, len(n_units))
+        raw = one_per_stratum("squares", squares, h)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
-        weights=n_units / n_units.sum(),
+        weights=strata.weights,
         counts=np.broadcast_to(n_labels, rescaled.shape),
         sums=rescaled,
         squares=second,
     )
-
-
-def _numbers(name: str, values: Any, n_strata: int) -> FloatArray:
-    """Return finite numbers (…, H)."""
-    array = np.atleast_1d(numeric_array(name, values))
-    refuse_nonfinite(name, array)
-    if array.shape[-1] != n_strata:
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=f"{array.shape[-1]} for {n_strata}",
-            action="Give one number for each stratum, in the order of sizes; 0 where there are no labels.",
-        )
-    return array
-
-
-def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
-    if values is None or np.all(np.isnan(np.asarray(values, dtype=np.float64))):
-        return None
-    return one_per_stratum(name, values, len(pilot.weights), -np.inf)
 
 
 def _binary_variances(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> FloatArray:
@@ -352,24 +314,23 @@ def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, 
 
 
 def likely_rates(
-    sizes: Any,
+    strata: Moments,
     counts: Any,
     sums: Any,
     *,
-    proxy_means: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
-    scaled: bool = True,
     number: int = 2_000,
 ) -> FloatArray:
     """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
 
     Parameters
     ----------
-    sizes, counts : int (H,)
-        N_h, and labels in each stratum.
+    strata : Moments
+    counts : int (H,)
+        Labels in each stratum.
     sums : float (H,)
         Sum of the outcome over these labels.
-    proxy_means, bounds, scaled
+    bounds
         As in `smoothed_standard_deviations`.
     number : int
         How many sets.
@@ -381,13 +342,16 @@ def likely_rates(
 
     Examples
     --------
-    >>> likely_rates([500, 500], [50, 50], [45, 20], proxy_means=[0.9, 0.6]).mean(axis=0).round(1)
+    >>> from dataclasses import replace
+    >>> from stratal.strata.moments import of_sizes
+    >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.9, 0.6])
+    >>> likely_rates(strata, [50, 50], [45, 20]).mean(axis=0).round(1)
     array([0.9, 0.4])
     """
-    pilot = _read(sizes, counts, sums, None, bounds)
-    means = _optional("proxy_means", proxy_means, pilot)
+    pilot = _read(strata, counts, sums, None, bounds)
+    means = None if np.all(np.isnan(strata.proxy_means)) else strata.proxy_means
     share = None if means is None else (means - bounds[0]) / (bounds[1] - bounds[0])
-    centre, distance = _log_odds(pilot, share, scaled)
+    centre, distance = _log_odds(pilot, share, strata.scaled)
     strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
     a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
     more_a = a + pilot.sums[:, None]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain, refuse_nonfinite
+from stratal.arrays import FloatArray, IntArray, Record, plain
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
-from stratal.strata.integers import Bounds
+from stratal.strata.integers import Bounds, one_per_stratum
 from stratal.strata.several_solver import (
     Demands,
     Optimum,
@@ -110,64 +110,18 @@ class SharedAllocation(Record, Tabular):
         return cls(**description)
 
 
-def _deviations(values: Any, n_strata: int) -> FloatArray:
-    array = numeric_array("standard_deviations", values)
-    if array.ndim != 2 or array.shape[1] != n_strata or array.shape[0] == 0:
-        raise InputError(
-            "standard_deviations must have a row per estimand and a column per stratum",
-            given=f"shape {array.shape}",
-            allowed=f"(J, {n_strata})",
-        )
-    refuse_nonfinite("standard_deviations", array)
-    if np.any(array < 0):
-        j, h = np.argwhere(array < 0)[0]
-        given = f"{array[j, h]:g} for estimand {j} in stratum {h}"
-        raise InputError("standard_deviations must not be negative", given=given, allowed="0 or more")
-    return array
-
-
 def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
-    free = np.asarray(np.zeros(len(bounds.sizes), dtype=bool) if known is None else known)
-    if free.shape != bounds.sizes.shape or free.dtype.kind != "b":
-        raise InputError(
-            "known must be one truth value per stratum",
-            given=f"{free.dtype} {free.shape}",
-            allowed=f"bool ({len(bounds.sizes)},)",
-        )
+    free = np.zeros(len(bounds.sizes), dtype=bool) if known is None else np.asarray(known, dtype=bool)
     varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
     for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
-        if free[h]:
-            raise InputError(
-                f"stratum {h} cannot both be known and vary",
-                given=f"standard deviation {deviations[:, h].max():g}",
-                allowed="0 where an estimand's influence is known by construction",
-                action="Leave it out of known, or give 0.",
-            )
         raise InputError(
-            f"stratum {h} varies and may have no label", given="maximum 0", allowed="maximum 1 or more"
+            f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}",
+            given=f"standard deviation {deviations[:, h].max():g}",
+            action="Leave it out of known, or raise its maximum.",
         )
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
-
-
-def _wanted(values: Any, count: int) -> FloatArray:
-    """Return the wanted standard errors (J,)."""
-    if values is None:
-        raise InputError(
-            "say how precise the estimands must be", allowed="standard_errors, alone or with a budget"
-        )
-    array = numeric_array("standard_errors", values)
-    if array.shape != (count,):
-        raise InputError(
-            "standard_errors must have one entry per estimand",
-            given=f"shape {array.shape} for {count}",
-            action="Give one number for each row of standard_deviations.",
-        )
-    refuse_nonfinite("standard_errors", array)
-    if np.any(array <= 0):
-        raise InputError("standard_errors must be positive", given=array.tolist(), allowed="above 0")
-    return array
 
 
 def _money(
@@ -183,14 +137,6 @@ def _money(
     if costs is not None:
         prices, money = check_money(bounds, costs, cost_budget)
         return prices, None if cost_budget is None else min(money, float(prices @ bounds.upper) * (1 + 1e-12))
-    most = int(bounds.upper.sum())
-    if np.any(bounds.upper[bounds.sizes > 0] == 0) and isinstance(budget, int) and budget > most:
-        raise BudgetError(
-            "the budget is above the units whose value is not known already",
-            given=budget,
-            allowed=f"{bounds.lower.sum()} to {most}",
-            action="Lower the budget; the other units need no label.",
-        )
     return np.ones(len(bounds.sizes)), None if budget is None else float(bounds.check(budget))
 
 
@@ -270,16 +216,12 @@ def allocate_several(
     array([1.265, 1.147])
     """
     bounds = Bounds.read(sizes, minimum, maximum)
-    deviations = _deviations(standard_deviations, len(bounds.sizes))
+    deviations = np.atleast_2d(one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes)))
     bounds = _bounds(bounds, deviations, known)
     count = len(deviations)
-    if names is not None and len(names) != count:
-        raise InputError(
-            "names must have one entry per estimand",
-            given=f"{len(names)} for {count}",
-            action="Give a name for each row of standard_deviations.",
-        )
-    wanted = _wanted(standard_errors, count)
+    wanted = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
+    if np.any(wanted <= 0):
+        raise InputError("standard_errors must be positive", given=wanted.tolist(), allowed="above 0")
     prices, money = _money(bounds, budget, costs, cost_budget)
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)

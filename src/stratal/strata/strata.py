@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,6 @@ class Strata(Moments, Tabular, Plotted):
             rows=list(zip(self.names, self.weights.tolist(), shares.tolist(), strict=True)),
             series=["of the units", "of N_h S_h (Neyman)"],
         )
-
-    def without_codes(self) -> Strata:
-        """Return the same strata without anything of length N."""
-        return replace(self, codes=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description (without codes)."""

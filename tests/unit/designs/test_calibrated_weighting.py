@@ -36,6 +36,7 @@ def test_each_total_costs_a_degree_of_freedom():
     base = StratifiedWeighting(stratum=np.zeros(10, dtype=int), sizes=np.array([100]))
     rng = np.random.default_rng(1)
     x = np.column_stack([np.ones(10), rng.normal(size=(10, 2))])
-    found = CalibratedWeighting.of(base, x, np.array([1.0, 0.1, -0.1]), "regression")
+    ratio = fitted_ratios(base.weights, x, np.array([1.0, 0.1, -0.1]), "regression")
+    found = CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
     assert found.degrees_of_freedom(rng.normal(size=10)) == pytest.approx(7)
     assert (found.draws, found.population_size, found.groups, found.census) == (10, 100, None, False)

@@ -181,11 +181,11 @@ class TestRefusals:
         ({"weight": "language"}, "row 1 is not usable"),
         ({"weight": "proxy"}, "the weights sum to no more than the number"),
         ({"inclusion_probability": "weight"}, "a probability above 1"),
-        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of these"),
+        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of sizes, weight"),
         ({"population_size": 3}, "more labelled units than units"),
         ({"population_size": 3.5}, "whole number"),
         ({"population_size": 90, "proxy": "proxy"}, "a proxy needs the units that have no label"),
-        ({"weight": "weight", "mechanism": "systematic"}, "unknown sampling mechanism"),
+        ({"weight": "weight", "mechanism": "systematic"}, "no such sampling mechanism"),
     ])  # fmt: skip
     def test_what_contradicts_itself_is_refused(self, options, message):
         with pytest.raises(InputError, match=message):

@@ -142,7 +142,10 @@ def test_mistakes(population, designs, change, message):
 
 @pytest.mark.parametrize(
     ("totals", "message"),
-    [({"chat": 1, "code": 2}, "do not add up"), ({"chat": N}, "were drawn and have no size")],
+    [
+        ({"chat": 1, "code": 2}, "do not add up"),
+        ({"chat": N}, "0 units of level 'code'"),
+    ],
 )
 def test_totals_that_the_draw_did_not_count_fit_the_sample(designs, totals, message):
     bare = replace(designs["planned"], totals={})

@@ -7,9 +7,8 @@ from tests.work import calls
 
 import stratal
 from stratal.designs import Design, inclusion_probabilities
-from stratal.designs.poisson import inclusion_scale, measure
+from stratal.designs.poisson import measure
 from stratal.errors import BudgetError, InputError
-from stratal.population.summary import SizeProfile
 from stratal.proxy import Proxy
 
 
@@ -63,7 +62,7 @@ def test_sizes_must_be_positive(bad):
 
 def test_a_budget_above_the_population_is_refused():
     with pytest.raises(BudgetError, match="larger than the population"):
-        inclusion_scale(SizeProfile.of(np.ones(3), 3), 4)
+        inclusion_probabilities(np.ones(3), 4)
 
 
 def test_a_census_takes_every_unit_for_certain():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,7 +187,7 @@ def test_a_budget_must_be_a_whole_number(budget):
 def test_strata_of_another_population_are_refused(population):
     strata = stratal.strata.stratify(population, n_strata=5)
     design = stratal.designs.Stratified(
-        strata=strata.without_codes(), allocation=stratal.strata.allocate(strata, 50)
+        strata=replace(strata, codes=None), allocation=stratal.strata.allocate(strata, 50)
     )
     other = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 400))
     with pytest.raises(InputError, match="another population"):

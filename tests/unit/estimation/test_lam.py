@@ -13,6 +13,7 @@ from stratal.designs import (
     StratifiedWeighting,
     Weighting,
 )
+from stratal.designs.margins import fitted_ratios
 from stratal.estimation import lam
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
@@ -52,7 +53,11 @@ def test_a_proxy_among_the_margins_has_no_lam(method, scale):
         rows = rng.choice(SIZE, 80, replace=False)
         base = StratifiedWeighting(stratum=np.zeros(80, dtype=np.int64), sizes=np.array([SIZE]))
         x = np.column_stack([np.ones(80), q[rows]])
-        weighting = CalibratedWeighting.of(base, x, np.array([1.0, q.mean()]), method)
+        weighting = CalibratedWeighting(
+            base=base,
+            auxiliary=x,
+            ratio=fitted_ratios(base.weights, x, np.array([1.0, q.mean()]), method),
+        )
         found, plain = (of(z, q, weighting, rows, "margins", estimator=name) for name in ("auto", "hajek"))
         assert found.estimator == "ppi++"
         assert found.lam == ()

@@ -15,6 +15,7 @@ from stratal.designs import (
     StratifiedWeighting,
     WithReplacementWeighting,
 )
+from stratal.designs.margins import fitted_ratios
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
@@ -277,7 +278,14 @@ def _designs():
             ),
             none,
         ),
-        "margins": (CalibratedWeighting.of(simple_one, x, np.array([1.0, 0.6])), none),
+        "margins": (
+            CalibratedWeighting(
+                base=simple_one,
+                auxiliary=x,
+                ratio=fitted_ratios(simple_one.weights, x, np.array([1.0, 0.6])),
+            ),
+            none,
+        ),
     }
 
 

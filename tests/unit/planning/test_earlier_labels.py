@@ -206,8 +206,6 @@ def test_a_proxy_that_is_distributed_otherwise_than_where_labels_are_from_is_war
     bare = stratal.Population.from_arrays(proxy=[0.5] * 500, ids=ids)
     with pytest.raises(InputError, match="no such group column: 'domain'"):
         stratal.plan(population, 200, labels=labels, labelled_units=bare, calibrate_by="domain")
-    with pytest.raises(InputError, match="crossed with the column"):
-        stratal.plan(population, 200, by="proxy", labels=labels, calibrate_by="domain")
 
 
 def test_a_domain_with_few_labels_is_recalibrated_by_all():

@@ -161,5 +161,5 @@ def test_what_decides_nothing_is_refused():
             stratal.next_round(one, classes, additional=10, **options)
     with pytest.raises(InputError, match="takes no bounds="):
         stratal.next_round(one, classes, additional=10, bounds=(0, 2))
-    with pytest.raises(InputError, match="shared out with the earlier ones"):
+    with pytest.raises(InputError, match="options of the mean"):
         stratal.next_round(several, z, additional=10, allocation_of="remainder")

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.designs import Stratified
-from stratal.errors import BudgetError, InputError, LabelError
+from stratal.errors import InputError, LabelError
 from stratal.planning import estimated_deviations, next_allocation, raw_deviations
 
 N = 3000
@@ -300,20 +300,6 @@ class TestDrivers:
         raw = raw_deviations(z, sample.stratum[:50], 5)
         wanted = strata.sizes * raw / (strata.sizes @ raw) * 50
         assert np.abs(np.bincount(sample.stratum[50:], minlength=5) - wanted).max() <= 1.5
-
-    def test_a_pilot_above_the_budget_is_refused(self):
-        units = population()
-        with pytest.raises(BudgetError, match="the pilot alone exceeds the budget"):
-            stratal.planning.opt_a1(
-                units, stratal.strata.stratify(units, n_strata=5), 40, oracle, seed=3, initial=10
-            )
-
-    def test_an_oracle_that_leaves_units_out_is_refused(self):
-        units = population()
-        with pytest.raises(InputError, match="one label per id"):
-            stratal.planning.opt_a1(
-                units, stratal.strata.stratify(units, n_strata=2), 40, lambda ids: [1], seed=3
-            )
 
     def test_an_unknown_pilot_is_refused(self):
         units = population()

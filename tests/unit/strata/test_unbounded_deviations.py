@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from tests.unit.strata.plain_rates import smoothed_standard_deviations
 
 from stratal.designs.stratum_moments import kurtoses_of
 from stratal.errors import InputError
-from stratal.strata.rates import smoothed_standard_deviations, unbounded_deviations
+from stratal.strata.rates import unbounded_deviations
 
 STRATA, LABELS = 10, 20
 FLAT = np.ones(STRATA)

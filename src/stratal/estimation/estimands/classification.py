@@ -33,6 +33,7 @@ from stratal.population.expressions import ByLevel, Cells, Constant, Expression,
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
+from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
 
 
@@ -513,12 +514,9 @@ class Classification(Estimand):
         gap = np.bincount(stratum, gaps, minlength=n_strata) / np.maximum(counts, 1)
         gap = np.where(counts > 0, gap, gaps.mean())
         chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
-        deviations = smoothed_standard_deviations(
-            strata.sizes,
-            counts,
-            np.bincount(stratum, is_class, minlength=n_strata),
-            proxy_means=np.clip(chances, 0.0, 1.0),
-        )
+        moments = replace(of_sizes(strata.sizes), proxy_means=np.clip(chances, 0.0, 1.0))
+        positives = np.bincount(stratum, is_class, minlength=n_strata)
+        deviations = smoothed_standard_deviations(moments, counts, positives)
         return np.asarray(np.where(strata.is_known, 0.0, deviations * gap))
 
 
