@@ -30,6 +30,7 @@ from stratal.designs import (
     Weighting,
     inclusion_probabilities,
 )
+from stratal.designs.margins import fitted_ratios
 from stratal.estimation.outcome_means import EstimateOptions, estimate_mean
 from stratal.estimation.regression.losses import PoissonLoss
 from stratal.estimation.regression.m_estimation import m_estimate
@@ -159,7 +160,8 @@ def draws(cell: Cell, units: Units, replicates: int, seed: int) -> Iterator[tupl
             rows = rng.choice(size, cell.n, replace=False)
             base = StratifiedWeighting(stratum=np.zeros(cell.n, dtype=np.int64), sizes=np.array([size]))
             x = np.column_stack([np.ones(cell.n), units.score[rows]])
-            yield rows, CalibratedWeighting.of(base, x, known)
+            ratio = fitted_ratios(base.weights, x, known, "raking")
+            yield rows, CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
     else:
         chance, fixed = inclusion_probabilities(units.size, cell.n), cell.design != "poisson"
         for _ in range(replicates):

@@ -32,7 +32,6 @@ from stratal.estimation.evaluation import estimate
 from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
-from stratal.planning.widths import smoothed_deviations
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
@@ -58,6 +57,7 @@ from stratal.simulation.simulation_table import (
 )
 from stratal.strata import Strata, allocate, proportional, stratify
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -628,7 +628,7 @@ def recalibrated_deviations(
     """
     first = sums.z + centre * sums.counts
     second = sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts
-    return smoothed_deviations(
+    return smoothed_standard_deviations(
         strata,
         sums.counts,
         np.rint(first) if binary else first,
