@@ -591,14 +591,6 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         Whom the items are for, and kept for.
     items : int
         At most so many items.
-    question : str
-        Of a sample: what annotators are asked.
-    choices : ANSWER,…
-        Of a sample: answers to choose from, Pass,Fail.
-    scale : str
-        Of a sample: answers on a scale, LOW,HIGH.
-    classes : ANSWER,…
-        Of a sample: answers in the annotators' own words, some known.
 
     Examples
     --------
@@ -606,15 +598,11 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Annotated[Path, argument("STUDY", "The folder that `study new` made, or a sample that was drawn.")]
+    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
     output: Path
     to: Annotated[Text, option(shown="what the file's name says, or html")] = None
     annotator: Annotated[Text, option(shown="whoever uses the tool")] = None
     items: Annotated[Whole, option(shown="all that are free")] = None
-    question: Text = None
-    choices: Text = None
-    scale: Text = None
-    classes: Text = None
 
 
 @command(ExportOptions, name="study export")
@@ -622,9 +610,11 @@ def export(requested: ExportOptions) -> Result:
     """Write the items that still need an answer for another tool; `study import` takes the answers back.
 
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
-    stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
+    stratum goes out.
     """
     from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+    from stratal.study.exchange import tool_question
+    from stratal.study.opening import open_study
 
     require_present(requested.study)
     to = requested.to or named_for(requested.output) or HTML
@@ -637,9 +627,9 @@ def export(requested: ExportOptions) -> Result:
         raise InputError(
             f"{requested.output}: already exists", action="Give the name of a new file or folder."
         )
-    of_study = requested.study.is_dir()
-    tasks, question = _of_study(requested) if of_study else _of_sample(requested)
-    advice = write_tasks(tool, tasks, question, requested.output)
+    with open_study(requested.study) as opened:
+        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
+        advice = write_tasks(tool, tasks, tool_question(opened.question), requested.output)
     found = {
         "study": str(requested.study),
         "to": tool.name,
@@ -648,13 +638,11 @@ def export(requested: ExportOptions) -> Result:
     }
     comes_back = requested.output / "annotation_output" if tool.name == "potato" else requested.output
     back = _COMES_BACK.get(tool.name, str(comes_back))
-    then: list[Any] = [("estimate", requested.study, back)]
     if requested.annotator is not None:
         found["annotator"] = requested.annotator
-    if of_study:
-        named = ["--annotator", requested.annotator] if requested.annotator else []
-        who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
-        then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
+    named = ["--annotator", requested.annotator] if requested.annotator else []
+    who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
+    then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
     return Result(found, f"{requested.output}: {len(tasks):,} items for {tool.title}.", advice, then)
 
 
@@ -668,38 +656,6 @@ def whose(study: Path) -> tuple[list[str], list[str]]:
     return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]
 
 
-def _of_study(requested: ExportOptions) -> tuple[Any, Any]:
-    """Return a study's items, and its question."""
-    from stratal.study.exchange import tool_question
-    from stratal.study.opening import open_study
-
-    given = [name for name in ("question", *KINDS) if getattr(requested, name, None) is not None]
-    if given:
-        raise InputError(
-            f"--{given[0]} belongs to a sample", action="A study has its own question; leave it out."
-        )
-    with open_study(requested.study) as opened:
-        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
-        return tasks, tool_question(opened.question)
-
-
-def _of_sample(requested: ExportOptions) -> tuple[Any, Any]:
-    """Return a sample's items, and the question that the options ask."""
-    from stratal.designs import Sample
-    from stratal.study.exchange import sample_tasks, tool_question
-    from stratal.study.question import Question
-
-    if requested.annotator is not None:
-        raise InputError("--annotator belongs to a study", action="Leave it out, or make one: study new.")
-    kinds = {name: getattr(requested, name, None) for name in KINDS}
-    if requested.question is None and not any(kinds.values()):
-        question = Question.of_classes("What is right?")
-    else:
-        question = parse_question(requested.question or "What is right?", kinds)
-    tasks = sample_tasks(Sample.read(requested.study), question)
-    return tasks[: requested.items], tool_question(question)
-
-
 def _page(requested: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
@@ -708,11 +664,6 @@ def _page(requested: ExportOptions) -> Result:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
 
-    if not requested.study.is_dir():
-        raise InputError(
-            f"{requested.study}: a page needs a study",
-            action="Make one: stratal study new. Items of a sample go to another tool: --to TOOL.",
-        )
     if requested.annotator is None:
         raise InputError(
             "a page is for one annotator",

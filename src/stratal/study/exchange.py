@@ -22,14 +22,11 @@ from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.labels.meanings import mapped
-from stratal.randomness import id_texts
 from stratal.study import creating
-from stratal.study.creating import payloads
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, Action, Entry, How
@@ -214,31 +211,6 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
     return tasks
 
 
-def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
-    """Return the items of a sample's newest round.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> [task.id for task in sample_tasks(sample, None)]
-    ['0']
-    """
-    requested = question or Question.of_classes("What is right?")
-    if requested.pair is not None:
-        raise InputError(
-            "pairs come back through a study alone, which unshuffles their sides",
-            action="Make one: stratal study new … --pair A,B.",
-        )
-    shown, texts, last = payloads(sample, Form.of(requested)), id_texts(sample.ids), sample.round.max()
-    return [
-        Task(id=texts[row], payload=json.loads(shown[row]))
-        for row, number in enumerate(sample.round)
-        if number == last
-    ]
-
-
 def take_in_answers(
     connection: Connection,
     answers: Answers,
@@ -330,19 +302,18 @@ def _named(
 def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers as the study keeps them, refusing those that the question does not take."""
     found: list[str | None] = []
-    refused: dict[str, LabelError] = {}
+    refused: dict[str, tuple[ToolAnswer, InputError]] = {}
     for entry in said:
         try:
             found.append(None if entry.value is None else _value(study, question, entry))
         except InputError as error:
-            what = f"{entry.place}: item {entry.id!r}: {error.what}"
-            refused[str(entry.value).strip()] = LabelError(what, given=error.given, allowed=error.allowed)
+            refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
-        first = next(iter(refused.values()))
+        entry, error = next(iter(refused.values()))
         raise LabelError(
-            first.what,
+            f"{entry.place}: item {entry.id!r}: {error.what}",
             given=", ".join(map(repr, list(refused)[:_FIRST])),
-            allowed=first.allowed,
+            allowed=error.allowed,
             action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
         )
     return found
@@ -373,8 +344,6 @@ def _save(
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
     request = f"import {hashlib.sha256(text.encode()).hexdigest()}"
-    if connection.one("SELECT 1 FROM journal WHERE annotator = ? AND request = ?", entry.annotator, request):
-        return "repeated"
     if not connection.one(f"SELECT 1 FROM given {of[0]}", *of[1:]):
         give(connection, entry.annotator, item)
     order = None if value is None else _tool_sides(question, entry.id, study)
@@ -389,7 +358,8 @@ def _save(
         shown=None if order is None else "|".join(order),
         request=request,
     )
-    save(connection, saved)
+    if save(connection, saved).repeated:
+        return "repeated"
     return "new" if now is None else "changed"
 
 

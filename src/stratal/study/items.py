@@ -250,6 +250,8 @@ def save(connection: Connection, entry: Entry) -> Receipt:
         return _undo_last(connection, entry)
     if entry.action == "adjudicate":
         return _save_decision(connection, entry)
+    if entry.action in ("set-aside", "take-back"):
+        return _set_standing(connection, entry)
     row = given_item(connection, entry.annotator, entry.id or "")
     return Receipt(
         seq=append(connection, replace(entry, item=row["item"])), action=entry.action, item=entry.id
@@ -330,7 +332,7 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
     recount(connection, item)
 
 
-def set_standing(connection: Connection, entry: Entry) -> Receipt:
+def _set_standing(connection: Connection, entry: Entry) -> Receipt:
     """Set all labels of an annotator aside, or take them back; none is deleted."""
     seq = append(connection, entry)
     aside = int(entry.action == "set-aside")

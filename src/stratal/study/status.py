@@ -67,7 +67,7 @@ def study_status(
             "server": study.served_by(),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
-            "annotators": [_annotator(connection, name) for name in study.annotators],
+            "annotators": _annotators(connection),
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
             "disagreements": _disagreements(connection),
@@ -123,28 +123,24 @@ def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, A
     return [dict(row) for row in connection.all(query, *values)]
 
 
-def _annotator(connection: Connection, name: str) -> dict[str, Any]:
-    row = connection.one("SELECT submitted, skipped, aside FROM annotator WHERE name = ?", name)
-    first, last = connection.one(
-        "SELECT min(at), max(at) FROM journal WHERE annotator = ? AND item IS NOT NULL", name
-    )
-    return {
-        "annotator": name,
-        "submitted": row["submitted"],
-        "skipped": row["skipped"],
-        "rounds": _dicts(
-            connection,
-            "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
-            "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round",
-            name,
-        ),
-        "set_aside": bool(row["aside"]),
-        "seconds_per_item": items.pace(connection, name, most=-1),
-        "first": first,
-        "last": last,
-    }
+def _annotators(connection: Connection) -> list[dict[str, Any]]:
+    found = _dicts(connection, _PEOPLE)
+    for row in found:
+        row["set_aside"] = bool(row["set_aside"])
+        row["seconds_per_item"] = items.pace(connection, row["annotator"], most=-1)
+        row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
+    return found
 
 
+_PEOPLE = (
+    "SELECT name AS annotator, submitted, skipped, aside AS set_aside, min(at) AS first, max(at) AS last "
+    "FROM annotator LEFT JOIN journal ON annotator = name AND item IS NOT NULL WHERE role = 'annotator' "
+    "GROUP BY name ORDER BY name"
+)
+_ROUNDS_OF = (
+    "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
+    "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round"
+)
 _ROUNDS = (
     "SELECT round AS round, count(*) AS items, sum(answers > 0 OR decision IS NOT NULL) AS labelled, "
     "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"

@@ -33,7 +33,7 @@ from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
-from stratal.study.journal import Action, Entry, How, append_setting, keep_head
+from stratal.study.journal import Action, How, append_setting, keep_head
 from stratal.study.question import (
     ASKED,
     NUMBER,
@@ -273,7 +273,8 @@ class Study:
             entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
             receipt = items.save(connection, entry)
         if action in ("submit", "skip"):
-            self._look()
+            with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
+                look(self)
         return receipt
 
     def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
@@ -310,16 +311,11 @@ class Study:
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Leave all labels of an annotator out of everything, deleting none; others get the items."""
-        return self._stand(annotator, "set-aside", reason)
+        return self.act(annotator, "set-aside", note=reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
         """Take labels that were set aside back in."""
-        return self._stand(annotator, "take-back", reason)
-
-    def _stand(self, annotator: str, action: Action, reason: str) -> Receipt:
-        with self.saving() as connection:
-            who = creating.known(connection, annotator)
-            return items.set_standing(connection, Entry(annotator=who, action=action, note=reason))
+        return self.act(annotator, "take-back", note=reason)
 
     def add_annotator(self, name: str) -> str:
         """Let one more person label; return the name that stands in the journal."""
@@ -370,13 +366,9 @@ class Study:
             if dry_run:
                 connection.rollback()
         if not dry_run:
-            self._look()
+            with suppress(StudyError):
+                look(self)
         return replace(found, applied=not dry_run)
-
-    def _look(self) -> None:
-        # The answers are saved; whether they are enough can be looked at again.
-        with suppress(StudyError):
-            look(self)
 
 
 def estimate_options(study: Study, sample: Sample, column: str | None = None) -> dict[str, Any]:

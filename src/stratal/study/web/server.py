@@ -275,7 +275,7 @@ class Pages:
             *(Route(path, self._redirect(role)) for path, (role, _, _) in pages.items()),
             *(Route(f"{path}/", self._page(*page)) for path, page in pages.items()),
             Route("/a/{token}/media/{path:path}", self._medium),
-            Route("/a/{token}/api/act", self._act, methods=["POST"]),
+            Route("/a/{token}/api/act", self._requested("act", ""), methods=["POST"]),
             *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
             Route("/o/{token}/api/status", self._owner_status),
         ]
@@ -341,20 +341,19 @@ class Pages:
     def _requested(self, what: str, parameter: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             who = await self._annotator(request)
-            sent = request.query_params.get(parameter)
+            acts = request.method == "POST"
+            sent = await self._body(request) if acts else request.query_params.get(parameter)
             return JSONResponse(await run_in_threadpool(ANSWERS[what], self._study, who, self._look, sent))
 
         return endpoint
 
-    async def _act(self, request: Request) -> Response:
-        who = await self._annotator(request)
+    async def _body(self, request: Request) -> Any:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
         try:
-            body = json.loads(await read_body(request, self._limits))
+            return json.loads(await read_body(request, self._limits))
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
-        return JSONResponse(await run_in_threadpool(ANSWERS["act"], self._study, who, self._look, body))
 
     async def _medium(self, request: Request) -> Response:
         await self._annotator(request)

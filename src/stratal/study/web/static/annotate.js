@@ -4,7 +4,7 @@
 //
 // Whatever comes as HTML has passed the sanitiser in Python; everything else is put in as text.
 
-import { KEEPS, KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
+import { KEEPS, KEYS, SKELETON, duration, final, kept, make, outbox, request, stopwatch } from "./parts.js";
 
 const PAUSES = [500, 1000, 2000, 4000, 8000]; // before what waits is sent again; the last one from then on
 const MANY = 11; // points of a scale, from which it is a number to type
@@ -32,8 +32,6 @@ export function annotate(root, transport, { keys, tools = [] }) {
     $(".banner").textContent = text ?? "";
     $(".banner").hidden = !text;
   }
-
-  const final = (error) => ["refused", "missing", "input"].includes(error.kind);
 
   // Runs one thing at a time; nothing can be entered meanwhile, and a failure is shown.
   async function run(what) {
@@ -603,7 +601,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     button("Note", "N", write, "writes"), button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
   $(".tools").append(button("", "", judge, "judge"), button("Rubric", "", showRubric, "showrubric"), button("Help", "?", help), ...tools);
   $(".which").append(button("‹", "", () => turn(-1), "before"), make("span"), button("›", "", () => turn(1), "after"));
-  $(".which .before").setAttribute("aria-label", "The question before"); $(".which .after").setAttribute("aria-label", "The next question");
+  $(".which .before").ariaLabel = "The question before"; $(".which .after").ariaLabel = "The next question";
   $(".bar").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   $(".bar").addEventListener("input", () => { conditions(); keepDraft(); });
   $(".judge").hidden = true; $(".showrubric").hidden = true;

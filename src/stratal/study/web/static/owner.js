@@ -13,18 +13,10 @@ function table(title, rows, columns) {
   if (!rows.length) return [];
   const head = make("tr", {}, ...Object.keys(columns).map((name) => make("th", { scope: "col" }, name)));
   const body = rows.map((row) => make("tr", {}, ...Object.values(columns).map((get) => make("td", { dir: "auto" }, String(get(row) ?? "–")))));
-  const whole = make("div", { className: "scroll", tabIndex: 0 }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
-  whole.setAttribute("role", "region");
-  whole.setAttribute("aria-label", title);
+  const whole = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
   const details = make("details", { open: !folded.has(title) }, make("summary", {}, title), whole);
   details.addEventListener("toggle", () => { if (details.open) folded.delete(title); else folded.add(title); });
   return [details];
-}
-
-function bar(done, total) {
-  const node = make("progress", { max: Math.max(1, total), value: done });
-  node.setAttribute("aria-label", "Answers given");
-  return node;
 }
 
 function outcome(found, stop, only) {
@@ -47,7 +39,7 @@ function render(found) {
   const answers = found.rounds.reduce((sum, row) => sum + row.answers, 0), wanted = found.rounds.reduce((sum, row) => sum + row.wanted, 0);
   const { stop, disagreements: apart, nonresponse } = found;
   const lines = [make("h1", { dir: "auto" }, found.question),
-    make("p", {}, `${answers} of ${wanted} answers; ${duration(found.time.seconds_per_item ?? 0)} per item, ${found.time.seconds_left === null ? "–" : duration(found.time.seconds_left)} left`), bar(answers, wanted)];
+    make("p", {}, `${answers} of ${wanted} answers; ${duration(found.time.seconds_per_item ?? 0)} per item, ${found.time.seconds_left === null ? "–" : duration(found.time.seconds_left)} left`), make("progress", { max: Math.max(1, wanted), value: answers, ariaLabel: "Answers given" })];
   if (stop.half_width) lines.push(make("p", {}, stop.enough ? `As narrow as was asked for (±${stop.half_width}): labelling may stop.`
     : `Wanted: ±${stop.half_width}${stop.half_width_now ? `; now ±${number(stop.half_width_now)}` : ""}${stop.more_labels ? `, about ${stop.more_labels} more labelled items` : ""}.`));
   lines.push(...found.notes.map((note) => make("p", { className: "warning", dir: "auto" }, note)));

@@ -1,6 +1,7 @@
 // The page of the server. A request that fails is tried again with the same request id, so that nothing is saved
 // twice; an act that fails waits in the page's outbox.
 import { annotate } from "./annotate.js";
+import { final } from "./parts.js";
 
 const PAUSES = [300, 900];
 const PATIENCE = 8000; // longer than the server waits for its database
@@ -27,7 +28,7 @@ async function ask(path) {
     try {
       return await once(path);
     } catch (error) {
-      if (["refused", "missing", "input"].includes(error.kind)) throw error;
+      if (final(error)) throw error;
       await pause(time);
     }
   }
