@@ -44,6 +44,13 @@ _FIRST = 5
 """Ids that are named of those that are not in the study."""
 
 
+NEEDS: dict[str, tuple[str, ...]] = {
+    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
+    "note": ("item", "note"), "adjudicate": ("item",),
+}  # fmt: skip
+"""What each action of a page must have besides its request."""
+
+
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a page wants saved; a page in one file also notes when, by a clock that nothing here trusts."""
 
@@ -56,8 +63,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: Any = None
 
     def __post_init__(self) -> None:
-        needs = {"submit": ("item", "value"), "undo": (), "note": ("item", "note")}
-        lacking = [name for name in needs.get(self.action, ("item",)) if getattr(self, name) is None]
+        lacking = [name for name in NEEDS[self.action] if getattr(self, name) is None]
         if lacking:
             raise ValueError(f"the action {self.action!r} lacks {' and '.join(lacking)}")
 
@@ -268,16 +274,13 @@ def _named(
     connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
-    people = creating.everybody(connection)
+    people, alone = creating.everybody(connection), creating.everybody(connection, "annotator")
     codes = {name: code for code, name in creating.read_names(folder).items()}
     given = list(dict.fromkeys(entry.annotator for entry in answers.said))
-    if isinstance(who, str):
-        names = dict.fromkeys(given, who)
-    else:
-        names = {name: (who or {}).get(name, name) for name in given}
-        alone = creating.everybody(connection, "annotator")
-        names |= {"": alone[0]} if names.get("") == "" and len(alone) == 1 else {}
-    names = {theirs: codes.get(ours, ours) for theirs, ours in names.items()}
+    names = {}
+    for theirs in given:
+        ours = who if isinstance(who, str) else (who or {}).get(theirs, theirs)
+        names[theirs] = codes.get(ours, ours) if ours or len(alone) != 1 else alone[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     if unknown:
         unsaid = unknown == [""]
@@ -309,11 +312,11 @@ def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[
         except InputError as error:
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
-        entry, error = next(iter(refused.values()))
+        entry, why = next(iter(refused.values()))
         raise LabelError(
-            f"{entry.place}: item {entry.id!r}: {error.what}",
+            f"{entry.place}: item {entry.id!r}: {why.what}",
             given=", ".join(map(repr, list(refused)[:_FIRST])),
-            allowed=error.allowed,
+            allowed=why.allowed,
             action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
         )
     return found

@@ -102,7 +102,6 @@ def create_study(
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
     }
-    creating.payloads(sample, form)  # refused before anything is written
     with new_folder(place, DATABASE) as partial:
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import quote
 
@@ -39,12 +40,6 @@ PICTURE_LINK = re.compile(
 
 LONGEST_PATH = 500
 
-_TAGS = {
-    "a", "abbr", "b", "br", "code", "del", "dfn", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small",
-    "span", "strong", "sub", "sup", "u", "ul", "var", "blockquote", "dd", "details", "div", "dl", "dt", "h1",
-    "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "summary", "caption", "table", "tbody", "td",
-    "tfoot", "th", "thead", "tr",
-}  # fmt: skip
 _ATTRIBUTES = {
     "*": {"dir", "lang", "title"}, "a": {"href"}, "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"}, "ol": {"start"},
@@ -150,9 +145,11 @@ def safe_html(text: str, https: bool = False) -> str:
         import nh3
     except ImportError:
         raise MissingExtraError("nh3", extra="web") from None
+    # Nothing that loads, and no landmarks, which are the page's own.
+    tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
     return nh3.clean(
         text,
-        tags=_TAGS | {"img"} if https else _TAGS,
+        tags=tags | {"img"} if https else tags,
         attributes=_ATTRIBUTES | {"img": {"src", "alt"}} if https else _ATTRIBUTES,
         attribute_filter=_only_https,
         url_schemes={"http", "https", "mailto"},
@@ -304,10 +301,18 @@ def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
     return address
 
 
+NO_SCRIPT = "<noscript><p>This page needs JavaScript.</p></noscript>"
+
+
 @cache
 def asset(name: str) -> str:
     """Return one of the page's files."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+
+
+def page_of(title: str, head: str, home: str, inside: str = NO_SCRIPT) -> str:
+    """Return a whole page, with what comes into its head."""
+    return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 
 def joined(*names: str) -> str:

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -52,7 +51,7 @@ from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
 from stratal.study.web.actions import ANSWERS, kind_of
-from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file
+from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file, page_of
 
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 """Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
@@ -446,16 +445,13 @@ def page_html(request: Request, home: str, title: str, error: HTTPException | No
     Its addresses are relative, so that a proxy may serve it below any path.
     """
     root = "../" * (request.url.path.count("/") - 1) or "./"
-    inside = "<noscript><p>This page needs JavaScript.</p></noscript>"
+    icon = f'<link rel="icon" href="{root}static/icon.svg">'
+    head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-    script = f'<script type="module" src="{root}static/{home}.js"></script>' if home else ""
-    page = Template(asset("page.html")).substitute(
-        title=title, root=root, script=script, home=home or "text", inside=inside
-    )
-    return HTMLResponse(
-        page, 200 if error is None else error.status_code, None if error is None else error.headers
-    )
+        return HTMLResponse(page_of(title, head, "text", inside), error.status_code, error.headers)
+    script = f'<script type="module" src="{root}static/{home}.js"></script>'
+    return HTMLResponse(page_of(title, f"{head}\n{script}", home))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
