@@ -63,7 +63,7 @@ def create_study(
         Labelling ends when the anytime-valid interval is as narrow as this.
     reading : mapping, optional
         How the population was read, for whoever draws another round.
-    journal : {"auto", "wal", "rollback"}
+    journal : {"auto", "rollback"}
         What SQLite keeps; `auto` is a write-ahead log where SQLite can keep one. Several computers that write
         over a network need `rollback`.
     clock : callable

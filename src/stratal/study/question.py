@@ -321,7 +321,9 @@ class Form(Plain):
                 allowed = "letters, digits and _, such as correct"
                 what = "each of several questions needs a name of its own"
                 raise InputError(what, given=repr(name), allowed=allowed)
-            if question.when and (other is None or not _takes(other, question.when[1])):
+            if question.when and not (
+                other and any(choice.name == question.when[1] for choice in other.choices)
+            ):
                 raise InputError(
                     f"question {name!r} waits for an answer that cannot be",
                     given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
@@ -355,9 +357,12 @@ class Form(Plain):
         return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod
+    @lru_cache(maxsize=16)
     def decode(cls, text: str) -> Form:
         """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
-        return _decoded(text)
+        found = json.loads(text)
+        questions = found if isinstance(found, list) else [found]
+        return cls(questions=tuple(msgspec.convert(questions, list[Question])))
 
     def encode(self) -> str:
         """Return the form as a setting of the study."""
@@ -496,17 +501,6 @@ class Form(Plain):
             question.differ([answers[question.name] for answers in given if question.name in answers])
             for question in self.questions
         )
-
-
-@lru_cache(maxsize=16)
-def _decoded(text: str) -> Form:
-    found = json.loads(text)
-    questions = found if isinstance(found, list) else [found]
-    return Form(questions=tuple(msgspec.convert(questions, list[Question])))
-
-
-def _takes(question: Question, answer: str) -> bool:
-    return any(choice.name == answer for choice in question.choices)
 
 
 def _within(text: str, bounds: tuple[float, float] | None) -> bool:

@@ -86,9 +86,6 @@ class Study:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.folder)!r})"
-
     def close(self) -> None:
         """Close the database."""
         self.database.close()
