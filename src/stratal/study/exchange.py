@@ -30,7 +30,7 @@ from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, Action, Entry, How
-from stratal.study.question import CLASSES, KINDS, TIE, Form, Plain, Question
+from stratal.study.question import CLASSES, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 BACK = "stratal-actions"
@@ -182,12 +182,9 @@ def one_question(connection: Connection) -> Question:
     """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
     form = form_of(connection)
     if not form.plain:
-        raise InputError(
-            "this study's questions cannot be asked in another tool",
-            given=f"{len(form.questions)} of kind {', '.join(question.kind for question in form.questions)}",
-            allowed=f"one of kind {', '.join(KINDS[:4])}",
-            action="Use the page, or the page in one file: stratal study export STUDY --output page.html.",
-        )
+        kinds = ", ".join(question.kind for question in form.questions)
+        action = "Use the page, or the page in one file: stratal study export STUDY --output page.html."
+        raise InputError("another tool cannot ask this study's questions", given=kinds, action=action)
     return form.first
 
 

@@ -436,11 +436,6 @@ def anytime_interval(
             "an interval that holds at every moment needs a number with bounds that is asked for every item"
         )
         raise InputError(what, given=question.name, allowed="such as a choice that counts as 0 or 1")
-    if not (question.counted or part or options):
-        raise InputError(
-            "labels are classes, and the sample holds no model's answers to compare them with",
-            action="Make the study with --predicted.",
-        )
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
         labels = present_labels(connection, form, str(study.folder), column)

@@ -180,11 +180,6 @@ def _secret(study: Study) -> str:
     return study.setting(PAGE_SECRET) or ""
 
 
-def links_of(study: Study, address: str) -> dict[str, str]:
-    """Return annotator or adjudicator → link."""
-    return {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
-
-
 def owner_link(study: Study, address: str) -> str:
     """Return the link of the owner's page."""
     return f"{address}/o/{owner_token(study)}/"
@@ -567,7 +562,8 @@ def serve(
             if fresh:
                 new_links(study)
             app = application(study, look_of(study, media_address), place.known_as(port), kept)
-            ready(address, links_of(study, address), owner_link(study, address))
+            links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
+            ready(address, links, owner_link(study, address))
             uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
 
 
