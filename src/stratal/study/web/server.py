@@ -266,25 +266,19 @@ class Pages:
         pages = {"/a/{token}": ("annotator", "page", "Labelling"), "/o/{token}": (OWNER, "owner", "Study")}
         return [
             Route("/static/{name}", self._file),
-            *(Route(path, self._redirect(role)) for path, (role, _, _) in pages.items()),
-            *(Route(f"{path}/", self._page(*page)) for path, page in pages.items()),
+            *(Route(f"{path}{end}", self._page(*page)) for path, page in pages.items() for end in ("", "/")),
             Route("/a/{token}/media/{path:path}", self._medium),
             Route("/a/{token}/api/act", self._requested("act", ""), methods=["POST"]),
             *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
             Route("/o/{token}/api/status", self._owner_status),
         ]
 
-    def _redirect(self, role: str) -> Callable[[Request], Any]:
-        async def endpoint(request: Request) -> Response:
-            await self._annotator(request, role)
-            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
-
-        return endpoint
-
     def _page(self, role: str, home: str, title: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             await self._annotator(request, role)
-            return page_html(request, home, title)
+            if request.url.path.endswith("/"):
+                return page_html(request, home, title)
+            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
         return endpoint
 
