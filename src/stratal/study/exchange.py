@@ -234,12 +234,9 @@ def take_in_answers(
     said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
     strangers = [entry.id for entry in said if entry.id not in known]
     if len(strangers) == len(said):
-        raise LabelError(
-            "no item of the file is in this study",
-            given=", ".join(map(repr, dict.fromkeys(strangers[:_FIRST]))),
-            allowed=", ".join(map(repr, sorted(known)[:_FIRST])),
-            action="Take it in where its items came from.",
-        )
+        given, allowed = (", ".join(map(repr, ids[:_FIRST])) for ids in (strangers, sorted(known)))
+        action = "Take it in where its items came from."
+        raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
     study, people = str(connection.setting("id")), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
     inside = [entry for entry in said if entry.id in known]
@@ -280,21 +277,16 @@ def _named(
         names[theirs] = codes.get(ours, ours) if ours or len(alone) != 1 else alone[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     if unknown:
-        unsaid = unknown == [""]
-        raise LabelError(
-            "the file does not say who answered" if unsaid else "the study does not know who answered",
-            given=None if unsaid else ", ".join(map(repr, unknown[:_FIRST])),
-            allowed=near_names(unknown[0], people),
-            action="Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,….",
-        )
+        what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
+        action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
+        named = ", ".join(map(repr, unknown[:_FIRST])) if any(unknown) else None
+        raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
     seen: set[str] = set()
     for entry in answers.said:
         if isinstance(who, str) and len(given) > 1 and entry.id in seen:
-            raise LabelError(
-                f"{entry.place}: item {entry.id!r} was answered by several people",
-                given=", ".join(map(repr, given[:_FIRST])),
-                action="Say who each of them is: --annotator THEIRS=NAME,….",
-            )
+            what = f"{entry.place}: item {entry.id!r} was answered by several people"
+            action = "Say who each of them is: --annotator THEIRS=NAME,…."
+            raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
         seen.add(entry.id)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
@@ -373,18 +365,12 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
     try:
         found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise LabelError(
-            f"{source}: is not a labels file of the page ({error})",
-            action="Give the file as the page of this version saved it.",
-        ) from None
+        action = "Give the file as the page of this version saved it."
+        raise LabelError(f"{source}: is not a labels file of the page ({error})", action=action) from None
     study = str(connection.setting("id"))
     if found.study != study:
-        raise LabelError(
-            f"{source}: belongs to another study",
-            given=repr(found.study)[:60],
-            allowed=f"study {study}",
-            action="Take it in where its page came from.",
-        )
+        what, action = f"{source}: belongs to another study", "Take it in where its page came from."
+        raise LabelError(what, given=repr(found.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.known(connection, found.annotator)
     counts, form = {"saved": 0, "repeated": 0}, form_of(connection)
     for number, given in enumerate(found.actions, start=1):

@@ -321,13 +321,11 @@ class Form(Plain):
                 allowed = "letters, digits and _, such as correct"
                 what = "each of several questions needs a name of its own"
                 raise InputError(what, given=repr(name), allowed=allowed)
-            if question.when and not (
-                other and any(choice.name == question.when[1] for choice in other.choices)
-            ):
-                raise InputError(
-                    f"question {name!r} waits for an answer that cannot be",
-                    given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
-                )  # fmt: skip
+            answers = [choice.name for choice in other.choices] if other else []
+            if question.when and question.when[1] not in answers:
+                what, allowed = f"question {name!r} waits for an answer that cannot be", "QUESTION=ANSWER"
+                action = "Name an answer of a question before it."
+                raise InputError(what, given="=".join(question.when), allowed=allowed, action=action)
             seen[name] = question
         if len(self.columns) < len(self._outcomes()):
             raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
@@ -346,14 +344,13 @@ class Form(Plain):
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:
         """Return the form of a TOML file with a table `[[question]]` for each question."""
+        allowed = "a table [[question]] for each"
         try:
             tables = tomllib.loads(text).get("question")
         except tomllib.TOMLDecodeError as error:
-            raise InputError(
-                f"the file of questions is not TOML ({error})", allowed="a table [[question]] for each"
-            ) from None
+            raise InputError(f"the file of questions is not TOML ({error})", allowed=allowed) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise InputError("the file of questions holds none", allowed="a table [[question]] for each")
+            raise InputError("the file of questions holds none", allowed=allowed)
         return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod
@@ -423,11 +420,8 @@ class Form(Plain):
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
         given = self.answers(value) if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            raise InputError(
-                "the answers need their questions' names",
-                given=type(value).__name__,
-                allowed='such as {"correct": "Pass"}',
-            )
+            what, allowed = "the answers need their questions' names", 'such as {"correct": "Pass"}'
+            raise InputError(what, given=type(value).__name__, allowed=allowed)
         unknown = sorted({*given} - {question.name for question in self.questions})
         if unknown:
             allowed = ", ".join(question.name for question in self.questions)
@@ -442,9 +436,8 @@ class Form(Plain):
             try:
                 kept[question.name] = question.answer(value)
             except InputError as error:
-                raise InputError(
-                    f"{question.name}: {error.what}", given=error.given, allowed=error.allowed
-                ) from None
+                what = f"{question.name}: {error.what}"
+                raise InputError(what, given=error.given, allowed=error.allowed) from None
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
     def _is_asked(self, question: Question, kept: Mapping[str, str]) -> bool:

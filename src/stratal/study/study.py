@@ -424,11 +424,9 @@ def anytime_interval(
     """
     sample = study.sample()
     if not sample.design.rounds_by_labels:
-        raise InputError(
-            "an interval that holds at every moment needs a simple random or stratified sample",
-            given=f"design '{sample.design.kind}'",
-            action="Look at the estimate once, when all labels are there: stratal.estimate.",
-        )
+        what = "an interval that holds at every moment needs a simple random or stratified sample"
+        action = "Look at the estimate once, when all labels are there: stratal.estimate."
+        raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
     options, form = estimate_options(study, sample, column), study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.kind == NUMBER and question.bounds is None):
