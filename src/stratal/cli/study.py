@@ -648,9 +648,10 @@ def export(requested: ExportOptions) -> Result:
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
     """Return the option that says who answered in a file without names, and a line about who that may be."""
-    from stratal.study.opening import people_of
+    from stratal.study.opening import open_study
 
-    people = people_of(study)
+    with open_study(study, reading=True) as opened:
+        people = opened.annotators
     if len(people) < 2:
         return [], []
     return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]

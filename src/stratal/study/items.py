@@ -129,10 +129,8 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
         id, annotator,
     )  # fmt: skip
     if row is None:
-        raise StudyError(
-            f"{annotator!r} was not given an item {id[:60]!r}", kind="missing",
-            allowed="items that this annotator was given", action="Reload the page.",
-        )  # fmt: skip
+        what = f"{annotator!r} was not given an item {id[:60]!r}"
+        raise StudyError(what, kind="missing", action="Reload the page.")
     return row
 
 

@@ -42,6 +42,7 @@ _SEALED = (
     "seq", "at", "annotator", "action", "id", "value", "note", "seconds", "rubric", "shown", "target",
     "request",
 )  # fmt: skip
+"""What the seal of a line covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

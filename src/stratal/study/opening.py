@@ -101,6 +101,7 @@ def create_study(
         "copies": str(copies),
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
+        "adjudicators": json.dumps([code[name] for name in judges], ensure_ascii=False),
     }
     with new_folder(place, DATABASE) as partial:
         (partial / creating.MEDIA).mkdir()
@@ -110,7 +111,9 @@ def create_study(
         with closing(database), database.write(now=clock()) as connection:
             migrate(connection, partial)
             connection.keep(**settings)
-            creating.add_people(connection, [code[name] for name in people], [code[name] for name in judges])
+            roles = [(code[k], "annotator") for k in people] + [(code[k], "adjudicator") for k in judges]
+            query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            connection.executemany(query, roles)
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 creating.add_items(connection, partial, sample, number)
@@ -317,9 +320,3 @@ def _ids_of(folder: Path) -> tuple[Path, set[str]]:
         if path.is_file():
             return path, set(id_texts(Sample.read(path).ids))
     return folder, set()
-
-
-def people_of(folder: Path) -> tuple[str, ...]:
-    """Return the annotators of a study."""
-    with open_study(folder, reading=True) as study:
-        return study.annotators

@@ -228,10 +228,6 @@ class Question(Plain):
             return self.scale
         return (min(values), max(values)) if self.counted else None
 
-    def with_rubric(self, rubric: str) -> Question:
-        """Return the question with another rubric, one version on."""
-        return replace(self, rubric=rubric, rubric_version=self.rubric_version + 1)
-
     def answer(self, value: Any) -> str:
         """Return an answer as it is kept, refusing one that this question does not take.
 
@@ -412,7 +408,8 @@ class Form(Plain):
 
     def with_rubric(self, rubric: str) -> Self:
         """Return the form with another rubric, one version on."""
-        return replace(self, questions=(self.first.with_rubric(rubric), *self.questions[1:]))
+        first = replace(self.first, rubric=rubric, rubric_version=self.first.rubric_version + 1)
+        return replace(self, questions=(first, *self.questions[1:]))
 
     def answer(self, value: Any) -> str:
         """Return the answers as they are kept, by question; that of a single question may come by itself."""

@@ -34,17 +34,7 @@ from stratal.study.database import Connection, Database, StudyError, is_served, 
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, How, append_setting, keep_head
-from stratal.study.question import (
-    ASKED,
-    NUMBER,
-    Answer,
-    Disagreement,
-    Form,
-    Item,
-    Progress,
-    Question,
-    Receipt,
-)
+from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Question, Receipt
 from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
@@ -429,7 +419,7 @@ def anytime_interval(
         raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
     options, form = estimate_options(study, sample, column), study.form
     question, part = form.columns[column or next(iter(form.columns))]
-    if "estimand" in options or (question.kind == NUMBER and question.bounds is None):
+    if "estimand" in options or (question.counted and question.bounds is None):
         what = (
             "an interval that holds at every moment needs a number with bounds that is asked for every item"
         )

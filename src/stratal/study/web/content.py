@@ -251,10 +251,8 @@ def keep_look(
     """
     for column, kind in (formats or {}).items():
         if kind not in FORMATS:
-            raise InputError(
-                f"no such format of column {column!r}", given=repr(kind), allowed=", ".join(FORMATS),
-                action=f"Perhaps {near_names(kind, FORMATS)}?",
-            )  # fmt: skip
+            what, allowed = f"no such format of column {column!r}", near_names(kind, FORMATS)
+            raise InputError(what, given=repr(kind), allowed=allowed)
     if images not in (None, HTTPS, STUDY_ALONE):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
@@ -291,10 +289,8 @@ def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
             return ""
         taken += found.stat().st_size
         if largest is not None and taken > largest:
-            raise InputError(
-                "images and audio are too large for one file", allowed=f"{largest // 10**6} MB",
-                action="Give fewer items (--items).",
-            )  # fmt: skip
+            what, action = "images and audio are too large for one file", "Give fewer items (--items)."
+            raise InputError(what, allowed=f"{largest // 10**6} MB", action=action)
         content = base64.b64encode(found.read_bytes()).decode()
         return f"data:{MEDIA_TYPES[found.suffix.lower()]};base64,{content}"
 

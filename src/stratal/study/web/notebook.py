@@ -11,9 +11,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stratal.designs.sample import require_sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
@@ -21,10 +21,6 @@ from stratal.study.question import Question
 from stratal.study.study import Study
 from stratal.study.web.actions import ANSWERS, SIDES, form_view, item_view, kind_of
 from stratal.study.web.content import Look, asset, embedded, joined, look_of, page_of
-
-if TYPE_CHECKING:
-    from stratal.designs import Sample
-
 
 LARGEST = 200_000_000
 """Bytes of media in one file."""

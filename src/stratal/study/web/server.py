@@ -33,14 +33,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -59,7 +52,6 @@ STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served":
 FINAL = (400, 413, 415)
 """Statuses of requests that will never do; others may, later or by a new link: the page keeps those."""
 
-DISK_TROUBLE = 507
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 FILES = {
     **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
@@ -222,7 +214,7 @@ class Gate:
 
         await (self._refusal(scope) or self._app)(scope, receive, sealed)
 
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
@@ -233,7 +225,7 @@ class Gate:
             text, status = "Another page may not ask this of the study.", 403
         else:
             return None
-        return PlainTextResponse(text + "\n", status, {"connection": "close"})
+        return Response(text + "\n", status, {"connection": "close"}, "text/plain")
 
 
 def origin(address: str) -> str:
@@ -367,8 +359,7 @@ FRESH, DEAR = 2.0, 4.0
 
 def status_of(folder: Path) -> dict[str, Any]:
     """Return what `study status --json` prints of a study, without the folder's place on the disk."""
-    program = "from stratal.cli import main; main()"
-    words = [sys.executable, "-c", program, "study", "status", str(folder), "--json"]
+    words = [sys.executable, "-m", "stratal", "study", "status", str(folder), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)
@@ -417,7 +408,7 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
         kind = kind_of(error)
-        status = STATUS.get(kind, DISK_TROUBLE)
+        status = STATUS.get(kind, 507)
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 

@@ -38,8 +38,10 @@ function outcome(found, stop, only) {
 function render(found) {
   const answers = found.rounds.reduce((sum, row) => sum + row.answers, 0), wanted = found.rounds.reduce((sum, row) => sum + row.wanted, 0);
   const { stop, disagreements: apart, nonresponse } = found;
+  const { seconds_per_item: each, seconds_left: left } = found.time;
+  const pace = each === null ? "" : `; ${duration(each)} per item${left ? `, about ${duration(left)} left` : ""}`;
   const lines = [make("h1", { dir: "auto" }, found.question),
-    make("p", {}, `${answers} of ${wanted} answers; ${duration(found.time.seconds_per_item ?? 0)} per item, ${found.time.seconds_left === null ? "–" : duration(found.time.seconds_left)} left`), make("progress", { max: Math.max(1, wanted), value: answers, ariaLabel: "Answers given" })];
+    make("p", {}, `${answers} of ${wanted} answers${pace}`), make("progress", { max: Math.max(1, wanted), value: answers, ariaLabel: "Answers given" })];
   if (stop.half_width) lines.push(make("p", {}, stop.enough ? `As narrow as was asked for (±${stop.half_width}): labelling may stop.`
     : `Wanted: ±${stop.half_width}${stop.half_width_now ? `; now ±${number(stop.half_width_now)}` : ""}${stop.more_labels ? `, about ${stop.more_labels} more labelled items` : ""}.`));
   lines.push(...found.notes.map((note) => make("p", { className: "warning", dir: "auto" }, note)));

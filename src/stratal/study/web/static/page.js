@@ -4,11 +4,8 @@ import { annotate } from "./annotate.js";
 const PATIENCE = 8000; // longer than the server waits for its database
 
 async function once(path, body) {
-  const sent = body === undefined ? {} : {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
+  const headers = { "content-type": "application/json" };
+  const sent = body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) };
   try {
     const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
     const said = await answer.json().catch(() => ({}));
