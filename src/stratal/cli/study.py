@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct, structs
 
-from stratal.cli.command import argument, command, option, part, words
-from stratal.cli.draw import PlanFile
+from stratal.cli.command import Needs, argument, command, option, part, words
+from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions
 from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
@@ -55,8 +56,18 @@ _NAMELESS = ("csv", "excel", "jsonl")
 KINDS = ("choices", "scale", "pair", "classes")
 
 
-class NewOptions(Struct, frozen=True, kw_only=True):
-    """The options of `study new`: what to ask, and whom.
+def _draws(given: Mapping[str, Any]) -> bool:
+    return given["budget"] is not None or given["half_width"] is not None
+
+
+_OF_A_DRAW = " ".join(
+    {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
+)
+"""Options that mean something where predictions are given, from which the sample is drawn at once."""
+
+
+class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
+    """The options of `study new`: what to ask, and whom; of predictions also those of `draw`.
 
     Parameters
     ----------
@@ -90,11 +101,16 @@ class NewOptions(Struct, frozen=True, kw_only=True):
 
     Examples
     --------
-    >>> NewOptions(drawn=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
+    >>> NewOptions(file=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
     False
     """
 
-    drawn: Annotated[Path, argument("DRAWN", "The folder that `draw` wrote, or a sample.")]
+    file: Annotated[
+        Path,
+        argument(
+            "DRAWN", "The folder that `draw` wrote, a sample, or predictions with --budget.", parser=place
+        ),
+    ]
     output: Path
     question: list[str]
     annotators: str
@@ -110,9 +126,14 @@ class NewOptions(Struct, frozen=True, kw_only=True):
     submit_on_choice: bool = False
 
 
-@command(NewOptions, name="study new")
+@command(
+    NewOptions,
+    name="study new",
+    without="assume",
+    needs={_OF_A_DRAW: Needs("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
+)
 def new(requested: NewOptions) -> Result:
-    """Make the folder in which people label what was drawn.
+    """Make the folder in which people label what was drawn, or is drawn now from predictions.
 
     The folder holds the sample, the question and a database of all that annotators ever say. Then
     `stratal study label` shows them the items, `stratal study status` says how far they are, and
@@ -121,19 +142,32 @@ def new(requested: NewOptions) -> Result:
     from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
     from stratal.designs.sample import Sample
     from stratal.report import study_page
+    from stratal.study.database import DATABASE
     from stratal.study.opening import create_study
 
+    for folder in (requested.file, requested.output):
+        if (folder / DATABASE).is_file():
+            action = f"Go on with it: stratal study label {quote(str(folder))}."
+            raise InputError(f"{folder}: is a study already", action=action)
     empty_folder(requested.output)
     kinds = {name: getattr(requested, name) for name in KINDS}
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
-    require_present(requested.drawn)
-    place = requested.drawn / SAMPLE_NAME if requested.drawn.is_dir() else requested.drawn
-    sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
-    reading = None if plan is None else part(Reading, plan.options)
+    options: SharedDrawOptions | None = requested
+    if requested.budget is None and requested.half_width is None:
+        require_present(requested.file)
+        drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+        sample, plan = Sample.read(drawn), PlanFile.read(drawn.parent / PLAN_NAME)
+        options = None if plan is None else plan.options
+    else:
+        if (requested.file / SAMPLE_NAME).is_file():
+            action = "Leave out --budget and --half-width."
+            raise InputError(f"{requested.file}: is drawn already", action=action)
+        sample = requested.declared(requested.sample(pilot=requested.half_width is not None))
+    reading = None if options is None else part(Reading, options)
     places = {} if reading is None else {"file": str(reading.file.resolve()), "history": reading.history}
     if reading is not None and reading.history is not None:
         places["history"] = str(Path(reading.history).resolve())
-    wanted = requested.until or (None if plan is None else plan.options.half_width)
+    wanted = requested.until or (None if options is None else options.half_width)
     share, _, people = (requested.overlap or "0").partition(",")
     try:
         overlap, copies = finite_number(share), whole_number(people or "2")
