@@ -200,9 +200,6 @@ class Database:
         but nothing that came before it.
         """
         folder = self.path.parent
-        if self.reading:
-            action = "Open the study where its folder can be written to."
-            raise StudyError(f"{folder}: is open for reading only", kind="read-only", action=action)
         if not self._writing.acquire(timeout=self._patience):
             what = f"{folder}: too many are saving at once, so this was not saved"
             raise StudyError(what, kind="locked", action="Try again in a moment.")
@@ -290,10 +287,8 @@ def serving(folder: Path, known: str) -> Iterator[None]:
     """
     with database_errors(folder), _lock(folder, 0.2) as own:
         if not own:
-            raise StudyError(
-                f"{folder}: another server has this study", kind="served", given=known,
-                allowed="one server for each study", action="Use its links, or stop it first.",
-            )  # fmt: skip
+            what, action = f"{folder}: another server has this study", "Use its links, or stop it first."
+            raise StudyError(what, kind="served", given=known, action=action)
         yield
 
 

@@ -318,9 +318,8 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
     for row, change in ((before, -1), (now, 1)):
         if row is not None:
             column = row["status"]  # submitted or skipped
-            connection.execute(
-                f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?", (change, annotator)
-            )
+            query = f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?"
+            connection.execute(query, (change, annotator))
     recount(connection, item)
 
 

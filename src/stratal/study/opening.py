@@ -219,9 +219,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         problems = [*problems_of(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
         if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
-            problems.append(
-                f"the journal holds no line with hash {known_head[:16]}…: it was rewritten, or is another's"
-            )
+            lost = f"the journal holds no line with hash {known_head[:16]}…"
+            problems.append(f"{lost}: it was rewritten, or is another's")
         times, first = connection.one(
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"

@@ -517,8 +517,7 @@ def _parsed(choice: str) -> tuple[str, float | None, bool]:
     except ValueError:
         return choice.strip(), None, False
     if not math.isfinite(value):
-        allowed = "Pass=1, Fail=0, Partial=0.5"
-        raise InputError("a choice must count as a finite number", given=repr(choice), allowed=allowed)
+        raise InputError("a choice must count as a number", given=repr(choice), allowed="Pass=1, Fail=0")
     return name.strip(), value, False
 
 

@@ -244,11 +244,19 @@ class Study:
         return len(mine), tuple(mine or found)[:limit]
 
     def act(
-        self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
+        self,
+        annotator: str,
+        action: Action,
+        item: str | None = None,
+        value: Any = None,
+        *,
+        ahead: int | None = None,
+        **how: Unpack[How],
     ) -> Receipt:
         """Save what an annotator does to an item, whatever it is; `how`: `note`, `seconds`, `request`.
 
-        The methods below are its actions, by their names.
+        The methods below are its actions, by their names. With `ahead` the next item and so many more are
+        held for the annotator in the same transaction, since a second one would wait for everybody's again.
         """
         if action == "adjudicate" and annotator not in self.adjudicators:
             allowed = ", ".join(self.adjudicators)
@@ -259,6 +267,8 @@ class Study:
             creating.known(connection, annotator)
             entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
             receipt = items.save(connection, entry)
+            if ahead is not None and items.gets_items(connection, annotator):
+                items.give_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
             with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
                 look(self)

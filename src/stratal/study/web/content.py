@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -133,6 +133,7 @@ def is_chat(value: Any) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
     """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses.
 
@@ -162,6 +163,7 @@ def _only_https(tag: str, name: str, value: str) -> str | None:
     return None if tag == "img" and name == "src" and not value.startswith("https://") else value
 
 
+@lru_cache(maxsize=256)
 def markdown(text: str, https: bool = False) -> str:
     """Return Markdown as safe HTML.
 
@@ -297,17 +299,15 @@ def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
     return address
 
 
-NO_SCRIPT = "<noscript><p>This page needs JavaScript.</p></noscript>"
-
-
 @cache
 def asset(name: str) -> str:
     """Return one of the page's files."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
-def page_of(title: str, head: str, home: str, inside: str = NO_SCRIPT) -> str:
+def page_of(title: str, head: str, home: str, inside: str = "") -> str:
     """Return a whole page, with what comes into its head."""
+    inside = inside or "<noscript><p>This page needs JavaScript.</p></noscript>"
     return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 

@@ -276,7 +276,10 @@ class Pages:
 
     async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
-        found, who = await run_in_threadpool(self._whose, request.path_params["token"])
+        token = request.path_params["token"]
+        found, who = self._known.get(_digest(token), ("", ""))
+        if not found:
+            found, who = await run_in_threadpool(self._whose, token)
         known = found == role
         client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
         if not self._rates.allow(client):
@@ -467,10 +470,11 @@ class Place(Record):
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InputError(
-                "the address of the page is not understood", given=repr(self.address),
-                allowed="http://HOST:PORT, https://HOST or https://HOST/PATH",
-            )  # fmt: skip
+            what, allowed = (
+                "the address of the page is not understood",
+                "http://HOST:PORT or https://HOST/PATH",
+            )
+            raise InputError(what, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
             what = f"{self.host} listens on every network of this computer, but is no address to go to"
             action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
