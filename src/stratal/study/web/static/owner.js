@@ -50,7 +50,7 @@ function render(found) {
     ...table("Annotators", found.annotators, { Name: (row) => row.annotator + (row.set_aside ? " (set aside)" : ""),
       Submitted: (row) => row.submitted, Skipped: (row) => row.skipped,
       "Seconds per item": (row) => number(row.seconds_per_item, 1), Last: (row) => time(row.last) }),
-    make("p", {}, `Disagreements: ${apart.open} open, ${apart.decided} decided; ${share(apart.share)} of ${apart.shared} items that several people answered.`),
+    make("p", {}, `Disagreements: ${apart.open} open, ${apart.decided} decided${apart.shared ? `; ${share(apart.share)} of ${apart.shared} items that several people answered` : ""}.`),
     ...table("Nonresponse by stratum", nonresponse.strata, { Stratum: (row) => row.stratum, Items: (row) => row.items,
       Labelled: (row) => row.labelled, "Only skipped": (row) => row.skipped, Open: (row) => row.open }),
     ...table("Flagged", found.flags, { Item: (row) => row.item, By: (row) => row.annotator, Note: (row) => row.note }),
