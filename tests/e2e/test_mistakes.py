@@ -203,10 +203,6 @@ ROWS = [
     (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
     ("study export study --annotator ann --output items.txt", "a file .html",
      "study export study --annotator ann --output items.html"),
-    ("study export audit/sample.parquet --output items.html", "needs a study.*--to TOOL",
-     "study export audit/sample.parquet --choices Pass,Fail --to csv --output items.csv"),
-    ("study export audit/sample.parquet --annotator ann --output items.csv", "Leave it out",
-     "study export audit/sample.parquet --choices Pass,Fail --output items.csv"),
 ]  # fmt: skip
 
 

@@ -49,8 +49,11 @@ def questions() -> list[Question]:
 def study_of(folder: Path, form: Form, show: dict, people: tuple[str, ...] = ("Ann", "Bob")):
     """Return a study of ten kinds of item, with media."""
     size = len(next(iter(show.values())))
+    # Twice the items, of which half are drawn: of a census the interval has no width, and labelling ends.
     population = stratal.Population.from_arrays(
-        proxy=[0.1 + 0.8 * k / size for k in range(size)], ids=[f"u{k}" for k in range(size)], show=show
+        proxy=[0.1 + 0.4 * k / size for k in range(2 * size)],
+        ids=[f"u{k}" for k in range(2 * size)],
+        show={name: [*values, *values] for name, values in show.items()},
     )
     sample = stratal.designs.SimpleRandom(budget=size).draw(population, seed=7)
     study = create_study(folder, sample, form, annotators=people, overlap=1.0, half_width=0.001)

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct, structs
 
-from stratal.cli.command import argument, command, option, part, words
-from stratal.cli.draw import PlanFile
+from stratal.cli.command import Needs, argument, command, option, part, words
+from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions
 from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
@@ -55,8 +56,18 @@ _NAMELESS = ("csv", "excel", "jsonl")
 KINDS = ("choices", "scale", "pair", "classes")
 
 
-class NewOptions(Struct, frozen=True, kw_only=True):
-    """The options of `study new`: what to ask, and whom.
+def _draws(given: Mapping[str, Any]) -> bool:
+    return given["budget"] is not None or given["half_width"] is not None
+
+
+_OF_A_DRAW = " ".join(
+    {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
+)
+"""Options that mean something where predictions are given, from which the sample is drawn at once."""
+
+
+class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
+    """The options of `study new`: what to ask, and whom; of predictions also those of `draw`.
 
     Parameters
     ----------
@@ -90,11 +101,16 @@ class NewOptions(Struct, frozen=True, kw_only=True):
 
     Examples
     --------
-    >>> NewOptions(drawn=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
+    >>> NewOptions(file=Path("audit"), output=Path("s"), question=["Good?"], annotators="ada").pseudonyms
     False
     """
 
-    drawn: Annotated[Path, argument("DRAWN", "The folder that `draw` wrote, or a sample.")]
+    file: Annotated[
+        Path,
+        argument(
+            "DRAWN", "The folder that `draw` wrote, a sample, or predictions with --budget.", parser=place
+        ),
+    ]
     output: Path
     question: list[str]
     annotators: str
@@ -110,9 +126,14 @@ class NewOptions(Struct, frozen=True, kw_only=True):
     submit_on_choice: bool = False
 
 
-@command(NewOptions, name="study new")
+@command(
+    NewOptions,
+    name="study new",
+    without="assume",
+    needs={_OF_A_DRAW: Needs("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
+)
 def new(requested: NewOptions) -> Result:
-    """Make the folder in which people label what was drawn.
+    """Make the folder in which people label what was drawn, or is drawn now from predictions.
 
     The folder holds the sample, the question and a database of all that annotators ever say. Then
     `stratal study label` shows them the items, `stratal study status` says how far they are, and
@@ -121,19 +142,32 @@ def new(requested: NewOptions) -> Result:
     from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
     from stratal.designs.sample import Sample
     from stratal.report.pages import study_page
+    from stratal.study.database import DATABASE
     from stratal.study.opening import create_study
 
+    for folder in (requested.file, requested.output):
+        if (folder / DATABASE).is_file():
+            action = f"Go on with it: stratal study label {quote(str(folder))}."
+            raise InputError(f"{folder}: is a study already", action=action)
     empty_folder(requested.output)
     kinds = {name: getattr(requested, name) for name in KINDS}
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
-    require_present(requested.drawn)
-    place = requested.drawn / SAMPLE_NAME if requested.drawn.is_dir() else requested.drawn
-    sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
-    reading = None if plan is None else part(Reading, plan.options)
+    options: SharedDrawOptions | None = requested
+    if requested.budget is None and requested.half_width is None:
+        require_present(requested.file)
+        drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+        sample, plan = Sample.read(drawn), PlanFile.read(drawn.parent / PLAN_NAME)
+        options = None if plan is None else plan.options
+    else:
+        if (requested.file / SAMPLE_NAME).is_file():
+            action = "Leave out --budget and --half-width."
+            raise InputError(f"{requested.file}: is drawn already", action=action)
+        sample = requested.declared(requested.sample(pilot=requested.half_width is not None))
+    reading = None if options is None else part(Reading, options)
     places = {} if reading is None else {"file": str(reading.file.resolve()), "history": reading.history}
     if reading is not None and reading.history is not None:
         places["history"] = str(Path(reading.history).resolve())
-    wanted = requested.until or (None if plan is None else plan.options.half_width)
+    wanted = requested.until or (None if options is None else options.half_width)
     share, _, people = (requested.overlap or "0").partition(",")
     try:
         overlap, copies = finite_number(share), whole_number(people or "2")
@@ -591,14 +625,6 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         Whom the items are for, and kept for.
     items : int
         At most so many items.
-    question : str
-        Of a sample: what annotators are asked.
-    choices : ANSWER,…
-        Of a sample: answers to choose from, Pass,Fail.
-    scale : str
-        Of a sample: answers on a scale, LOW,HIGH.
-    classes : ANSWER,…
-        Of a sample: answers in the annotators' own words, some known.
 
     Examples
     --------
@@ -606,15 +632,11 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Annotated[Path, argument("STUDY", "The folder that `study new` made, or a sample that was drawn.")]
+    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
     output: Path
     to: Annotated[Text, option(shown="what the file's name says, or html")] = None
     annotator: Annotated[Text, option(shown="whoever uses the tool")] = None
     items: Annotated[Whole, option(shown="all that are free")] = None
-    question: Text = None
-    choices: Text = None
-    scale: Text = None
-    classes: Text = None
 
 
 @command(ExportOptions, name="study export")
@@ -622,9 +644,11 @@ def export(requested: ExportOptions) -> Result:
     """Write the items that still need an answer for another tool; `study import` takes the answers back.
 
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
-    stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
+    stratum goes out.
     """
     from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+    from stratal.study.exchange import tool_question
+    from stratal.study.opening import open_study
 
     require_present(requested.study)
     to = requested.to or named_for(requested.output) or HTML
@@ -637,9 +661,9 @@ def export(requested: ExportOptions) -> Result:
         raise InputError(
             f"{requested.output}: already exists", action="Give the name of a new file or folder."
         )
-    of_study = requested.study.is_dir()
-    tasks, question = _of_study(requested) if of_study else _of_sample(requested)
-    advice = write_tasks(tool, tasks, question, requested.output)
+    with open_study(requested.study) as opened:
+        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
+        advice = write_tasks(tool, tasks, tool_question(opened.question), requested.output)
     found = {
         "study": str(requested.study),
         "to": tool.name,
@@ -648,56 +672,23 @@ def export(requested: ExportOptions) -> Result:
     }
     comes_back = requested.output / "annotation_output" if tool.name == "potato" else requested.output
     back = _COMES_BACK.get(tool.name, str(comes_back))
-    then: list[Any] = [("estimate", requested.study, back)]
     if requested.annotator is not None:
         found["annotator"] = requested.annotator
-    if of_study:
-        named = ["--annotator", requested.annotator] if requested.annotator else []
-        who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
-        then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
+    named = ["--annotator", requested.annotator] if requested.annotator else []
+    who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
+    then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
     return Result(found, f"{requested.output}: {len(tasks):,} items for {tool.title}.", advice, then)
 
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
     """Return the option that says who answered in a file without names, and a line about who that may be."""
-    from stratal.study.opening import people_of
+    from stratal.study.opening import open_study
 
-    people = people_of(study)
+    with open_study(study, reading=True) as opened:
+        people = opened.annotators
     if len(people) < 2:
         return [], []
     return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]
-
-
-def _of_study(requested: ExportOptions) -> tuple[Any, Any]:
-    """Return a study's items, and its question."""
-    from stratal.study.exchange import tool_question
-    from stratal.study.opening import open_study
-
-    given = [name for name in ("question", *KINDS) if getattr(requested, name, None) is not None]
-    if given:
-        raise InputError(
-            f"--{given[0]} belongs to a sample", action="A study has its own question; leave it out."
-        )
-    with open_study(requested.study) as opened:
-        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
-        return tasks, tool_question(opened.question)
-
-
-def _of_sample(requested: ExportOptions) -> tuple[Any, Any]:
-    """Return a sample's items, and the question that the options ask."""
-    from stratal.designs import Sample
-    from stratal.study.exchange import sample_tasks, tool_question
-    from stratal.study.question import Question
-
-    if requested.annotator is not None:
-        raise InputError("--annotator belongs to a study", action="Leave it out, or make one: study new.")
-    kinds = {name: getattr(requested, name, None) for name in KINDS}
-    if requested.question is None and not any(kinds.values()):
-        question = Question.of_classes("What is right?")
-    else:
-        question = parse_question(requested.question or "What is right?", kinds)
-    tasks = sample_tasks(Sample.read(requested.study), question)
-    return tasks[: requested.items], tool_question(question)
 
 
 def _page(requested: ExportOptions) -> Result:
@@ -708,11 +699,6 @@ def _page(requested: ExportOptions) -> Result:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
 
-    if not requested.study.is_dir():
-        raise InputError(
-            f"{requested.study}: a page needs a study",
-            action="Make one: stratal study new. Items of a sample go to another tool: --to TOOL.",
-        )
     if requested.annotator is None:
         raise InputError(
             "a page is for one annotator",

@@ -331,10 +331,12 @@ def status_page(found: Mapping[str, Any]) -> Page:
     """Return the page of a study's status (`study_status`)."""
     agreement, rounds, times = found["agreement"], found["rounds"], found["time"]
     given, wanted = (sum(row[name] for row in rounds) for name in ("answers", "wanted"))
+    each, left = times["seconds_per_item"], times["seconds_left"]
+    pace = "" if each is None else f"; {duration(each)} per item"
+    pace += f", about {duration(left)} left" if left else ""
     lines = [
         f"{found['folder']}: {found['question']}",
-        f"{given:,} of {wanted:,} answers; {duration(times['seconds_per_item'])} per item, "
-        f"{duration(times['seconds_left'])} left",
+        f"{given:,} of {wanted:,} answers{pace}",
     ]
     if found["estimate"] is not None:
         made, anytime, look = found["estimate"], found["anytime_interval"], found.get("planned_look")
@@ -421,11 +423,11 @@ def duration(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> duration(8.5), duration(600), duration(10_000), duration(None)
-    ('8.5 s', '10 min', '2.8 h', '–')
+    >>> duration(8.5), duration(600), duration(10_000), duration(0.01), duration(None)
+    ('8.5 s', '10 min', '2.8 h', 'under 0.1 s', '–')
     """
     if seconds is None:
         return "–"
     if seconds < 90:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -5,26 +5,18 @@ annotators, keeps what they say in an append-only journal, and hands the labels 
 """
 
 from stratal.study.database import StudyError
-from stratal.study.opening import Check, backup_study, check_study, create_study, open_study
-from stratal.study.question import Answer, Choice, Disagreement, Form, Item, Progress, Question, Receipt
-from stratal.study.rounds import add_round, grow
+from stratal.study.opening import backup_study, check_study, create_study, open_study
+from stratal.study.question import Form, Question
+from stratal.study.rounds import grow
 from stratal.study.status import study_status
 from stratal.study.study import Study, anytime_interval, estimate_study, until
 from stratal.study.web.notebook import annotate
 
 __all__ = [
-    "Answer",
-    "Check",
-    "Choice",
-    "Disagreement",
     "Form",
-    "Item",
-    "Progress",
     "Question",
-    "Receipt",
     "Study",
     "StudyError",
-    "add_round",
     "annotate",
     "anytime_interval",
     "backup_study",

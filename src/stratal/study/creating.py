@@ -130,16 +130,6 @@ def refuse_double(name: str, double: bool) -> None:
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
 
-def add_people(connection: Connection, annotators: Iterable[str], adjudicators: list[str]) -> None:
-    """Add annotators and adjudicators, who may be the same people."""
-    for role, names in (("annotator", annotators), ("adjudicator", adjudicators)):
-        connection.executemany(
-            "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            ((name, role) for name in names),
-        )
-    connection.keep(adjudicators=json.dumps(adjudicators, ensure_ascii=False))
-
-
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Let one more person label; return the name that stands in the journal."""
     known_names, name = read_names(folder), checked_name(name)

@@ -91,7 +91,7 @@ def database_errors(place: Path) -> Iterator[None]:
         raise StudyError(f"{place}: {what}{detail}", kind=kind, action=action) from error
 
 
-JOURNALS = {"auto": "wal", "wal": "wal", "rollback": "delete"}
+JOURNALS = {"auto": "wal", "rollback": "delete"}
 """Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
 processes share, so that a folder that several computers write to over a network needs a rollback journal."""
 
@@ -160,7 +160,7 @@ class Database:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "study.sqlite"
-    >>> database = Database.make(path, "wal")
+    >>> database = Database.make(path, "auto")
     >>> with database.write() as connection:
     ...     _ = connection.execute("CREATE TABLE item (id TEXT)")
     >>> with database.read() as connection:
@@ -183,12 +183,7 @@ class Database:
         if journal not in JOURNALS:
             raise InputError("unknown journal", given=repr(journal), allowed=", ".join(JOURNALS))
         with database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
-            kept = connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()[0]
-            if kept != JOURNALS[journal] and journal != "auto":  # which takes what SQLite can do here
-                raise StudyError(
-                    f"{path.parent}: SQLite keeps no journal '{journal}' here", kind="read-only",
-                    action="Use the journal 'auto', or put the study on this computer's own disk.",
-                )  # fmt: skip
+            connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()
         return cls(path)
 
     @contextmanager
@@ -205,9 +200,6 @@ class Database:
         but nothing that came before it.
         """
         folder = self.path.parent
-        if self.reading:
-            action = "Open the study where its folder can be written to."
-            raise StudyError(f"{folder}: is open for reading only", kind="read-only", action=action)
         if not self._writing.acquire(timeout=self._patience):
             what = f"{folder}: too many are saving at once, so this was not saved"
             raise StudyError(what, kind="locked", action="Try again in a moment.")
@@ -295,10 +287,8 @@ def serving(folder: Path, known: str) -> Iterator[None]:
     """
     with database_errors(folder), _lock(folder, 0.2) as own:
         if not own:
-            raise StudyError(
-                f"{folder}: another server has this study", kind="served", given=known,
-                allowed="one server for each study", action="Use its links, or stop it first.",
-            )  # fmt: skip
+            what, action = f"{folder}: another server has this study", "Use its links, or stop it first."
+            raise StudyError(what, kind="served", given=known, action=action)
         yield
 
 

@@ -22,18 +22,15 @@ from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.labels.meanings import mapped
-from stratal.randomness import id_texts
 from stratal.study import creating
-from stratal.study.creating import payloads
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, Action, Entry, How
-from stratal.study.question import CLASSES, KINDS, TIE, Form, Plain, Question
+from stratal.study.question import CLASSES, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 BACK = "stratal-actions"
@@ -45,6 +42,13 @@ LARGEST = 200_000_000
 
 _FIRST = 5
 """Ids that are named of those that are not in the study."""
+
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
+    "note": ("item", "note"), "adjudicate": ("item",),
+}  # fmt: skip
+"""What each action of a page must have besides its request."""
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -59,8 +63,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: Any = None
 
     def __post_init__(self) -> None:
-        needs = {"submit": ("item", "value"), "undo": (), "note": ("item", "note")}
-        lacking = [name for name in needs.get(self.action, ("item",)) if getattr(self, name) is None]
+        lacking = [name for name in NEEDS[self.action] if getattr(self, name) is None]
         if lacking:
             raise ValueError(f"the action {self.action!r} lacks {' and '.join(lacking)}")
 
@@ -179,12 +182,9 @@ def one_question(connection: Connection) -> Question:
     """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
     form = form_of(connection)
     if not form.plain:
-        raise InputError(
-            "this study's questions cannot be asked in another tool",
-            given=f"{len(form.questions)} of kind {', '.join(question.kind for question in form.questions)}",
-            allowed=f"one of kind {', '.join(KINDS[:4])}",
-            action="Use the page, or the page in one file: stratal study export STUDY --output page.html.",
-        )
+        kinds = ", ".join(question.kind for question in form.questions)
+        action = "Use the page, or the page in one file: stratal study export STUDY --output page.html."
+        raise InputError("another tool cannot ask this study's questions", given=kinds, action=action)
     return form.first
 
 
@@ -214,31 +214,6 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
     return tasks
 
 
-def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
-    """Return the items of a sample's newest round.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> [task.id for task in sample_tasks(sample, None)]
-    ['0']
-    """
-    requested = question or Question.of_classes("What is right?")
-    if requested.pair is not None:
-        raise InputError(
-            "pairs come back through a study alone, which unshuffles their sides",
-            action="Make one: stratal study new … --pair A,B.",
-        )
-    shown, texts, last = payloads(sample, Form.of(requested)), id_texts(sample.ids), sample.round.max()
-    return [
-        Task(id=texts[row], payload=json.loads(shown[row]))
-        for row, number in enumerate(sample.round)
-        if number == last
-    ]
-
-
 def take_in_answers(
     connection: Connection,
     answers: Answers,
@@ -259,12 +234,9 @@ def take_in_answers(
     said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
     strangers = [entry.id for entry in said if entry.id not in known]
     if len(strangers) == len(said):
-        raise LabelError(
-            "no item of the file is in this study",
-            given=", ".join(map(repr, dict.fromkeys(strangers[:_FIRST]))),
-            allowed=", ".join(map(repr, sorted(known)[:_FIRST])),
-            action="Take it in where its items came from.",
-        )
+        given, allowed = (", ".join(map(repr, ids[:_FIRST])) for ids in (strangers, sorted(known)))
+        action = "Take it in where its items came from."
+        raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
     study, people = str(connection.setting("id")), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
     inside = [entry for entry in said if entry.id in known]
@@ -296,33 +268,25 @@ def _named(
     connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[ToolAnswer]:
     """Return the answers with the names that stand in the journal."""
-    people = creating.everybody(connection)
+    people, alone = creating.everybody(connection), creating.everybody(connection, "annotator")
     codes = {name: code for code, name in creating.read_names(folder).items()}
     given = list(dict.fromkeys(entry.annotator for entry in answers.said))
-    if isinstance(who, str):
-        names = dict.fromkeys(given, who)
-    else:
-        names = {name: (who or {}).get(name, name) for name in given}
-        alone = creating.everybody(connection, "annotator")
-        names |= {"": alone[0]} if names.get("") == "" and len(alone) == 1 else {}
-    names = {theirs: codes.get(ours, ours) for theirs, ours in names.items()}
+    names = {}
+    for theirs in given:
+        ours = who if isinstance(who, str) else (who or {}).get(theirs, theirs)
+        names[theirs] = codes.get(ours, ours) if ours or len(alone) != 1 else alone[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     if unknown:
-        unsaid = unknown == [""]
-        raise LabelError(
-            "the file does not say who answered" if unsaid else "the study does not know who answered",
-            given=None if unsaid else ", ".join(map(repr, unknown[:_FIRST])),
-            allowed=near_names(unknown[0], people),
-            action="Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,….",
-        )
+        what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
+        action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
+        named = ", ".join(map(repr, unknown[:_FIRST])) if any(unknown) else None
+        raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
     seen: set[str] = set()
     for entry in answers.said:
         if isinstance(who, str) and len(given) > 1 and entry.id in seen:
-            raise LabelError(
-                f"{entry.place}: item {entry.id!r} was answered by several people",
-                given=", ".join(map(repr, given[:_FIRST])),
-                action="Say who each of them is: --annotator THEIRS=NAME,….",
-            )
+            what = f"{entry.place}: item {entry.id!r} was answered by several people"
+            action = "Say who each of them is: --annotator THEIRS=NAME,…."
+            raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
         seen.add(entry.id)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
@@ -330,19 +294,18 @@ def _named(
 def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers as the study keeps them, refusing those that the question does not take."""
     found: list[str | None] = []
-    refused: dict[str, LabelError] = {}
+    refused: dict[str, tuple[ToolAnswer, InputError]] = {}
     for entry in said:
         try:
             found.append(None if entry.value is None else _value(study, question, entry))
         except InputError as error:
-            what = f"{entry.place}: item {entry.id!r}: {error.what}"
-            refused[str(entry.value).strip()] = LabelError(what, given=error.given, allowed=error.allowed)
+            refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
-        first = next(iter(refused.values()))
+        entry, why = next(iter(refused.values()))
         raise LabelError(
-            first.what,
+            f"{entry.place}: item {entry.id!r}: {why.what}",
             given=", ".join(map(repr, list(refused)[:_FIRST])),
-            allowed=first.allowed,
+            allowed=why.allowed,
             action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
         )
     return found
@@ -373,8 +336,6 @@ def _save(
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
     request = f"import {hashlib.sha256(text.encode()).hexdigest()}"
-    if connection.one("SELECT 1 FROM journal WHERE annotator = ? AND request = ?", entry.annotator, request):
-        return "repeated"
     if not connection.one(f"SELECT 1 FROM given {of[0]}", *of[1:]):
         give(connection, entry.annotator, item)
     order = None if value is None else _tool_sides(question, entry.id, study)
@@ -389,7 +350,8 @@ def _save(
         shown=None if order is None else "|".join(order),
         request=request,
     )
-    save(connection, saved)
+    if save(connection, saved).repeated:
+        return "repeated"
     return "new" if now is None else "changed"
 
 
@@ -403,18 +365,12 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
     try:
         found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise LabelError(
-            f"{source}: is not a labels file of the page ({error})",
-            action="Give the file as the page of this version saved it.",
-        ) from None
+        action = "Give the file as the page of this version saved it."
+        raise LabelError(f"{source}: is not a labels file of the page ({error})", action=action) from None
     study = str(connection.setting("id"))
     if found.study != study:
-        raise LabelError(
-            f"{source}: belongs to another study",
-            given=repr(found.study)[:60],
-            allowed=f"study {study}",
-            action="Take it in where its page came from.",
-        )
+        what, action = f"{source}: belongs to another study", "Take it in where its page came from."
+        raise LabelError(what, given=repr(found.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.known(connection, found.annotator)
     counts, form = {"saved": 0, "repeated": 0}, form_of(connection)
     for number, given in enumerate(found.actions, start=1):

@@ -98,15 +98,13 @@ def give_next(connection: Connection, annotator: str, ahead: int = 0) -> list[in
     return found
 
 
-def give(
-    connection: Connection, annotator: str, item: int, *, kept: bool = False, ahead: bool = False
-) -> None:
-    """Give an item to an annotator, to be answered next, or `ahead`; `kept` ones go to nobody else."""
+def give(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
+    """Give an item to an annotator, to be answered next, or `ahead`."""
     turn = 0 if ahead else connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
     connection.execute(
-        "INSERT INTO given VALUES (?, ?, ?, ?, 1, ?) ON CONFLICT (item, annotator) DO UPDATE SET "
-        "since = excluded.since, turn = excluded.turn, live = 1, held = max(held, excluded.held)",
-        (item, annotator, connection.now, turn, int(kept)),
+        "INSERT INTO given (item, annotator, since, turn, live) VALUES (?, ?, ?, ?, 1) ON CONFLICT DO UPDATE "
+        "SET since = excluded.since, turn = excluded.turn, live = 1",
+        (item, annotator, connection.now, turn),
     )
     recount(connection, item)
 
@@ -115,14 +113,11 @@ def block(connection: Connection, annotator: str, wanted: int | None) -> list[in
     """Give an annotator up to `wanted` items to keep until they are answered; all that are free if None."""
     rows = connection.all("SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY item", annotator)
     items = [int(row["item"]) for row in rows][:wanted]
-    while wanted is None or len(items) < wanted:
-        item = _free(connection, annotator)
-        if item is None:
-            break
-        give(connection, annotator, item, kept=True)
+    while (wanted is None or len(items) < wanted) and (item := _free(connection, annotator)) is not None:
+        give(connection, annotator, item)
         items.append(item)
-    for item in items:
-        connection.execute("UPDATE given SET held = 1 WHERE item = ? AND annotator = ?", (item, annotator))
+    kept = "UPDATE given SET held = 1 WHERE item = ? AND annotator = ?"
+    connection.executemany(kept, [(item, annotator) for item in items])
     return sorted(items)
 
 
@@ -134,10 +129,8 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
         id, annotator,
     )  # fmt: skip
     if row is None:
-        raise StudyError(
-            f"{annotator!r} was not given an item {id[:60]!r}", kind="missing",
-            allowed="items that this annotator was given", action="Reload the page.",
-        )  # fmt: skip
+        what = f"{annotator!r} was not given an item {id[:60]!r}"
+        raise StudyError(what, kind="missing", action="Reload the page.")
     return row
 
 
@@ -202,6 +195,10 @@ def _free(connection: Connection, annotator: str) -> int | None:
     return found
 
 
+_TAKEN = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
+"""Takes an item out of an annotator's hands, since it was answered or goes to somebody else."""
+
+
 def _left_lying(connection: Connection, annotator: str) -> int | None:
     """Take back an item that lay unanswered for too long; a clock that went back counts as long ago."""
     row = connection.one(
@@ -213,7 +210,7 @@ def _left_lying(connection: Connection, annotator: str) -> int | None:
     )  # fmt: skip
     if row is None:
         return None
-    _release(connection, row["annotator"], row["item"])
+    connection.execute(_TAKEN, (row["item"], row["annotator"]))
     recount(connection, row["item"])
     return int(row["item"])
 
@@ -234,11 +231,6 @@ def _needed_again(connection: Connection, annotator: str) -> int | None:
     return None if row is None else int(row["item"])
 
 
-def _release(connection: Connection, annotator: str, item: int) -> None:
-    """Take an item out of an annotator's hands, since it was answered or goes to somebody else."""
-    connection.execute("UPDATE given SET live = 0 WHERE item = ? AND annotator = ?", (item, annotator))
-
-
 def save(connection: Connection, entry: Entry) -> Receipt:
     """Save what an annotator does to an item; return the first receipt where it was saved before."""
     earlier = repeated(connection, entry)
@@ -250,6 +242,8 @@ def save(connection: Connection, entry: Entry) -> Receipt:
         return _undo_last(connection, entry)
     if entry.action == "adjudicate":
         return _save_decision(connection, entry)
+    if entry.action in ("set-aside", "take-back"):
+        return _set_standing(connection, entry)
     row = given_item(connection, entry.annotator, entry.id or "")
     return Receipt(
         seq=append(connection, replace(entry, item=row["item"])), action=entry.action, item=entry.id
@@ -270,7 +264,7 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     if earlier and entry.action == "submit":
         entry = replace(entry, action="change")
     seq = append(connection, entry)
-    _release(connection, entry.annotator, row["item"])
+    connection.execute(_TAKEN, (row["item"], entry.annotator))
     _settle(connection, entry.annotator, row["item"])
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
@@ -323,14 +317,13 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
         connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?)", tuple(now))
     for row, change in ((before, -1), (now, 1)):
         if row is not None:
-            column = {"submitted": "submitted", "skipped": "skipped"}[row["status"]]
-            connection.execute(
-                f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?", (change, annotator)
-            )
+            column = row["status"]  # submitted or skipped
+            query = f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?"
+            connection.execute(query, (change, annotator))
     recount(connection, item)
 
 
-def set_standing(connection: Connection, entry: Entry) -> Receipt:
+def _set_standing(connection: Connection, entry: Entry) -> Receipt:
     """Set all labels of an annotator aside, or take them back; none is deleted."""
     seq = append(connection, entry)
     aside = int(entry.action == "set-aside")

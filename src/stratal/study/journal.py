@@ -42,6 +42,7 @@ _SEALED = (
     "seq", "at", "annotator", "action", "id", "value", "note", "seconds", "rubric", "shown", "target",
     "request",
 )  # fmt: skip
+"""What the seal of a line covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +124,9 @@ def repeated(connection: Connection, entry: Entry) -> Receipt | None:
     action = "submit" if found["action"] == "change" else found["action"]
     same = (action, found["value"], found["note"]) == (entry.action, entry.value, entry.note)
     if not same or (entry.id is not None and found["id"] != entry.id):
-        raise StudyError(
-            "this request was used before, for something else", kind="refused",
-            given=f"{entry.action} of {entry.id!r}", allowed=f"{found['action']} of {found['id']!r}",
-            action="Reload the page.",
-        )  # fmt: skip
+        what, given = "this request was used before, for something else", f"{entry.action} of {entry.id!r}"
+        allowed = f"{found['action']} of {found['id']!r}"
+        raise StudyError(what, kind="refused", given=given, allowed=allowed, action="Reload the page.")
     return Receipt(seq=found["seq"], action=found["action"], item=found["id"], repeated=True)
 
 
@@ -287,10 +286,8 @@ def version(connection: Connection, place: Path | str = "the study") -> int:
     """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
     found = int(connection.one("PRAGMA user_version")[0])
     if found > len(STEPS):
-        raise StudyError(
-            f"{place}: was made by a newer stratal", kind="damaged", given=f"version {found}",
-            allowed=f"up to version {len(STEPS)}", action="Run: pip install --upgrade stratal",
-        )  # fmt: skip
+        given, action = f"version {found}", "Run: pip install --upgrade stratal"
+        raise StudyError(f"{place}: was made by a newer stratal", kind="damaged", given=given, action=action)
     return found
 
 

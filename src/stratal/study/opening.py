@@ -63,7 +63,7 @@ def create_study(
         Labelling ends when the anytime-valid interval is as narrow as this.
     reading : mapping, optional
         How the population was read, for whoever draws another round.
-    journal : {"auto", "wal", "rollback"}
+    journal : {"auto", "rollback"}
         What SQLite keeps; `auto` is a write-ahead log where SQLite can keep one. Several computers that write
         over a network need `rollback`.
     clock : callable
@@ -101,8 +101,8 @@ def create_study(
         "copies": str(copies),
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
+        "adjudicators": json.dumps([code[name] for name in judges], ensure_ascii=False),
     }
-    creating.payloads(sample, form)  # refused before anything is written
     with new_folder(place, DATABASE) as partial:
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
@@ -111,7 +111,9 @@ def create_study(
         with closing(database), database.write(now=clock()) as connection:
             migrate(connection, partial)
             connection.keep(**settings)
-            creating.add_people(connection, [code[name] for name in people], [code[name] for name in judges])
+            roles = [(code[k], "annotator") for k in people] + [(code[k], "adjudicator") for k in judges]
+            query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            connection.executemany(query, roles)
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 creating.add_items(connection, partial, sample, number)
@@ -217,9 +219,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         problems = [*problems_of(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
         if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
-            problems.append(
-                f"the journal holds no line with hash {known_head[:16]}…: it was rewritten, or is another's"
-            )
+            lost = f"the journal holds no line with hash {known_head[:16]}…"
+            problems.append(f"{lost}: it was rewritten, or is another's")
         times, first = connection.one(
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"
@@ -318,9 +319,3 @@ def _ids_of(folder: Path) -> tuple[Path, set[str]]:
         if path.is_file():
             return path, set(id_texts(Sample.read(path).ids))
     return folder, set()
-
-
-def people_of(folder: Path) -> tuple[str, ...]:
-    """Return the annotators of a study."""
-    with open_study(folder, reading=True) as study:
-        return study.annotators

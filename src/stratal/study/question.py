@@ -228,10 +228,6 @@ class Question(Plain):
             return self.scale
         return (min(values), max(values)) if self.counted else None
 
-    def with_rubric(self, rubric: str) -> Question:
-        """Return the question with another rubric, one version on."""
-        return replace(self, rubric=rubric, rubric_version=self.rubric_version + 1)
-
     def answer(self, value: Any) -> str:
         """Return an answer as it is kept, refusing one that this question does not take.
 
@@ -321,11 +317,11 @@ class Form(Plain):
                 allowed = "letters, digits and _, such as correct"
                 what = "each of several questions needs a name of its own"
                 raise InputError(what, given=repr(name), allowed=allowed)
-            if question.when and (other is None or not _takes(other, question.when[1])):
-                raise InputError(
-                    f"question {name!r} waits for an answer that cannot be",
-                    given="=".join(question.when), allowed="QUESTION=ANSWER of a question before it",
-                )  # fmt: skip
+            answers = [choice.name for choice in other.choices] if other else []
+            if question.when and question.when[1] not in answers:
+                what, allowed = f"question {name!r} waits for an answer that cannot be", "QUESTION=ANSWER"
+                action = "Name an answer of a question before it."
+                raise InputError(what, given="=".join(question.when), allowed=allowed, action=action)
             seen[name] = question
         if len(self.columns) < len(self._outcomes()):
             raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
@@ -344,20 +340,22 @@ class Form(Plain):
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:
         """Return the form of a TOML file with a table `[[question]]` for each question."""
+        allowed = "a table [[question]] for each"
         try:
             tables = tomllib.loads(text).get("question")
         except tomllib.TOMLDecodeError as error:
-            raise InputError(
-                f"the file of questions is not TOML ({error})", allowed="a table [[question]] for each"
-            ) from None
+            raise InputError(f"the file of questions is not TOML ({error})", allowed=allowed) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise InputError("the file of questions holds none", allowed="a table [[question]] for each")
+            raise InputError("the file of questions holds none", allowed=allowed)
         return cls(questions=tuple(Question.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod
+    @lru_cache(maxsize=16)
     def decode(cls, text: str) -> Form:
         """Return the form that `encode` wrote; one question by itself is that of a study of version 0.1.0."""
-        return _decoded(text)
+        found = json.loads(text)
+        questions = found if isinstance(found, list) else [found]
+        return cls(questions=tuple(msgspec.convert(questions, list[Question])))
 
     def encode(self) -> str:
         """Return the form as a setting of the study."""
@@ -410,7 +408,8 @@ class Form(Plain):
 
     def with_rubric(self, rubric: str) -> Self:
         """Return the form with another rubric, one version on."""
-        return replace(self, questions=(self.first.with_rubric(rubric), *self.questions[1:]))
+        first = replace(self.first, rubric=rubric, rubric_version=self.first.rubric_version + 1)
+        return replace(self, questions=(first, *self.questions[1:]))
 
     def answer(self, value: Any) -> str:
         """Return the answers as they are kept, by question; that of a single question may come by itself."""
@@ -418,11 +417,8 @@ class Form(Plain):
             return self.first.answer(value.get(self.first.name) if isinstance(value, Mapping) else value)
         given = self.answers(value) if isinstance(value, str) else value
         if not isinstance(given, Mapping):
-            raise InputError(
-                "the answers need their questions' names",
-                given=type(value).__name__,
-                allowed='such as {"correct": "Pass"}',
-            )
+            what, allowed = "the answers need their questions' names", 'such as {"correct": "Pass"}'
+            raise InputError(what, given=type(value).__name__, allowed=allowed)
         unknown = sorted({*given} - {question.name for question in self.questions})
         if unknown:
             allowed = ", ".join(question.name for question in self.questions)
@@ -437,9 +433,8 @@ class Form(Plain):
             try:
                 kept[question.name] = question.answer(value)
             except InputError as error:
-                raise InputError(
-                    f"{question.name}: {error.what}", given=error.given, allowed=error.allowed
-                ) from None
+                what = f"{question.name}: {error.what}"
+                raise InputError(what, given=error.given, allowed=error.allowed) from None
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
     def _is_asked(self, question: Question, kept: Mapping[str, str]) -> bool:
@@ -498,17 +493,6 @@ class Form(Plain):
         )
 
 
-@lru_cache(maxsize=16)
-def _decoded(text: str) -> Form:
-    found = json.loads(text)
-    questions = found if isinstance(found, list) else [found]
-    return Form(questions=tuple(msgspec.convert(questions, list[Question])))
-
-
-def _takes(question: Question, answer: str) -> bool:
-    return any(choice.name == answer for choice in question.choices)
-
-
 def _within(text: str, bounds: tuple[float, float] | None) -> bool:
     try:
         number = float(text)
@@ -533,8 +517,7 @@ def _parsed(choice: str) -> tuple[str, float | None, bool]:
     except ValueError:
         return choice.strip(), None, False
     if not math.isfinite(value):
-        allowed = "Pass=1, Fail=0, Partial=0.5"
-        raise InputError("a choice must count as a finite number", given=repr(choice), allowed=allowed)
+        raise InputError("a choice must count as a number", given=repr(choice), allowed="Pass=1, Fail=0")
     return name.strip(), value, False
 
 

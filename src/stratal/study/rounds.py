@@ -86,9 +86,8 @@ def units_needed(study: Study) -> int:
     if isinstance(sample.design, Disagreements):
         return usual_round(sample.size)
     if not wanted:
-        raise InputError(
-            "this study has no half-width to extend it to", allowed="--additional N, or --until WIDTH first"
-        )
+        what = "this study has no half-width to extend it to"
+        raise InputError(what, allowed="--additional N, or --until WIDTH first")
     if study.setting("enough") == "yes":
         return 0
     ratio = anytime_interval(study).width / 2 / float(wanted)

@@ -26,11 +26,9 @@ _MOST = 20
 def require_sound(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
     for problem in problems_of(connection, folder):
-        raise StudyError(
-            f"{folder}: the study was changed or damaged after it was written ({problem})",
-            kind="damaged",
-            action="See all of it with `stratal study check`, and go back to a backup (study backup).",
-        )
+        what = f"{folder}: the study was changed or damaged after it was written ({problem})"
+        action = "See all of it with `stratal study check`, and go back to a backup (study backup)."
+        raise StudyError(what, kind="damaged", action=action)
 
 
 def problems_of(connection: Connection, folder: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +67,7 @@ def study_status(
             "server": study.served_by(),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
-            "annotators": [_annotator(connection, name) for name in study.annotators],
+            "annotators": _annotators(connection),
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
             "disagreements": _disagreements(connection),
@@ -123,28 +123,24 @@ def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, A
     return [dict(row) for row in connection.all(query, *values)]
 
 
-def _annotator(connection: Connection, name: str) -> dict[str, Any]:
-    row = connection.one("SELECT submitted, skipped, aside FROM annotator WHERE name = ?", name)
-    first, last = connection.one(
-        "SELECT min(at), max(at) FROM journal WHERE annotator = ? AND item IS NOT NULL", name
-    )
-    return {
-        "annotator": name,
-        "submitted": row["submitted"],
-        "skipped": row["skipped"],
-        "rounds": _dicts(
-            connection,
-            "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
-            "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round",
-            name,
-        ),
-        "set_aside": bool(row["aside"]),
-        "seconds_per_item": items.pace(connection, name, most=-1),
-        "first": first,
-        "last": last,
-    }
+def _annotators(connection: Connection) -> list[dict[str, Any]]:
+    found = _dicts(connection, _PEOPLE)
+    for row in found:
+        row["set_aside"] = bool(row["set_aside"])
+        row["seconds_per_item"] = items.pace(connection, row["annotator"], most=-1)
+        row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
+    return found
 
 
+_PEOPLE = (
+    "SELECT name AS annotator, submitted, skipped, aside AS set_aside, min(at) AS first, max(at) AS last "
+    "FROM annotator LEFT JOIN journal ON annotator = name AND item IS NOT NULL WHERE role = 'annotator' "
+    "GROUP BY name ORDER BY name"
+)
+_ROUNDS_OF = (
+    "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
+    "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round"
+)
 _ROUNDS = (
     "SELECT round AS round, count(*) AS items, sum(answers > 0 OR decision IS NOT NULL) AS labelled, "
     "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"
@@ -189,11 +185,10 @@ def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, An
 
 def _time(connection: Connection, study: Study) -> dict[str, float | None]:
     seconds = items.pace(connection)
-    if seconds is None:
-        return {"seconds_per_item": None, "seconds_left": None}
     wanted = connection.one("SELECT total - done FROM tally")[0]
     working = max(1, items.at_work(connection, study.clock()))
-    return {"seconds_per_item": seconds, "seconds_left": seconds * wanted / working}
+    left = None if seconds is None else seconds * wanted / working
+    return {"seconds_per_item": seconds, "seconds_left": left}
 
 
 Shared = list[tuple[str, str, str]]
@@ -318,17 +313,16 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
 
 def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
-    by_item: dict[str, list[tuple[str, str]]] = {}
+    by_item = defaultdict[str, list[tuple[str, str]]](list)
+    agreeing, counted = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for item, who, value in answers:
-        by_item.setdefault(item, []).append((who, value))
-    agreeing: dict[str, list[float]] = {}
+        by_item[item].append((who, value))
     for item, who, value in answers:
         others = [other == value for person, other in by_item[item] if person != who]
-        agreeing.setdefault(who, []).append(sum(others) / len(others))
-    counted: dict[str, list[float]] = {}
+        agreeing[who].append(sum(others) / len(others))
     for who, value in outcomes:
         if isinstance(value, float):
-            counted.setdefault(who, []).append(value)
+            counted[who].append(value)
     work = [(who, "agreement", values) for who, values in sorted(agreeing.items())]
     work += [(who, "outcome", values) for who, values in counted.items()]
     found = [{"annotator": who, "what": what, **(drift(values) or {})} for who, what, values in work]
@@ -348,11 +342,9 @@ def _of_value(text: str) -> Requirement:
     """Return a requirement of the estimate, refusing those of anything else."""
     wanted = Requirement.parse(text)
     if wanted.name != "value":
-        raise InputError(
-            f"'{wanted}': a status has one estimate",
-            allowed="value>=X or value<=X",
-            action="Require others of the estimate: stratal estimate STUDY --require.",
-        )
+        what, allowed = f"'{wanted}': a status has one estimate", "value>=X or value<=X"
+        action = "Require others of the estimate: stratal estimate STUDY --require."
+        raise InputError(what, allowed=allowed, action=action)
     return wanted
 
 

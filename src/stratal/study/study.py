@@ -33,18 +33,8 @@ from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
-from stratal.study.journal import Action, Entry, How, append_setting, keep_head
-from stratal.study.question import (
-    ASKED,
-    NUMBER,
-    Answer,
-    Disagreement,
-    Form,
-    Item,
-    Progress,
-    Question,
-    Receipt,
-)
+from stratal.study.journal import Action, How, append_setting, keep_head
+from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Question, Receipt
 from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
@@ -85,9 +75,6 @@ class Study:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.folder)!r})"
 
     def close(self) -> None:
         """Close the database."""
@@ -257,11 +244,19 @@ class Study:
         return len(mine), tuple(mine or found)[:limit]
 
     def act(
-        self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
+        self,
+        annotator: str,
+        action: Action,
+        item: str | None = None,
+        value: Any = None,
+        *,
+        ahead: int | None = None,
+        **how: Unpack[How],
     ) -> Receipt:
         """Save what an annotator does to an item, whatever it is; `how`: `note`, `seconds`, `request`.
 
-        The methods below are its actions, by their names.
+        The methods below are its actions, by their names. With `ahead` the next item and so many more are
+        held for the annotator in the same transaction, since a second one would wait for everybody's again.
         """
         if action == "adjudicate" and annotator not in self.adjudicators:
             allowed = ", ".join(self.adjudicators)
@@ -272,8 +267,11 @@ class Study:
             creating.known(connection, annotator)
             entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
             receipt = items.save(connection, entry)
+            if ahead is not None and items.gets_items(connection, annotator):
+                items.give_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
-            self._look()
+            with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
+                look(self)
         return receipt
 
     def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
@@ -310,16 +308,11 @@ class Study:
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Leave all labels of an annotator out of everything, deleting none; others get the items."""
-        return self._stand(annotator, "set-aside", reason)
+        return self.act(annotator, "set-aside", note=reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
         """Take labels that were set aside back in."""
-        return self._stand(annotator, "take-back", reason)
-
-    def _stand(self, annotator: str, action: Action, reason: str) -> Receipt:
-        with self.saving() as connection:
-            who = creating.known(connection, annotator)
-            return items.set_standing(connection, Entry(annotator=who, action=action, note=reason))
+        return self.act(annotator, "take-back", note=reason)
 
     def add_annotator(self, name: str) -> str:
         """Let one more person label; return the name that stands in the journal."""
@@ -370,13 +363,9 @@ class Study:
             if dry_run:
                 connection.rollback()
         if not dry_run:
-            self._look()
+            with suppress(StudyError):
+                look(self)
         return replace(found, applied=not dry_run)
-
-    def _look(self) -> None:
-        # The answers are saved; whether they are enough can be looked at again.
-        with suppress(StudyError):
-            look(self)
 
 
 def estimate_options(study: Study, sample: Sample, column: str | None = None) -> dict[str, Any]:
@@ -435,23 +424,16 @@ def anytime_interval(
     """
     sample = study.sample()
     if not sample.design.rounds_by_labels:
-        raise InputError(
-            "an interval that holds at every moment needs a simple random or stratified sample",
-            given=f"design '{sample.design.kind}'",
-            action="Look at the estimate once, when all labels are there: stratal.estimate.",
-        )
+        what = "an interval that holds at every moment needs a simple random or stratified sample"
+        action = "Look at the estimate once, when all labels are there: stratal.estimate."
+        raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
     options, form = estimate_options(study, sample, column), study.form
     question, part = form.columns[column or next(iter(form.columns))]
-    if "estimand" in options or (question.kind == NUMBER and question.bounds is None):
+    if "estimand" in options or (question.counted and question.bounds is None):
         what = (
             "an interval that holds at every moment needs a number with bounds that is asked for every item"
         )
         raise InputError(what, given=question.name, allowed="such as a choice that counts as 0 or 1")
-    if not (question.counted or part or options):
-        raise InputError(
-            "labels are classes, and the sample holds no model's answers to compare them with",
-            action="Make the study with --predicted.",
-        )
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
         labels = present_labels(connection, form, str(study.folder), column)

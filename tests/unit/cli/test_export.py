@@ -151,38 +151,9 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     assert "--from csv --annotator 1=ann" in done.output
 
 
-def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    population = stratal.Population.from_arrays(
-        proxy=[n / 40 for n in range(40)], ids=[f"0{n}" for n in range(40)], show={"q": ["?"] * 40}
-    )
-    stratal.designs.SimpleRandom(budget=20).draw(population, seed=7).write("sample.parquet")
-
-    out = run("study", "export", "sample.parquet", "--to", "csv", "--output", "items.csv")
-    assert "Next: stratal estimate sample.parquet items.csv" in out.output
-    text = (tmp_path / "items.csv").read_text()
-    (tmp_path / "items.csv").write_text(text.replace(",,", ",Pass,", 11).replace(",,", ",Fail,"))
-    estimate = json.loads(run("estimate", "sample.parquet", "items.csv", "--json").output)
-
-    assert estimate["n"] == 20
-    tool = run(
-        "study",
-        "export",
-        "sample.parquet",
-        "--to",
-        "label-studio",
-        "--output",
-        "ls",
-        "--choices",
-        "Pass,Fail",
-    )
-    assert tool.exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--to", "csv", "--choices", "a,b"), "--choices belongs to a sample"),
         (("--to", "html"), "a page is for one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),

@@ -53,6 +53,38 @@ def audit(drawn, tmp_path):
     return folder
 
 
+ASKED = ("--question", "Is the answer correct?", "--choices", "Pass,Fail", "--annotators", "ann,bob")
+
+
+def test_a_study_is_made_of_predictions_in_one_step(predictions, drawn, tmp_path):
+    options = ("--proxy", "confidence", "--show", "text", "--budget", 40, "--seed", 7)
+    run("study", "new", predictions, *options, "--output", tmp_path / "at-once", *ASKED)
+    run("study", "new", drawn, "--output", tmp_path / "in-two", *ASKED)
+
+    with open_study(tmp_path / "at-once") as one, open_study(tmp_path / "in-two") as two:
+        assert one.sample() == two.sample()
+        assert one.setting("reading") == two.setting("reading")
+    assert "10 more items" in run("study", "extend", tmp_path / "at-once", "--additional", 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--seed", 7), "--seed would have no effect"),
+        (("--budget", 7), "is drawn already"),
+    ],
+)
+def test_a_draw_is_not_drawn_again(drawn, tmp_path, given, message):
+    with pytest.raises(StratalError, match=message):
+        run("study", "new", drawn, *given, "--output", tmp_path / "audit", *ASKED)
+
+
+def test_a_study_is_named_where_a_draw_or_an_empty_folder_is_wanted(drawn, audit, tmp_path):
+    for source, target in ((audit, tmp_path / "more"), (drawn, audit)):
+        with pytest.raises(StratalError, match=r"is a study already.*stratal study label"):
+            run("study", "new", source, "--output", target, *ASKED)
+
+
 def label_all(folder):
     with open_study(folder) as study:
         for who in ("ann", "bob"):

@@ -343,11 +343,11 @@ def test_many_threads_share_one_study(make_study):
     assert check_study(study).sound
 
 
-@pytest.mark.parametrize("journal", ["wal", "rollback"])
+@pytest.mark.parametrize("journal", ["auto", "rollback"])
 def test_both_journals_work(make_study, journal):
     study = make_study(annotators=["ann"], journal=journal)
 
     assert len(answer_all(study, "ann")) == 40
     with study.database.read() as connection:
         kept = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    assert kept == {"wal": "wal", "rollback": "delete"}[journal]
+    assert kept == {"auto": "wal", "rollback": "delete"}[journal]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import stratal
-from stratal.errors import InputError, LabelError
+from stratal.errors import LabelError
 from stratal.labels.exchange.exchange import Answers, ToolAnswer
 from stratal.study import Question, create_study, study_status
-from stratal.study.exchange import sample_tasks, tool_question
+from stratal.study.exchange import tool_question
 
 IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
 
@@ -213,23 +211,6 @@ def test_classes_are_asked_for_in_words():
     asked = tool_question(Question.of_classes("What is it?", ["cat"]))
 
     assert (asked.choices, asked.free) == (("cat",), True)
-
-
-def test_pairs_of_a_plain_sample_are_refused():
-    population = stratal.Population.from_arrays(proxy=[0.5], show={"a": ["x"], "b": ["y"]})
-    sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-
-    with pytest.raises(InputError, match="through a study alone"):
-        sample_tasks(sample, Question.of_pair("Which?", "a", "b"))
-
-
-def test_the_newest_round_of_a_sample_goes_out():
-    population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], show={"q": ["x", "y", "z"]})
-    sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-
-    assert {json.dumps(task.payload) for task in sample_tasks(sample, None)} <= {
-        json.dumps({"q": text}) for text in "xyz"
-    }
 
 
 def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_path):

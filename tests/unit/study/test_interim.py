@@ -12,7 +12,6 @@ from stratal.intervals.betting import betting_interval
 from stratal.randomness import id_texts
 from stratal.study import (
     Question,
-    add_round,
     anytime_interval,
     check_study,
     estimate_study,
@@ -20,6 +19,7 @@ from stratal.study import (
     study_status,
     until,
 )
+from stratal.study.rounds import add_round
 
 
 def right(item):

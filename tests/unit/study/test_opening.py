@@ -9,7 +9,7 @@ from stratal.study import StudyError, open_study
 from stratal.study.database import DATABASE
 
 
-@pytest.mark.parametrize(("journal", "kept"), [("auto", "wal"), ("wal", "wal"), ("rollback", "delete")])
+@pytest.mark.parametrize(("journal", "kept"), [("auto", "wal"), ("rollback", "delete")])
 def test_a_study_keeps_the_journal_that_it_was_made_with(make_study, journal, kept):
     study = make_study(annotators=["ann"], journal=journal)
 

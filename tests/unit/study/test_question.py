@@ -93,7 +93,7 @@ def test_a_pair_counts_a_win_of_the_first_as_1_and_a_tie_as_a_half():
         Question.of_choices("Right?", ["Pass", "Fail"], rubric="# How to judge"),
         Question.of_scale("How good?", 1, 5),
         Question.of_pair("Which?", "a", "b"),
-        Question.of_classes("What?", ["cat"]).with_rubric("Animals only"),
+        Question.of_classes("What?", ["cat"], rubric="Animals only"),
     ],
 )
 def test_a_question_survives_being_written_down(question):

@@ -153,7 +153,7 @@ def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, An
         named = value if isinstance(value, dict) else {form.first.name: value}
         pairs = {question.name for question in form.questions if question.kind == PAIR}
         value = {name: _column_of(columns, one) if name in pairs else one for name, one in named.items()}
-    receipt = study.act(annotator, given.action, given.item, value, **given.how)
+    receipt = study.act(annotator, given.action, given.item, value, ahead=AHEAD, **given.how)
     return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
 
 

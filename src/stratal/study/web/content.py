@@ -13,8 +13,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import quote
 
@@ -39,12 +40,6 @@ PICTURE_LINK = re.compile(
 
 LONGEST_PATH = 500
 
-_TAGS = {
-    "a", "abbr", "b", "br", "code", "del", "dfn", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small",
-    "span", "strong", "sub", "sup", "u", "ul", "var", "blockquote", "dd", "details", "div", "dl", "dt", "h1",
-    "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "summary", "caption", "table", "tbody", "td",
-    "tfoot", "th", "thead", "tr",
-}  # fmt: skip
 _ATTRIBUTES = {
     "*": {"dir", "lang", "title"}, "a": {"href"}, "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"}, "ol": {"start"},
@@ -138,6 +133,7 @@ def is_chat(value: Any) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
     """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses.
 
@@ -150,9 +146,11 @@ def safe_html(text: str, https: bool = False) -> str:
         import nh3
     except ImportError:
         raise MissingExtraError("nh3", extra="web") from None
+    # Nothing that loads, and no landmarks, which are the page's own.
+    tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
     return nh3.clean(
         text,
-        tags=_TAGS | {"img"} if https else _TAGS,
+        tags=tags | {"img"} if https else tags,
         attributes=_ATTRIBUTES | {"img": {"src", "alt"}} if https else _ATTRIBUTES,
         attribute_filter=_only_https,
         url_schemes={"http", "https", "mailto"},
@@ -165,6 +163,7 @@ def _only_https(tag: str, name: str, value: str) -> str | None:
     return None if tag == "img" and name == "src" and not value.startswith("https://") else value
 
 
+@lru_cache(maxsize=256)
 def markdown(text: str, https: bool = False) -> str:
     """Return Markdown as safe HTML.
 
@@ -254,10 +253,8 @@ def keep_look(
     """
     for column, kind in (formats or {}).items():
         if kind not in FORMATS:
-            raise InputError(
-                f"no such format of column {column!r}", given=repr(kind), allowed=", ".join(FORMATS),
-                action=f"Perhaps {near_names(kind, FORMATS)}?",
-            )  # fmt: skip
+            what, allowed = f"no such format of column {column!r}", near_names(kind, FORMATS)
+            raise InputError(what, given=repr(kind), allowed=allowed)
     if images not in (None, HTTPS, STUDY_ALONE):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
@@ -294,10 +291,8 @@ def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
             return ""
         taken += found.stat().st_size
         if largest is not None and taken > largest:
-            raise InputError(
-                "images and audio are too large for one file", allowed=f"{largest // 10**6} MB",
-                action="Give fewer items (--items).",
-            )  # fmt: skip
+            what, action = "images and audio are too large for one file", "Give fewer items (--items)."
+            raise InputError(what, allowed=f"{largest // 10**6} MB", action=action)
         content = base64.b64encode(found.read_bytes()).decode()
         return f"data:{MEDIA_TYPES[found.suffix.lower()]};base64,{content}"
 
@@ -308,6 +303,12 @@ def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
 def asset(name: str) -> str:
     """Return one of the page's files."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+
+
+def page_of(title: str, head: str, home: str, inside: str = "") -> str:
+    """Return a whole page, with what comes into its head."""
+    inside = inside or "<noscript><p>This page needs JavaScript.</p></noscript>"
+    return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 
 def joined(*names: str) -> str:

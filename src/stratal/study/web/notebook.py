@@ -11,21 +11,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stratal.designs.sample import require_sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
 from stratal.study.web.actions import ANSWERS, SIDES, form_view, item_view, kind_of
-from stratal.study.web.content import Look, asset, embedded, joined, look_of
-
-if TYPE_CHECKING:
-    from stratal.designs import Sample
-
+from stratal.study.web.content import Look, asset, embedded, joined, look_of, page_of
 
 LARGEST = 200_000_000
 """Bytes of media in one file."""
@@ -82,7 +77,22 @@ def annotate(
         import anywidget
     except ImportError:
         raise MissingExtraError("anywidget", extra="notebook") from None
-    opened = _opened(sample, Path(study), question, choices, annotator)
+    folder = Path(study)
+    if isinstance(sample, Study):
+        opened = sample
+    elif isinstance(sample, str | Path):
+        opened = open_study(sample)
+    elif not (folder / DATABASE).is_file():
+        require_sample(sample, "annotate")
+        requested = question if isinstance(question, Question) else Question.of_choices(question, choices)
+        opened = create_study(folder, sample, requested, annotators=[annotator])
+    else:
+        require_sample(sample, "annotate")
+        opened = open_study(folder)
+        if opened.sample().ids.tolist() != sample.ids.tolist():
+            opened.close()
+            action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
+            raise InputError(f"{folder}: holds the study of another sample", action=action)
     if annotator not in (*opened.annotators, *opened.adjudicators):
         annotator = opened.add_annotator(annotator)
     look = look_of(opened, embedded(opened))
@@ -122,29 +132,6 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
     return {"id": requested.get("id"), **found}
 
 
-def _opened(
-    sample: Sample | Study | str | Path,
-    folder: Path,
-    question: str | Question,
-    choices: Iterable[str],
-    annotator: str,
-) -> Study:
-    if isinstance(sample, Study):
-        return sample
-    if isinstance(sample, str | Path):
-        return open_study(sample)
-    require_sample(sample, "annotate")
-    if not (folder / DATABASE).is_file():
-        requested = question if isinstance(question, Question) else Question.of_choices(question, choices)
-        return create_study(folder, sample, requested, annotators=[annotator])
-    found = open_study(folder)
-    if found.sample().ids.tolist() != sample.ids.tolist():
-        found.close()
-        action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
-        raise InputError(f"{folder}: holds the study of another sample", action=action)
-    return found
-
-
 def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
     """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
     given = study.offline(annotator, items=items)
@@ -175,8 +162,12 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     )
     # JSON that cannot end the element that it stands in.
     inside = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
-    page = Template(asset("one_file.html"))
-    return page.substitute(policy=policy, style=style, script=script, data=inside)
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+        f'<script type="application/json" id="study">{inside}</script>\n'
+        f'<script type="module">{script}</script>'
+    )
+    return page_of("Labelling", head, "page")
 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -34,14 +33,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -52,7 +44,7 @@ from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
 from stratal.study.web.actions import ANSWERS, kind_of
-from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file
+from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file, page_of
 
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 """Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
@@ -60,7 +52,6 @@ STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served":
 FINAL = (400, 413, 415)
 """Statuses of requests that will never do; others may, later or by a new link: the page keeps those."""
 
-DISK_TROUBLE = 507
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 FILES = {
     **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
@@ -181,11 +172,6 @@ def _secret(study: Study) -> str:
     return study.setting(PAGE_SECRET) or ""
 
 
-def links_of(study: Study, address: str) -> dict[str, str]:
-    """Return annotator or adjudicator → link."""
-    return {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
-
-
 def owner_link(study: Study, address: str) -> str:
     """Return the link of the owner's page."""
     return f"{address}/o/{owner_token(study)}/"
@@ -228,7 +214,7 @@ class Gate:
 
         await (self._refusal(scope) or self._app)(scope, receive, sealed)
 
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
@@ -239,7 +225,7 @@ class Gate:
             text, status = "Another page may not ask this of the study.", 403
         else:
             return None
-        return PlainTextResponse(text + "\n", status, {"connection": "close"})
+        return Response(text + "\n", status, {"connection": "close"}, "text/plain")
 
 
 def origin(address: str) -> str:
@@ -272,31 +258,28 @@ class Pages:
         pages = {"/a/{token}": ("annotator", "page", "Labelling"), "/o/{token}": (OWNER, "owner", "Study")}
         return [
             Route("/static/{name}", self._file),
-            *(Route(path, self._redirect(role)) for path, (role, _, _) in pages.items()),
-            *(Route(f"{path}/", self._page(*page)) for path, page in pages.items()),
+            *(Route(f"{path}{end}", self._page(*page)) for path, page in pages.items() for end in ("", "/")),
             Route("/a/{token}/media/{path:path}", self._medium),
-            Route("/a/{token}/api/act", self._act, methods=["POST"]),
+            Route("/a/{token}/api/act", self._requested("act", ""), methods=["POST"]),
             *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
             Route("/o/{token}/api/status", self._owner_status),
         ]
 
-    def _redirect(self, role: str) -> Callable[[Request], Any]:
-        async def endpoint(request: Request) -> Response:
-            await self._annotator(request, role)
-            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
-
-        return endpoint
-
     def _page(self, role: str, home: str, title: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             await self._annotator(request, role)
-            return page_html(request, home, title)
+            if request.url.path.endswith("/"):
+                return page_html(request, home, title)
+            return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
         return endpoint
 
     async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
-        found, who = await run_in_threadpool(self._whose, request.path_params["token"])
+        token = request.path_params["token"]
+        found, who = self._known.get(_digest(token), ("", ""))
+        if not found:
+            found, who = await run_in_threadpool(self._whose, token)
         known = found == role
         client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
         if not self._rates.allow(client):
@@ -341,20 +324,19 @@ class Pages:
     def _requested(self, what: str, parameter: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             who = await self._annotator(request)
-            sent = request.query_params.get(parameter)
+            acts = request.method == "POST"
+            sent = await self._body(request) if acts else request.query_params.get(parameter)
             return JSONResponse(await run_in_threadpool(ANSWERS[what], self._study, who, self._look, sent))
 
         return endpoint
 
-    async def _act(self, request: Request) -> Response:
-        who = await self._annotator(request)
+    async def _body(self, request: Request) -> Any:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
         try:
-            body = json.loads(await read_body(request, self._limits))
+            return json.loads(await read_body(request, self._limits))
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
-        return JSONResponse(await run_in_threadpool(ANSWERS["act"], self._study, who, self._look, body))
 
     async def _medium(self, request: Request) -> Response:
         await self._annotator(request)
@@ -380,8 +362,7 @@ FRESH, DEAR = 2.0, 4.0
 
 def status_of(folder: Path) -> dict[str, Any]:
     """Return what `study status --json` prints of a study, without the folder's place on the disk."""
-    program = "from stratal.cli import main; main()"
-    words = [sys.executable, "-c", program, "study", "status", str(folder), "--json"]
+    words = [sys.executable, "-m", "stratal", "study", "status", str(folder), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)
@@ -430,7 +411,7 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
         kind = kind_of(error)
-        status = STATUS.get(kind, DISK_TROUBLE)
+        status = STATUS.get(kind, 507)
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
@@ -447,16 +428,13 @@ def page_html(request: Request, home: str, title: str, error: HTTPException | No
     Its addresses are relative, so that a proxy may serve it below any path.
     """
     root = "../" * (request.url.path.count("/") - 1) or "./"
-    inside = "<noscript><p>This page needs JavaScript.</p></noscript>"
+    icon = f'<link rel="icon" href="{root}static/icon.svg">'
+    head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-    script = f'<script type="module" src="{root}static/{home}.js"></script>' if home else ""
-    page = Template(asset("page.html")).substitute(
-        title=title, root=root, script=script, home=home or "text", inside=inside
-    )
-    return HTMLResponse(
-        page, 200 if error is None else error.status_code, None if error is None else error.headers
-    )
+        return HTMLResponse(page_of(title, head, "text", inside), error.status_code, error.headers)
+    script = f'<script type="module" src="{root}static/{home}.js"></script>'
+    return HTMLResponse(page_of(title, f"{head}\n{script}", home))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
@@ -492,10 +470,11 @@ class Place(Record):
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InputError(
-                "the address of the page cannot be read", given=repr(self.address),
-                allowed="http://HOST:PORT, https://HOST or https://HOST/PATH",
-            )  # fmt: skip
+            what, allowed = (
+                "the address of the page cannot be read",
+                "http://HOST:PORT or https://HOST/PATH",
+            )
+            raise InputError(what, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
             what = f"{self.host} listens on every network of this computer, but is no address to go to"
             action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
@@ -572,7 +551,8 @@ def serve(
             if fresh:
                 new_links(study)
             app = application(study, look_of(study, media_address), place.known_as(port), kept)
-            ready(address, links_of(study, address), owner_link(study, address))
+            links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
+            ready(address, links, owner_link(study, address))
             uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
 
 

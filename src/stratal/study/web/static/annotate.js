@@ -4,7 +4,7 @@
 //
 // Whatever comes as HTML has passed the sanitiser in Python; everything else is put in as text.
 
-import { KEEPS, KEYS, SKELETON, duration, kept, make, outbox, request, stopwatch } from "./parts.js";
+import { KEEPS, KEYS, SKELETON, duration, final, kept, make, outbox, request, stopwatch } from "./parts.js";
 
 const PAUSES = [500, 1000, 2000, 4000, 8000]; // before what waits is sent again; the last one from then on
 const MANY = 11; // points of a scale, from which it is a number to type
@@ -32,8 +32,6 @@ export function annotate(root, transport, { keys, tools = [] }) {
     $(".banner").textContent = text ?? "";
     $(".banner").hidden = !text;
   }
-
-  const final = (error) => ["refused", "missing", "input"].includes(error.kind);
 
   // Runs one thing at a time; nothing can be entered meanwhile, and a failure is shown.
   async function run(what) {
@@ -166,7 +164,6 @@ export function annotate(root, transport, { keys, tools = [] }) {
     $(".questions").classList.toggle("off", item === null);
     $(".item").replaceChildren(...(item === null ? rest() : content(item, answers)));
     $(".middle").scrollTop = 0;
-    for (const node of $(".questions").querySelectorAll("input")) { if (node.type === "text") node.value = ""; else node.checked = false; }
     const [given, text] = (item && left(item)) ?? [item?.answer?.value ?? {}, item?.answer?.note ?? ""];
     fill(given);
     $(".note textarea").value = text;
@@ -192,21 +189,25 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   function fill(given) {
     for (const [k, question] of state.form.questions.entries()) {
-      const value = given?.[question.name], own = fields(k);
-      const same = own.find((node) => node.type !== "text" && node.value === value);
-      if (same) same.checked = true;
-      else if (Array.isArray(value)) for (const node of own) node.checked = value.includes(node.value);
-      else if (value !== undefined && value !== null) for (const node of own) if (node.type === "text") node.value = value;
+      const said = [given?.[question.name] ?? []].flat();
+      for (const node of fields(k)) {
+        if (node.type === "text") node.value = typed(k, said).join("");
+        else node.checked = said.includes(node.value);
+      }
     }
   }
 
+  // Of answers to a question those that are none of the choices that are shown.
+  const typed = (k, said) => said.filter((one) => !fields(k).some((node) => node.type !== "text" && node.value === one));
+
   function content(item, answers) {
+    const { form } = state;
     const block = (field, side) => {
       const body = make("div", { className: "body" });
       body.innerHTML = field.html;
       const part = make("div", { className: "field" }, make("h2", { className: "name", dir: "auto" }, field.name), body);
       part.dataset.name = field.name;
-      if (side) part.append(button(`${side} is better`, "", () => choose(pairAt(), side), "better"));
+      if (side) part.append(button(`${side} is better`, "", () => choose(form.questions.findIndex((question) => question.kind === "pair"), side), "better"));
       return part;
     };
     const parts = item.fields.map((field) => block(field));
@@ -222,14 +223,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     return parts;
   }
 
-  const pairAt = () => state.form.questions.findIndex((question) => question.kind === "pair");
-
-  function inWords(value) {
-    return state.form.questions.filter((question) => value?.[question.name] !== undefined).map((question) => {
-      const given = [value[question.name]].flat();
-      return given.map((one) => question.choices.find((choice) => choice.value === one)?.label ?? one).join(", ") || "none of these";
-    }).join("; ");
-  }
+  const inWords = (value) => Object.values(value ?? {}).map((one) => [one].flat().join(", ") || "none of these").join("; ");
 
   // How many gave each answer, beside the choice; and the answers in people's own words.
   function tallies(answers) {
@@ -238,7 +232,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     for (const [k, question] of state.form.questions.entries()) {
       const given = answers.flatMap((said) => [said.value?.[question.name] ?? []].flat());
       for (const node of fields(k)) {
-        const mine = node.type === "text" ? given.filter((one) => !question.choices.some((choice) => choice.value === one)) : given.filter((one) => one === node.value);
+        const mine = node.type === "text" ? typed(k, given) : given.filter((one) => one === node.value);
         const text = node.type === "text" ? mine.join(" / ") : question.kind === "scale" ? `×${mine.length}` : `${mine.length} said this`;
         if (mine.length) node.closest("label").append(make("span", { className: "tally", dir: "auto" }, text));
       }
@@ -265,14 +259,13 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function rest() {
-    const { progress } = state, parts = [];
-    if (away) parts.push(make("p", {}, "Waiting for the server. Nothing is lost; this page goes on by itself."));
-    else if (progress.enough) parts.push(make("p", {}, "The result is as precise as was asked for. Labelling may stop."));
-    else if (progress.done < progress.total) parts.push(
-      make("p", {}, "Nothing is free for you right now: the remaining items are with others, or you skipped them."),
-      button("Look again", "Enter", open));
-    else parts.push(make("p", {}, "All done. Thank you."));
-    return [make("div", { className: "rest" }, ...parts)];
+    const { progress } = state, open_ = progress.done < progress.total;
+    let text = "All done. Thank you.";
+    if (away) text = "Waiting for the server. Nothing is lost; this page goes on by itself.";
+    else if (progress.enough) text = "The result is as precise as was asked for. Labelling may stop.";
+    else if (open_) text = "Nothing is free for you right now: the remaining items are with others, or you skipped them.";
+    const again = open_ && !away && !progress.enough ? [button("Look again", "Enter", open)] : [];
+    return [make("div", { className: "rest" }, make("p", {}, text), ...again)];
   }
 
   function count() {
@@ -603,7 +596,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     button("Note", "N", write, "writes"), button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
   $(".tools").append(button("", "", judge, "judge"), button("Rubric", "", showRubric, "showrubric"), button("Help", "?", help), ...tools);
   $(".which").append(button("‹", "", () => turn(-1), "before"), make("span"), button("›", "", () => turn(1), "after"));
-  $(".which .before").setAttribute("aria-label", "The question before"); $(".which .after").setAttribute("aria-label", "The next question");
+  $(".which .before").ariaLabel = "The question before"; $(".which .after").ariaLabel = "The next question";
   $(".bar").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
   $(".bar").addEventListener("input", () => { conditions(); keepDraft(); });
   $(".judge").hidden = true; $(".showrubric").hidden = true;

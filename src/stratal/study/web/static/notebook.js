@@ -1,6 +1,6 @@
 // The page in a notebook: asks the kernel instead of a server, and keeps its keys to itself.
 import { annotate } from "./annotate.js";
-import { request } from "./parts.js";
+import { make, request } from "./parts.js";
 
 const PATIENCE = 8000;
 
@@ -24,13 +24,8 @@ function render({ model, el }) {
     else asked.done(message.answer);
   };
   model.on("msg:custom", heard);
-  const root = document.createElement("div");
-  root.className = "stratal";
-  root.tabIndex = 0;
-  root.dataset.home = "notebook";
-  root.dataset.lmSuppressShortcuts = "true";
-  root.setAttribute("role", "region");
-  root.setAttribute("aria-label", "Labelling");
+  const root = make("div", { className: "stratal", tabIndex: 0, role: "region", ariaLabel: "Labelling" });
+  Object.assign(root.dataset, { home: "notebook", lmSuppressShortcuts: "true" });
   el.append(root);
   const page = annotate(root, {
     state: () => ask("state"),

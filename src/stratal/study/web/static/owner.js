@@ -13,18 +13,10 @@ function table(title, rows, columns) {
   if (!rows.length) return [];
   const head = make("tr", {}, ...Object.keys(columns).map((name) => make("th", { scope: "col" }, name)));
   const body = rows.map((row) => make("tr", {}, ...Object.values(columns).map((get) => make("td", { dir: "auto" }, String(get(row) ?? "–")))));
-  const whole = make("div", { className: "scroll", tabIndex: 0 }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
-  whole.setAttribute("role", "region");
-  whole.setAttribute("aria-label", title);
+  const whole = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: title }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
   const details = make("details", { open: !folded.has(title) }, make("summary", {}, title), whole);
   details.addEventListener("toggle", () => { if (details.open) folded.delete(title); else folded.add(title); });
   return [details];
-}
-
-function bar(done, total) {
-  const node = make("progress", { max: Math.max(1, total), value: done });
-  node.setAttribute("aria-label", "Answers given");
-  return node;
 }
 
 function outcome(found, stop, only) {
@@ -46,8 +38,10 @@ function outcome(found, stop, only) {
 function render(found) {
   const answers = found.rounds.reduce((sum, row) => sum + row.answers, 0), wanted = found.rounds.reduce((sum, row) => sum + row.wanted, 0);
   const { stop, disagreements: apart, nonresponse } = found;
+  const { seconds_per_item: each, seconds_left: left } = found.time;
+  const pace = each === null ? "" : `; ${duration(each)} per item${left ? `, about ${duration(left)} left` : ""}`;
   const lines = [make("h1", { dir: "auto" }, found.question),
-    make("p", {}, `${answers} of ${wanted} answers; ${duration(found.time.seconds_per_item ?? 0)} per item, ${found.time.seconds_left === null ? "–" : duration(found.time.seconds_left)} left`), bar(answers, wanted)];
+    make("p", {}, `${answers} of ${wanted} answers${pace}`), make("progress", { max: Math.max(1, wanted), value: answers, ariaLabel: "Answers given" })];
   if (stop.half_width) lines.push(make("p", {}, stop.enough ? `As narrow as was asked for (±${stop.half_width}): labelling may stop.`
     : `Wanted: ±${stop.half_width}${stop.half_width_now ? `; now ±${number(stop.half_width_now)}` : ""}${stop.more_labels ? `, about ${stop.more_labels} more labelled items` : ""}.`));
   lines.push(...found.notes.map((note) => make("p", { className: "warning", dir: "auto" }, note)));
@@ -56,7 +50,7 @@ function render(found) {
     ...table("Annotators", found.annotators, { Name: (row) => row.annotator + (row.set_aside ? " (set aside)" : ""),
       Submitted: (row) => row.submitted, Skipped: (row) => row.skipped,
       "Seconds per item": (row) => number(row.seconds_per_item, 1), Last: (row) => time(row.last) }),
-    make("p", {}, `Disagreements: ${apart.open} open, ${apart.decided} decided; ${share(apart.share)} of ${apart.shared} items that several people answered.`),
+    make("p", {}, `Disagreements: ${apart.open} open, ${apart.decided} decided${apart.shared ? `; ${share(apart.share)} of ${apart.shared} items that several people answered` : ""}.`),
     ...table("Nonresponse by stratum", nonresponse.strata, { Stratum: (row) => row.stratum, Items: (row) => row.items,
       Labelled: (row) => row.labelled, "Only skipped": (row) => row.skipped, Open: (row) => row.open }),
     ...table("Flagged", found.flags, { Item: (row) => row.item, By: (row) => row.annotator, Note: (row) => row.note }),

@@ -1,17 +1,11 @@
-// The page of the server. A request that fails is tried again with the same request id, so that nothing is saved
-// twice; an act that fails waits in the page's outbox.
+// The page of the server: an act that fails waits in the page's outbox, and is sent again with the same request id.
 import { annotate } from "./annotate.js";
 
-const PAUSES = [300, 900];
 const PATIENCE = 8000; // longer than the server waits for its database
-const pause = (time) => new Promise((done) => setTimeout(done, time));
 
 async function once(path, body) {
-  const sent = body === undefined ? {} : {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
+  const headers = { "content-type": "application/json" };
+  const sent = body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) };
   try {
     const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
     const said = await answer.json().catch(() => ({}));
@@ -22,22 +16,10 @@ async function once(path, body) {
   }
 }
 
-async function ask(path) {
-  for (const time of PAUSES) {
-    try {
-      return await once(path);
-    } catch (error) {
-      if (["refused", "missing", "input"].includes(error.kind)) throw error;
-      await pause(time);
-    }
-  }
-  return once(path);
-}
-
 annotate(document.getElementById("root"), {
-  state: () => ask("api/state"),
-  item: (id) => ask(`api/item?id=${encodeURIComponent(id)}`),
-  trail: (before) => ask(before === undefined ? "api/trail" : `api/trail?before=${before}`),
-  disagreements: () => ask("api/disagreements"),
+  state: () => once("api/state"),
+  item: (id) => once(`api/item?id=${encodeURIComponent(id)}`),
+  trail: (before) => once(before === undefined ? "api/trail" : `api/trail?before=${before}`),
+  disagreements: () => once("api/disagreements"),
   act: (body) => once("api/act", body),
 }, { keys: document });

@@ -57,6 +57,9 @@ export function stopwatch() {
     seconds: () => (total + (since === null ? 0 : performance.now() - since)) / 1000 };
 }
 
+// Whether sending the same again would be refused again.
+export const final = (error) => ["refused", "missing", "input"].includes(error.kind);
+
 // Drafts and settings; kept by the browser where it lets us.
 export const kept = {
   get(name) { try { return localStorage.getItem(name); } catch { return null; } },
