@@ -90,7 +90,10 @@ def main() -> None:
                 window.screenshot(path=str(PLACE / f"{name}{ending}"))
 
             window.set_content(page(terminal(printed), dark=scheme == "dark"))
-            save("terminal")
+            if size:
+                window.locator("pre").screenshot(path=str(PLACE / f"terminal{size}-{scheme}.png"))
+            else:
+                save("terminal")
             window.goto(links["ann"])
             window.wait_for_selector("#root:not([aria-busy]) .item > *")
             save("labelling")

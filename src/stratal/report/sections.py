@@ -10,7 +10,7 @@ from typing import Any
 from stratal.report import drawings as svg
 from stratal.report import estimates, judges
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, level_text, noted, table_of, value_text
+from stratal.report.text import Page, level_text, table_of, value_text
 
 Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -82,7 +82,7 @@ def _answer(found: Findings) -> Section:
         if estimate["confidence_interval"] is not None:
             row = {**estimate, "name": found["quantity"], "reported": True}
             drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
-    notes = noted(estimate["notes"])
+    notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in estimate["notes"]]
     return Section(lines=lines, drawings=drawings, notes=notes)
 
 
