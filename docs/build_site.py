@@ -109,7 +109,7 @@ def inlined(found: re.Match[str], home: str) -> str:
     wide = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
     shown = f'<svg role="img" aria-label="{found[1]}" style="max-width: {1.3 * wide:.0f}px; min-width: {min(0.8 * wide, 480):.0f}px" '
     drawing = drawing.replace("<svg ", shown, 1)
-    return f'<figure class="figure">{" ".join(drawing.split())}</figure>'
+    return f'<figure class="figure" tabindex="0">{" ".join(drawing.split())}</figure>'
 
 
 def spread(entry: Any, pages: list[str]) -> Any:
@@ -131,7 +131,8 @@ def unbroken(found: re.Match[str]) -> str:
 
 
 def wrapped(page: str) -> str:
-    """Return a page whose code breaks where it should: long code anywhere, options nowhere."""
+    """Return a page whose code breaks where it should, long code anywhere, options nowhere, and whose search has a name."""
+    page = page.replace('data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"')
     return LONG.sub("<code class=long>", INLINE.sub(unbroken, page))
 
 
@@ -151,9 +152,10 @@ def builder(settings: Path) -> list[str]:
 
 
 NOT_FOUND = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<title>Page not found · stratal</title><style>:root{color-scheme:light dark}body{font:1.1rem/1.5 system-ui,sans-serif;
-max-width:36rem;margin:18vh auto;padding:0 1rem}</style><h1>Page not found</h1><p>This page does not exist, or has
-another name now. <a href="./">Up one level</a>, or search from the home page.</p></html>
+<title>Page not found · stratal</title><style>body{font:1.1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:18vh auto;
+padding:0 1rem;background:#fff;color:#1d2433}a{color:#0a655b}@media(prefers-color-scheme:dark){body{background:#1e2129;
+color:#e6e9ef}a{color:#5fd1c1}}</style><main><h1>Page not found</h1><p>This page does not exist, or has another name now.
+<a href="./">Up one level</a>, or search from the home page.</p></main></html>
 """
 """What a server shows for an address that leads nowhere. It loads nothing: the folder of the site is not known there."""
 

@@ -446,14 +446,13 @@ def architecture(path: Path) -> None:
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 560" font-family="system-ui, sans-serif" '
         'font-size="14" role="img" aria-label="The way of a label to an interval">',
         '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" '
-        'orient="auto"><path d="M0 0 10 5 0 10z" fill="#3b5b8c"/></marker></defs>',
-        '<rect width="880" height="560" fill="white"/>',
+        'orient="auto"><path d="M0 0 10 5 0 10z" fill="#5b84c4"/></marker></defs>',
     ]
     for x, y, width, height, fill, title, *rows in _BOXES:
         middle = x + width / 2
         parts += [
-            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" fill="{fill}" stroke="#3b5b8c"/>',
-            f'<text x="{middle:g}" y="{y + 20}" text-anchor="middle" font-weight="600">{title}</text>',
+            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" fill="{fill}" stroke="#5b84c4"/>',
+            f'<text x="{middle:g}" y="{y + 20}" text-anchor="middle" font-weight="600" fill="#111">{title}</text>',
         ]
         parts += [
             f'<text x="{middle:g}" y="{y + 40 + 17 * k}" text-anchor="middle" fill="#333" '
@@ -462,11 +461,13 @@ def architecture(path: Path) -> None:
         ]
     for x, y, to_x, to_y, label in _ARROWS:
         parts.append(
-            f'<line x1="{x}" y1="{y}" x2="{to_x}" y2="{to_y}" stroke="#3b5b8c" stroke-width="1.5" '
+            f'<line x1="{x}" y1="{y}" x2="{to_x}" y2="{to_y}" stroke="#5b84c4" stroke-width="1.5" '
             'marker-end="url(#a)"/>'
         )
-        place = f'x="{(x + to_x) / 2 - 24 * (x > to_x):g}" y="{(y + to_y) / 2 - 7:g}"'
-        parts += [f'<text {place} dx="6" font-size="12" fill="#555">{label}</text>'] if label else []
+        level = y == to_y  # above an arrow to the side, beside one that leads down
+        place = f'x="{(x + to_x) / 2 - 24 * (x > to_x and not level):g}" y="{(y + to_y) / 2 - 7:g}"'
+        anchor = 'text-anchor="middle"' if level else 'dx="6"'
+        parts += [f'<text {place} {anchor} font-size="12" fill="currentColor">{label}</text>'] if label else []
     path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,8 @@
 """Takes the pictures of the product: `python docs/screenshots.py`, with Chromium and the extras demo, web and report.
 
 In an empty folder it types the lines of the README, opens the page that annotators see and the report, and saves what a
-person sees: terminal, page and report, light and dark, and the three next to each other for the README.
+person sees: terminal, page and report, light and dark, at a desk and on a phone, and the three next to each other for
+the README.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ from tests.browser import browser_open, served  # noqa: E402
 from stratal.study import open_study  # noqa: E402
 
 PLACE = ROOT / "docs" / "figures"
-SIZE = {"width": 1000, "height": 640}
+SIZES = {"": {"width": 1000, "height": 640}, "-phone": {"width": 390, "height": 560}}
+"""Endings of the pictures' names, and the window."""
+
 STUDY = "stratal study new audit/ --output study/ --question 'Is the digit right?' --choices Right,Wrong --annotators ann"
 LINES = (
     "stratal demo --output demo/",
@@ -43,6 +47,7 @@ STYLE = """
 :root.dark { --paper: #14181f; --ink: #e6e9ef; --faint: #9aa4b5; --key: #5fd1c1; --edge: #2b3340 }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 19px/1.5 "DejaVu Sans Mono", monospace }
 pre { margin: 0; padding: 32px 36px; font: inherit; white-space: pre-wrap } b { color: var(--key) } i { color: var(--faint); font-style: normal }
+@media (max-width: 500px) { body { font-size: 12.5px } pre { padding: 18px 16px } }
 .row { display: flex; gap: 28px; padding: 24px; width: 2352px; background: #fff } figure { margin: 0; flex: 1; font: 600 34px/1.3 "DejaVu Sans", sans-serif }
 img { width: 100%; margin-top: 14px; border: 2px solid var(--edge); border-radius: 14px; display: block }
 """
@@ -78,14 +83,17 @@ def main() -> None:
     printed = [run(words, folder) for words in LINES]
     run(STUDY, folder)
     with browser_open() as browser, open_study(folder / "study") as study, served(study) as links:
-        for scheme in ("light", "dark"):
-            window = browser.new_page(viewport=SIZE, color_scheme=scheme, device_scale_factor=2)
+        for size, scheme in product(SIZES, ("light", "dark")):
+            window = browser.new_page(viewport=SIZES[size], color_scheme=scheme, device_scale_factor=2)
 
-            def save(name: str, window: Any = window, scheme: str = scheme) -> None:
-                window.screenshot(path=str(PLACE / f"{name}-{scheme}.png"))
+            def save(name: str, window: Any = window, ending: str = f"{size}-{scheme}.png") -> None:
+                window.screenshot(path=str(PLACE / f"{name}{ending}"))
 
             window.set_content(page(terminal(printed), dark=scheme == "dark"))
-            save("terminal")
+            if size:
+                window.locator("pre").screenshot(path=str(PLACE / f"terminal{size}-{scheme}.png"))
+            else:
+                save("terminal")
             window.goto(links["ann"])
             window.wait_for_selector("#root:not([aria-busy]) .item > *")
             save("labelling")

@@ -99,7 +99,7 @@ def classifier() -> None:
         f"A logistic regression, trained on {TRAINING_IMAGES} images, has read {len(data.ids):,} more. How often is it right, "
         "when people look at 150 of them? `demo/predictions.parquet` has one row per image: `id`, `confidence`, `predicted`."
     )
-    page.says("People see the drawn images, not what the model says of them, and write the digit that they see.")
+    page.says("People see the drawn images, not what the model says about them, and write the digit that they see.")
     page.runs(f"{draw} --show image --seed 7 --output audit/", 8)
     page.labels("audit/to_label.csv", truth)
     found = first(page.runs("stratal estimate audit/sample.parquet audit/to_label.csv"))
@@ -132,7 +132,7 @@ def judge() -> None:
         pa.table({"id": ids, "answer": answers, "judge": verdicts, "judge_score": score}), page.folder / "answers.parquet"
     )
     page.says(
-        "A decision tree reads digits; a second model, the *judge*, says of each answer whether it passes, and how sure it is. "
+        "A decision tree reads digits; a second model, the *judge*, says whether each answer passes, and how sure it is. "
         "May the judge be believed, and how often is the tree right? Two annotators, who each err in 3 % of the items, label 240 "
         "of 1,497 answers, a third of them both."
     )

@@ -189,3 +189,21 @@ def test_every_page_has_one_title_and_a_description_of_its_figures(site):
             assert len(re.findall(r"<h1[ >]", text)) == 1, path
         for label in re.findall(r'<svg role="img" aria-label="([^"]*)"', text):
             assert len(label) > 40, path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_links_can_be_seen_by_everybody(site, browser, scheme):
+    pytest.importorskip("axe_playwright_python")
+    from axe_playwright_python.sync_playwright import Axe
+
+    rules = ["color-contrast", "link-in-text-block", "image-alt", "svg-img-alt", "aria-dialog-name", "region"]
+    window = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme).new_page()
+    pages = ["index", "start/first-estimate", "methods/means", "guide/labelling", "project/gallery", "404"]
+    mistakes = []
+    for page in pages:
+        window.goto(f"file://{site}/{page}.html")
+        window.wait_for_timeout(300)  # the theme fades its tabs in
+        found = Axe().run(window, options={"runOnly": rules}).response["violations"]
+        mistakes += [(page, part["id"], part["nodes"][0]["target"]) for part in found]
+
+    assert mistakes == []

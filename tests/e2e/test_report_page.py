@@ -112,6 +112,28 @@ def test_print_is_dark_on_white_whatever_the_screen_was(browser, shared, tmp_pat
     assert len(page.pdf()) > 10_000
 
 
+PAGES = re.compile(rb"/Type\s*/Page\b(?!s)")
+
+
+def test_a_simple_case_prints_on_two_pages_and_headings_stay_with_their_pictures(browser, tmp_path):
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.3, 1, 1500))
+    sample = stratal.plan(population, 100).draw(seed=7)
+    labels = (np.random.default_rng(7).random(100) < sample.proxies[:, 0]).astype(float)
+    path = stratal.findings(sample, labels, quantity="accuracy").write(tmp_path / "simple.html")
+    page, _ = opened(browser, path, "light")
+
+    assert len(PAGES.findall(page.pdf(prefer_css_page_size=True))) == 2
+    page.emulate_media(media="print")
+    kept = """() => [...document.querySelectorAll("section:has(figure)")].map(section => {
+      const heading = getComputedStyle(section.querySelector("h2"))
+      const figure = getComputedStyle(section.querySelector("figure"))
+      return [heading.breakAfter, figure.breakBefore, figure.breakInside]
+    })"""
+    found = page.evaluate(kept)
+    assert found
+    assert {tuple(part) for part in found} == {("avoid", "avoid", "avoid")}
+
+
 def test_script_in_every_field_stays_text(browser, tmp_path):
     size = 60
     texts = [EVIL] * size

@@ -76,7 +76,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     second_moment : str
         Column of E[z² | x], where the proxy has one.
     margin : bool
-        The proxy only orders units; it is on no scale.
+        The proxy only orders units; it has no scale.
     delimiter : str
         Delimiter of a CSV file.
     softmax : COL,… or PATTERN

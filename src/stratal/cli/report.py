@@ -57,7 +57,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 
 @command(ReportOptions)
 def report(requested: ReportOptions) -> Result:
-    """Write a report of the estimate: one file for somebody who was not there.
+    """Write a report of the estimate: one self-contained page to send to others.
 
     Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
     page asks the network for nothing, and holds nothing that annotators saw unless --items is given.

@@ -33,7 +33,7 @@ LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 _MANY = 20
 """Units from which on a different whole number in each is a number of the unit, seldom a score."""
 
-ALL_COME_BACK = "All labels that are asked for come back."
+ALL_COME_BACK = "All requested labels come back."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ class AnticipatedOutcome(_Anticipated):
                 ALL_COME_BACK,
             )
         return (
-            f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
+            f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are overconfident.",
             f"Optimistic to conservative: log-odds off by up to {OFFSETS[-1]:g} either way, and "
             f"{SLOPES[0]:g} to {SLOPES[-1]:g} times as steep as the proxy's.",
             ALL_COME_BACK,

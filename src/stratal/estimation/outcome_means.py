@@ -805,7 +805,7 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
         estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         raise InputError(
-            "the proxy only orders units and is on no scale",
+            "the proxy only orders units and has no scale",
             action="Use estimator='ppi++' or 'horvitz-thompson'.",
         )
     return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

@@ -94,7 +94,7 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     ):
         raise LabelError(
             f"{table.label}, {table.places[row]}: the id is missing",
-            action="Fill it in from the file that was handed out; an answer without one belongs to no unit.",
+            action="Fill it in from the file that was handed out; an answer without one matches no unit.",
         )
     return tuple(map(id_text, ids))
 

@@ -50,8 +50,8 @@ _PROBE = 0.03
 """Half-width for which the price of the winner's own value is named."""
 
 _WIDER = (
-    "a model is out by a bound against the model that led then; its interval, against the leader of now and "
-    "for all pairs together, is wider and may hold 0"
+    "a model was eliminated by a bound against the model that led at the time; its interval, against the "
+    "current leader and for all pairs together, is wider and may contain 0"
 )
 
 
@@ -477,7 +477,7 @@ class Selection(Printed):
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
         missing = int(np.sum(self.truth[:handed_out] == None)) if labels else 0  # noqa: E711
         return (
-            *([f"{labels:,} labels tell as much as about {rounded} random ones"] if labels else []),
+            *([f"{labels:,} labels are worth about {rounded} random ones"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are of first order, those of accuracy exact"
             if self._design.everywhere

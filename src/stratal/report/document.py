@@ -79,12 +79,14 @@ def about(findings: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> about({"estimate": {"n": 300, "population_size": 9000}, "provenance": {"written": "2026-05-01"}})
-    '300 labels of 9,000 units · 2026-05-01'
+    >>> estimate = {"n": 300, "population_size": 9000, "design": "stratified"}
+    >>> about({"estimate": estimate, "provenance": {"written": "2026-05-01"}})
+    '300 labels of 9,000 units · stratified sample · 2026-05-01'
     """
-    labels, units = (findings["estimate"].get(name) for name in ("n", "population_size"))
+    labels, units, design = (findings["estimate"].get(name) for name in ("n", "population_size", "design"))
     of = f" of {units:,} units" if units else ""
-    return f"{labels:,} labels{of} · {findings['provenance']['written']}"
+    drawn = f"{design} sample · " if design else ""
+    return f"{labels:,} labels{of} · {drawn}{findings['provenance']['written']}"
 
 
 def table_markdown(table: Table) -> str:

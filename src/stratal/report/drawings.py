@@ -73,7 +73,7 @@ WIDTH = 440
 _LEFT, _RIGHT = 12.0, WIDTH - 12.0
 _ROW = 40
 _MOST_ROWS = 40
-_NAME = 38
+_NAME = 46
 """Characters of a row's name that leave room for its values."""
 
 Row = Mapping[str, Any]
@@ -291,4 +291,5 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> st
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Return a text without its middle if it is too long: names of strata differ at both ends."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"

@@ -38,7 +38,7 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     """
     estimate, share = findings["estimate"], findings["share"]
     level, board = level_text(estimate["confidence_level"]), estimate.get("leaderboard")
-    own = {**estimate, "model": findings["quantity"], "mean": estimate["estimate"]}
+    own = {**estimate, "model": findings.get("quantity"), "mean": estimate["estimate"]}
     first = board[0] if board else own
     found, ends = f"{first['model']} {value_text(first['mean'], share)}", first["confidence_interval"]
     if ends is not None:
@@ -220,8 +220,16 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     ['Estimate 0.5, 90% interval 0.3 to 0.7', 'More labels: ± 0.2 with 20, about ± 0.14 with 40.']
     """
     level, lines = found["confidence_level"], [*([about] if about else []), *verdict_lines(found)]
+    board = found.get("leaderboard", ())
+    notes = [note for note in found.get("notes", ()) if note not in found.get("warnings", ())]
     if "estimate" in found:
-        lines = [*(line for line in sentences(found) if not line.startswith(_ASIDE)), *_more(found)]
+        lines = [line for line in sentences(found) if not line.startswith(_ASIDE)]
+        if board:  # the best first: what else is known of one model alone is in the details
+            best = answer_sentence({"estimate": found, "share": found.get("outcome") == "binary"})
+            lines = [best, *(line for line in lines[1:] if not line.startswith("Your "))]
+            notes = [note for note in notes if not note.endswith("the first of the models compared")]
+        else:
+            lines += _more(found)
     elif found.get("judge"):
         lines = [*judges.judge_sentences(found["judge"]), *lines]
     warned = found.get("warnings", ())
@@ -236,9 +244,8 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
         elif kind in ("judge", "judge_groups"):
             continue  # its sentences are there, and a note on each group that is worse
         elif rows:
-            board = found.get("leaderboard") if kind == "comparisons" else None
-            tables.append(leaderboard_table(board, level) if board else _lowest(rows, kind, level))
-    notes = [note for note in found.get("notes", ()) if note not in warned]
+            ranked = board if kind == "comparisons" else ()
+            tables.append(leaderboard_table(ranked, level) if ranked else _lowest(rows, kind, level))
     if unlabelled(found):  # its sentence says the same, with what the missing labels could change
         notes = [note for note in notes if "drawn units have no label" not in note]
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))

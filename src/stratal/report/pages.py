@@ -183,12 +183,11 @@ def detection_page(found: Mapping[str, Any]) -> Page:
     >>> found = {"detect": 0.02, "power": 0.8, "confidence_level": 0.95,
     ...          "detections": [{"comparison": "both models", "labels": 1960}]}
     >>> detection_page(found).lines
-    ['Labels for a difference of 0.02 to show with a chance of 0.8 (95% interval):']
+    ['Labels to detect a difference of 0.02 with 80 % power (95% interval):']
     """
-    level = level_text(found["confidence_level"])
-    head = f"Labels for a difference of {found['detect']:g} to show with a chance of {found['power']:g}"
+    level, power = level_text(found["confidence_level"]), f"{100 * found['power']:g} % power"
     return Page(
-        lines=[f"{head} ({level}):"],
+        lines=[f"Labels to detect a difference of {found['detect']:g} with {power} ({level}):"],
         tables=[table_of("", found["detections"], ("comparison", "labels"))],
         notes=[
             "A label is of one item, for the answers of both. With a file of answers the plan knows where "

@@ -10,7 +10,7 @@ from typing import Any
 from stratal.report import drawings as svg
 from stratal.report import estimates, judges
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, level_text, noted, number, table_of, value_text
+from stratal.report.text import Page, level_text, table_of, value_text
 
 Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -77,12 +77,12 @@ def _answer(found: Findings) -> Section:
     lines.append(estimates.answer_sentence(found))
     drawings = []
     if not _compared(found):  # with what the answer and other sections do not say
-        elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width")
+        elsewhere = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width", "judge")
         lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
         if estimate["confidence_interval"] is not None:
             row = {**estimate, "name": found["quantity"], "reported": True}
             drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
-    notes = noted(estimate["notes"])
+    notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in estimate["notes"]]
     return Section(lines=lines, drawings=drawings, notes=notes)
 
 
@@ -213,7 +213,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     Examples
     --------
     >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
-    'The proxy leaves 75% of the variance of the labels unexplained.'
+    'In this estimate the proxy leaves 75% of the variance of the labels unexplained.'
     """
     lines = []
     for row in check["correlations"]:
@@ -223,22 +223,23 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
             what = "" if made is None else f", {made},"
             lines.append(f"{name!r}{what} has a correlation of {found:.2f} with the labels.")
     left = check["left_open"]
-    if left is not None:
-        lines.append(f"The proxy leaves {left:.0%} of the variance of the labels unexplained.")
+    if left is not None and left < 0.995:
+        lines.append(
+            f"In this estimate the proxy leaves {left:.0%} of the variance of the labels unexplained."
+        )
     return lines
 
 
 def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
     level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
-        low, high = bias["confidence_interval"]
-        ends = map(number, sorted((abs(low), abs(high))))
-        sure = f"({level} {' to '.join(ends)})."
+        far, (low, high) = bias["estimate"], bias["confidence_interval"]
         if low * high <= 0:
-            sure = f"({level} of the difference {number(low)} to {number(high)}: it may be none)."
-        direction = "above" if bias["estimate"] > 0 else "below"
-        far = number(abs(bias["estimate"]))
-        average = [f"On average the proxy lies {far} {direction} the labels {sure}"]
+            sure = f"{level} of the difference {low:.2g} to {high:.2g}: it may be none"
+        else:
+            sure = f"{level} {' to '.join(f'{end:.2g}' for end in sorted((abs(low), abs(high))))}"
+        direction = "above" if far > 0 else "below"
+        average = [f"On average the proxy lies {abs(far):.2g} {direction} the labels ({sure})."]
     columns = {
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",

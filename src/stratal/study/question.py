@@ -206,7 +206,7 @@ class Question(Plain):
             )
         except (TypeError, ValueError, IndexError, AttributeError):
             allowed = "choices = ['Pass', 'Fail'], scale = [1, 5], when = 'correct=Fail', limit = 1"
-            raise InputError(f"the question {text[:60]!r} is not understood", allowed=allowed) from None
+            raise InputError(f"the question {text[:60]!r} cannot be read", allowed=allowed) from None
 
     @property
     def pair(self) -> tuple[str, str] | None:

@@ -267,7 +267,7 @@ def test_an_interval_wider_than_the_bound_that_left_a_model_out_is_explained() -
     selection = finish(stratal.select(population(columns), answers=list(columns), indifference=0.02))
     models = {row["model"]: row for row in selection.to_dict()["models"]}
     assert any(row["state"] == "out" and row["confidence_interval"][1] > 0 for row in models.values())
-    assert "out by a bound against the model that led then" in str(selection)
+    assert "eliminated by a bound against the model that led at the time" in str(selection)
 
 
 def test_a_model_called_tie_cannot_be_preferred() -> None:

@@ -288,7 +288,7 @@ class Association(OfScores):
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
             raise InputError(
-                f"'{self.kind}' cannot be planned for: the score is on no scale of the labels",
+                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
                 given=repr(info.name),
                 action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
             )
@@ -412,7 +412,7 @@ class Bias(OfScores):
         low, high = info.bounds if info.scaled and info.bounds is not None else (-np.inf, np.inf)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise InputError(
-                "'bias' cannot be planned for: the score is on no scale of the labels",
+                "'bias' cannot be planned for: the score has no scale of the labels",
                 given=repr(info.name),
                 action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
             )

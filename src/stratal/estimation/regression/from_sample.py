@@ -668,7 +668,7 @@ class Quantile(Estimand):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
                 given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
-                action="Label at least 2 units, drawn by chance.",
+                action="Label at least 2 units, drawn at random.",
             )
         return replace(frame.complete(found, sample), label=self.label)
 
