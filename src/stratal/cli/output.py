@@ -256,9 +256,8 @@ def progress(what: str) -> Iterator[None]:
         return
     from rich.progress import TextColumn
 
-    from stratal.tables.source import Watch, watching
+    from stratal.tables.source import running_scan
 
-    watch = Watch(lambda *_: None)
     with _bar(what, TextColumn("{task.fields[rate]}")) as bar:
 
         def show() -> None:
@@ -266,7 +265,8 @@ def progress(what: str) -> Iterator[None]:
                 return
             bar.start()
             while not finished.wait(0.5):
-                rate = None if watch.running is None else watch.running.rate()
+                scan = running_scan()
+                rate = None if scan is None else scan.rate()
                 bar.update(bar.task_ids[0], rate="" if rate is None else _speed(rate))
 
         finished = threading.Event()
@@ -274,8 +274,7 @@ def progress(what: str) -> Iterator[None]:
         timer.daemon = True
         timer.start()
         try:
-            with watching(watch):
-                yield
+            yield
         finally:
             timer.cancel()
             finished.set()

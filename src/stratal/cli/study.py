@@ -624,7 +624,7 @@ def export(requested: ExportOptions) -> Result:
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
     stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
     """
-    from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+    from stratal.labels.exchange import TOOLS, named_for, write_tasks
 
     require_present(requested.study)
     to = requested.to or named_for(requested.output) or HTML
@@ -778,7 +778,7 @@ def take_in(requested: ImportOptions) -> Result:
     file may be taken in again, and a later one with more labels too: nothing is saved twice, and what was
     changed in the study since stays as it is there.
     """
-    from stratal.labels.exchange.tools import read_answers
+    from stratal.labels.exchange import read_answers
     from stratal.report import import_page
     from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study

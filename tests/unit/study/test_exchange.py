@@ -8,7 +8,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange.exchange import Answers, ToolAnswer
+from stratal.labels.exchange import Answers, ToolAnswer
 from stratal.study import Question, create_study
 from stratal.study.exchange import sample_tasks, tool_question
 
