@@ -157,7 +157,7 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
     --------
     >>> refuse_nonfinite("proxy", np.array([0.1, 0.2]))
     """
-    if array.size == 0 or np.isfinite(array.min() + array.max()):
+    if array.size == 0 or np.isfinite([array.min(), array.max()]).all():
         return
     for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
         if np.any(bad):

@@ -189,6 +189,20 @@ it, such as by text.encode(errors="replace").decode().
     return InputError(what, given=shown, allowed="Unicode text", action=action)
 
 
+def unreadable(file: object, error: Exception) -> InputError:
+    """Return the error for a file that is not whole, or not of its format, from what its reader says.
+
+    Examples
+    --------
+    >>> print(unreadable("rows.csv", ValueError("unexpected end")))
+    rows.csv cannot be read (given: unexpected end). Check that the file is whole and of the format that its \
+name says.
+    """
+    given = next(iter(str(error).splitlines()), type(error).__name__)
+    action = "Check that the file is whole and of the format that its name says."
+    return InputError(f"{file} cannot be read", given=given, action=action)
+
+
 def kind_of(given: object) -> str:
     """Return what kind of thing was given, with its article, for an error.
 
@@ -332,7 +346,7 @@ def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameter
     1
     >>> width((0, None))
     Traceback (most recent call last):
-    stratal.errors.InputError: bounds= cannot be this tuple (given: (0, None); allowed: two numbers, or None).
+    stratal.errors.InputError: bounds= cannot be this tuple (given: (0, None); allowed: tuple[float, ...
     """
 
     @wraps(function)
@@ -369,7 +383,7 @@ def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, A
         entries = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
         if not all(_fits(entry, hint) for entry in entries):
             what = f"{name}= cannot be this {type(value).__name__}"
-            return InputError(what, given=reprlib.repr(value), allowed=_words_of(hint))
+            return InputError(what, given=reprlib.repr(value), allowed=str(parameter.annotation))
     return None
 
 
@@ -414,27 +428,6 @@ def _fits(value: Any, hint: Any) -> bool:
     return not (inner and isinstance(value, Sequence | Mapping)) or all(
         _fits(entry, inner[0]) for entry in value
     )
-
-
-_WORDS: dict[Any, str] = {
-    type(None): "None",
-    bool: "True or False",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    tuple[float, float]: "two numbers",
-    Sequence[str]: "a list of texts",
-}
-
-
-def _words_of(hint: Any) -> str:
-    """Return what a type hint allows, in words."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, UnionType):
-        return ", or ".join(dict.fromkeys(map(_words_of, inner)))
-    if origin is Literal:
-        return ", or ".join(map(repr, inner))
-    return _WORDS.get(hint) or str(getattr(origin or hint, "__name__", hint))
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

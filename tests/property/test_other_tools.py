@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.tiers import sized
 
 from stratal.errors import InputError
-from stratal.labels.exchange.exchange import Task, ToolQuestion
-from stratal.labels.exchange.tools import read_answers, tool_called, write_tasks
+from stratal.labels.exchange import Task, ToolQuestion, read_answers, tool_called, write_tasks
 from stratal.population import Population
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -25,8 +24,8 @@ LOGS = [
     "evaluate-0.4.6.json",
 ]
 ANSWERS = [
-    *("label-studio-sdk-2.1.2.json", "label-studio-sdk-2.1.2-min.json", "argilla-2.8.0.json"),
-    *("argilla-2.8.0-list.json", "potato-2.12.1/ann/user_state.json", "potato-2.12.1.jsonl"),
+    *("label-studio-sdk-2.1.2.json", "label-studio-sdk-2.1.2-min.json"),
+    *("argilla-2.8.0-list.json", "potato-2.12.1/ann/user_state.json"),
 ]
 JUNK = [None, True, 0, -1, 1e308, "", "x", "\ud800", "\0", [], {}, [None], {"": None}, [[]], [{}], {"id": []}]
 TRIES = sized(12, 40)
@@ -138,8 +137,10 @@ def of_label_studio(path: Path) -> Any:
 
 
 def of_argilla(path: Path) -> Any:
-    given = {"verdict": [{"value": "Pass", "user_id": "u"}]}
-    return [{**record, "responses": given} for record in json.loads((path / "records.json").read_text())]
+    said = {"": "Pass", ".users": "u", ".status": "submitted"}
+    given = {f"verdict.responses{end}": [value] for end, value in said.items()}
+    records = json.loads((path / "records.json").read_text())
+    return [{"id": record["id"], "_server_id": "1", **given} for record in records]
 
 
 def of_potato(path: Path) -> Any:

@@ -21,7 +21,7 @@ NOTE = 'doubtful, "very"'
 
 
 def tasks() -> list[Any]:
-    from stratal.labels.exchange.exchange import Task
+    from stratal.labels.exchange import Task
 
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     return [
@@ -33,7 +33,7 @@ def tasks() -> list[Any]:
 
 
 def asked() -> Any:
-    from stratal.labels.exchange.exchange import ToolQuestion
+    from stratal.labels.exchange import ToolQuestion
 
     return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."
@@ -45,9 +45,9 @@ def label_studio(folder: Path) -> None:
     from label_studio_sdk.label_interface import LabelInterface
     from label_studio_sdk.label_interface.objects import AnnotationValue, TaskValue
 
-    from stratal.labels.exchange import annotation_tools
+    from stratal.labels.exchange import write_label_studio
 
-    annotation_tools.write_label_studio(tasks(), asked(), folder)
+    write_label_studio(tasks(), asked(), folder)
     config = (folder / "config.xml").read_text()
     interface = LabelInterface(config)
     interface.validate()
@@ -81,12 +81,12 @@ def argilla(folder: Path) -> None:
     from argilla.client import Argilla
     from argilla.records._io import GenericIO, JsonIO
 
-    from stratal.labels.exchange import annotation_tools
+    from stratal.labels.exchange import write_argilla
 
     Argilla._default_client = SimpleNamespace(api=SimpleNamespace(
         questions=None, fields=None, metadata=None, vectors=None, datasets=None, records=None
     ))  # fmt: skip
-    annotation_tools.write_argilla(tasks(), asked(), folder)
+    write_argilla(tasks(), asked(), folder)
     settings = rg.Settings.from_json(folder / ".argilla" / "settings.json")
     assert settings.serialize()["questions"][0]["settings"]["options"][0]["value"] == "Pass"
     users = {"ann": "6f2c1c9e-0000-4000-8000-000000000001", "bob": "6f2c1c9e-0000-4000-8000-000000000002"}
@@ -106,9 +106,9 @@ def argilla(folder: Path) -> None:
 
 
 def potato(folder: Path) -> None:
-    from stratal.labels.exchange import annotation_tools
+    from stratal.labels.exchange import write_potato
 
-    annotation_tools.write_potato(tasks(), asked(), folder)
+    write_potato(tasks(), asked(), folder)
     os.chdir(folder)
     from potato import flask_server
 

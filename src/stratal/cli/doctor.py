@@ -18,7 +18,7 @@ from stratal.cli.study import whose
 from stratal.errors import InputError, same_name
 
 if TYPE_CHECKING:
-    from stratal.labels.exchange.exchange import Answers
+    from stratal.labels.exchange import Answers
     from stratal.labels.label_table import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
@@ -72,7 +72,7 @@ def _inspected(requested: Reading) -> Result:
 
 def _doubt(requested: Reading, columns: dict[str, Any]) -> str | None:
     """Return what is wrong with a column that is called like an id, and is nearly one; None if nothing is."""
-    from stratal.tables.logs.log import ID_NAMES
+    from stratal.tables.logs import ID_NAMES
 
     names = [row["name"] for row in columns["columns"] if row["distinct"] and row["name"]]
     name = next((found for one in ID_NAMES if (found := same_name(one, names)) is not None), None)
@@ -131,7 +131,7 @@ def doctor(requested: Reading) -> Result:
 
 def _answers(file: Path) -> Answers | None:
     """Return the answers in a file, None for a file that holds none."""
-    from stratal.labels.exchange.tools import read_answers, tool_of
+    from stratal.labels.exchange import read_answers, tool_of
 
     if not file.exists() or (file.is_dir() and tool_of(file) is None):
         return None
@@ -169,8 +169,7 @@ def _of_folder(folder: Path) -> Result | None:
 
 def _of_logs(folder: Path) -> Result | None:
     """Say which logs of evaluation tools a folder holds; None if none, or if it is itself a data set."""
-    from stratal.tables.logs.hugging_face import STATE
-    from stratal.tables.logs.reading import logs_below
+    from stratal.tables.logs import STATE, logs_below
 
     found = {} if (folder / STATE).exists() else logs_below(folder)
     if not found:
@@ -250,7 +249,7 @@ def _estimated(sample: Path, labels: Path, *, id: str | None = None, model: str 
 
 def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
-    from stratal.tables.logs.log import ID_NAMES
+    from stratal.tables.logs import ID_NAMES
 
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
     named = [] if ids in ID_NAMES else ["--id", ids]
@@ -303,7 +302,7 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
 
 def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
-    from stratal.labels.exchange.tools import TOOLS
+    from stratal.labels.exchange import TOOLS
 
     people = list(dict.fromkeys(said.annotator for said in found.said if said.annotator))
     items = len({said.id for said in found.said})

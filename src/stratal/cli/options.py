@@ -86,7 +86,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     label : KIND
         What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
     answers : COL,… or PATTERN
-        Other models' answers; the proxy is how many agree with --predicted. Free texts: text:COL, number:COL.
+        Other models' answers; the proxy is how many agree with --predicted.
     history : FILE
         Earlier models' results by item: a column for each model, or rows with a column model; what they
         predict is the proxy, learned anew from labels.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stratal.report.text import Page, Table
 
+
 _COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What JSON does not escape though it moves a cursor, ends a line or turns the direction of text."""
 
@@ -234,9 +235,8 @@ def progress(what: str) -> Iterator[None]:
         return
     from rich.progress import TextColumn
 
-    from stratal.tables.source import Watch, watching
+    from stratal.tables.source import running_scan
 
-    watch = Watch(lambda *_: None)
     with _bar(what, TextColumn("{task.fields[rate]}")) as bar:
 
         def show() -> None:
@@ -244,7 +244,8 @@ def progress(what: str) -> Iterator[None]:
                 return
             bar.start()
             while not finished.wait(0.5):
-                rate = None if watch.running is None else watch.running.rate()
+                scan = running_scan()
+                rate = None if scan is None else scan.rate()
                 bar.update(bar.task_ids[0], rate="" if rate is None else _speed(rate))
 
         finished = threading.Event()
@@ -252,8 +253,7 @@ def progress(what: str) -> Iterator[None]:
         timer.daemon = True
         timer.start()
         try:
-            with watching(watch):
-                yield
+            yield
         finally:
             timer.cancel()
             finished.set()

@@ -646,7 +646,7 @@ def export(requested: ExportOptions) -> Result:
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
     stratum goes out.
     """
-    from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+    from stratal.labels.exchange import TOOLS, named_for, write_tasks
     from stratal.study.exchange import tool_question
     from stratal.study.opening import open_study
 
@@ -764,7 +764,7 @@ def take_in(requested: ImportOptions) -> Result:
     file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
     that were changed in the study since are kept.
     """
-    from stratal.labels.exchange.tools import read_answers
+    from stratal.labels.exchange import read_answers
     from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study

@@ -17,12 +17,12 @@ from stratal.labels.labels import Labels, UnitRows
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule
-from stratal.population.same_value import fewer_digits, same_value
+from stratal.population.same_value import same_value
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
-from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing
 
 
@@ -271,9 +271,8 @@ def _refuse_other_labelled(
         for text, own in zip(labelled, known.get(name.casefold(), ()), strict=False):
             there = values[place[text]].item() if text in place else own
             if not same_value(own, there):
-                why = fewer_digits(own, there)
                 raise InputError(
-                    f"column {name!r} of unit {text!r} is not the same in both files{why}",
+                    f"column {name!r} of unit {text!r} is not the same in both files",
                     given=f"{own!r} among the labelled units, {there!r} in the population",
                     action="Give the population that the labelled units are from, unchanged.",
                 )

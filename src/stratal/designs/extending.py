@@ -13,7 +13,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
-from stratal.population.same_value import fewer_digits, same_value
+from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 
 _LISTED = 3
@@ -188,7 +188,7 @@ def refuse_other_units(
         for text, theirs, own in zip(texts, given[name].tolist(), values.tolist(), strict=True):
             if not same_value(theirs, own):
                 raise not_drawn_from(
-                    f" {name} of unit {text!r} differs{fewer_digits(theirs, own)}",
+                    f" {name} of unit {text!r} differs",
                     given=_short(theirs),
                     allowed=_short(own),
                 )

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
-from stratal.labels.exchange.exchange import VERDICT, Answers
-from stratal.labels.exchange.tools import LABEL, answers_of_tool, refuse_empty
+from stratal.labels.exchange import LABEL, VERDICT, Answers, answers_of_tool, refuse_empty
 from stratal.labels.label_table import ANSWER_NAMES, label_rows
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.labels.meanings import class_text
@@ -110,23 +109,9 @@ def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
         "differed were looked at again, which can only bring them closer"
     )
     note = f"second look ({look.source}): {note if look.ids else 'nothing is filled in yet'}"
-    people = kept.annotators and (*kept.annotators, *(ADJUDICATED for _ in look.ids))
+    look = replace(look, annotators=kept.annotators and (ADJUDICATED,) * len(look.ids))
     return replace(
-        kept,
-        ids=(*kept.ids, *look.ids),
-        values=(*kept.values, *look.values),
-        annotators=people,
-        places=tuple(part.place(row) for part in (kept, look) for row in range(len(part.ids))),
-        source="labels",
-        notes=(*labels.notes, *look.notes, note),
-        replaced=replace(
-            gone,
-            ids=tuple(unit for part in (*earlier, gone) for unit in part.ids),
-            values=tuple(answer for part in (*earlier, gone) for answer in part.values),
-            annotators=gone.annotators
-            and tuple(who for part in (*earlier, gone) for who in part.annotators or ()),
-            places=None,
-        ),
+        _joined([kept, look]), notes=(*labels.notes, *look.notes, note), replaced=_joined([*earlier, gone])
     )
 
 
@@ -140,16 +125,20 @@ def _together(parts: Sequence[Labels]) -> Labels:
             for part, name in zip(parts, names, strict=True)
         ]
         said = (f"annotators are taken from the files' names: {', '.join(names)}",)
+    whole = _joined(parts)
+    return replace(whole, notes=(*whole.notes, *said))
+
+
+def _joined(parts: Sequence[Labels]) -> Labels:
+    """Return the rows of some labels as one; who is not named where others are is nobody."""
     named = any(part.annotators for part in parts)
+    people = (who for part in parts for who in part.annotators or ("",) * len(part.ids))
     return Labels(
-        ids=tuple(name for part in parts for name in part.ids),
+        ids=tuple(unit for part in parts for unit in part.ids),
         values=tuple(answer for part in parts for answer in part.values),
-        annotators=tuple(who for part in parts for who in part.annotators or ("",) * len(part.ids))
-        if named
-        else None,
-        places=tuple(f"{part.source}, {place}" for part in parts for place in part.places or ()),
-        source="labels",
-        notes=(*(note for part in parts for note in part.notes), *said),
+        annotators=tuple(people) if named else None,
+        places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
+        notes=tuple(note for part in parts for note in part.notes),
     )
 
 

@@ -12,7 +12,7 @@ from stratal.labels.labels import SKIPPED, SUBMITTED, Labels
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.randomness import id_text
-from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")

@@ -111,20 +111,11 @@ class Labels(Record):
     replaced: Labels | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        columns = {"ids": self.ids, "values": self.values}
-        columns |= {} if self.annotators is None else {"annotators": self.annotators}
-        for name, given in columns.items():
-            if not isinstance(given, Sized):
-                raise LabelError(
-                    f"{name} of labels must be a list",
-                    given=kind_of(given),
-                    action="Give one entry for each answer.",
-                )
-        lengths = list(map(len, columns.values()))
-        if len(set(lengths)) > 1:
+        columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
+        if not all(isinstance(given, Sized) for given in columns) or len(set(map(len, columns))) > 1:
             raise LabelError(
-                "ids, values and annotators of labels must be as many",
-                given=", ".join(map(str, lengths)),
+                "ids, values and annotators of labels must be lists of one length",
+                given=", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns),
                 action="Give one id, one value and one annotator for each answer.",
             )
         if not isinstance(self.mapping, Mapping | None) or not isinstance(

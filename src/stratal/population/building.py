@@ -11,9 +11,7 @@ import numpy as np
 
 from stratal.arrays import (
     AnyArray,
-    BoolArray,
     FloatArray,
-    IntArray,
     array_of,
     checked_threads,
     finite_vector,
@@ -24,45 +22,37 @@ from stratal.arrays import (
 from stratal.errors import InputError
 from stratal.population.declaration import (
     CONFIDENCE,
-    OWN_STRATUM_GROUP,
     PREDICTED,
     ROW,
     ArrayKeywords,
     Declaration,
     FileKeywords,
     TableKeywords,
-    agreement_weights,
-    checked_missing,
     declaration_of,
     is_softmax_of,
     label_bounds,
-    middle,
-    own_stratum_note,
     refuse_taken,
     with_log,
 )
-from stratal.population.in_memory import ArrayPopulation, ArrayUnits, object_column
-from stratal.population.past import as_history
+from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.proxy.history import HISTORY
+from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.randomness import id_array
+from stratal.tables.engine import reader_of
 from stratal.tables.frames import frame_table
+from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
-from stratal.tables.source import FileReading, Table
+from stratal.tables.source import EveryColumn, FileReading, Table, readable
 
 
 def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
     named, bounds = _named_proxies(given.get("proxy")), given.get("bounds")
     groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
-    own, notes = None, list[str]()
-    absent = _filled(named, bounds) if checked_missing(given.get("missing")) else None
-    if absent is not None:
-        own, notes = OWN_STRATUM_GROUP, [own_stratum_note(int(absent.sum()))]
-        groups[own] = np.where(absent, "missing", "known")
+    notes: tuple[str, ...] = ()
     on_scale = bounds, given.get("scaled"), label_bounds(given.get("label"))
     features = _named_features(given.get("features"))
     if given.get("history") is not None:
@@ -72,31 +62,31 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
             items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
         columns = dict(zip(past.names, past.of(items).T, strict=True))
         refuse_taken(columns, (*named, *features), "the arrays")
-        notes.append(past.note(past.known(items), len(items)))
+        notes = (past.note(past.known(items), len(items)),)
         own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
         limits = (0.0, 1.0) if own_scale else None
         made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)
         named, features = {HISTORY: made, **named}, {**features, **columns}
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
-    units = ArrayUnits(
-        values={info.name: values for info, values, _ in described},
-        second={info.name: moments for info, _, moments in described},
-        ids=None if ids is None else _ids(ids),
-        groups={name: _group_column(name, values) for name, values in groups.items()},
-        features={name: finite_vector(name, values) for name, values in features.items()},
-        shown={name: frozen(object_column(v), object) for name, v in (given.get("show") or {}).items()},
-    )
+    arrays: dict[str, Any] = {
+        "values": {info.name: values for info, values, _ in described},
+        "groups": {name: _group_column(name, values) for name, values in groups.items()},
+        "features": {name: finite_vector(name, values) for name, values in features.items()},
+        "shown": {name: frozen(object_column(v), object) for name, v in (given.get("show") or {}).items()},
+    }
+    ids = None if ids is None else _ids(ids)
     predicted = given.get("predicted")
-    if predicted is not None and predicted not in units.groups:
+    if predicted is not None and predicted not in groups:
         raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
-    return ArrayPopulation.of(
-        units,
-        size=_common_size(units),
+    return ArrayPopulation(
+        **arrays,
+        second={info.name: moments for info, _, moments in described},
+        ids=ids,
+        size=_common_size(ids, arrays),
         proxies=tuple(info for info, _, _ in described),
         id_name=given.get("id_name", "id"),
         predicted=predicted,
-        notes=tuple(notes),
-        own_stratum=own,
+        notes=notes,
         threads=None if threads is None else checked_threads(threads),
     )
 
@@ -124,20 +114,6 @@ def describe_proxy(
     values = finite_vector(name, entry)
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
-
-
-def _filled(named: dict[str, Any], bounds: tuple[float, float] | None) -> BoolArray | None:
-    """Put the middle of what the outcome may be where a proxy is missing; return where (N,), if anywhere."""
-    arrays = {n: array_of(entry) for n, entry in named.items() if not hasattr(entry, "second_moments")}
-    columns = {name: array.astype(np.float64) for name, array in arrays.items()}
-    absent = np.any([np.isnan(values) for values in columns.values()], axis=0)
-    if not np.any(absent):
-        return None
-    for name, values in columns.items():
-        known = values[~absent]
-        ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
-        named[name] = np.where(absent, middle(bounds, *ends), values)
-    return np.asarray(absent)
 
 
 def _named_proxies(proxy: Any) -> dict[str, Any]:
@@ -212,14 +188,13 @@ def _ids(given: Any) -> AnyArray:
     return ids
 
 
-def _common_size(units: ArrayUnits) -> int:
-    columns = {} if units.ids is None else {"ids": units.ids}
-    columns |= units.values
-    for kind in (units.groups, units.features, units.shown):
-        columns |= {f"column '{name}'": column for name, column in kind.items()}
-    if not columns:
+def _common_size(ids: AnyArray | None, columns: Mapping[str, Mapping[str, AnyArray]]) -> int:
+    named = {} if ids is None else {"ids": ids}
+    for kind, arrays in columns.items():
+        named |= {name if kind == "values" else f"column '{name}'": array for name, array in arrays.items()}
+    if not named:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
-    size = same_length(**columns)
+    size = same_length(**named)
     if size == 0:
         raise InputError("the population is empty", given="0 units", allowed="at least one")
     return size
@@ -228,7 +203,8 @@ def _common_size(units: ArrayUnits) -> int:
 def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
     """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
     classes = getattr(model, "classes_", None)
-    if classes is None or any(isinstance(entry, np.ndarray) for entry in classes):
+    sure = hasattr(model, "predict_proba") or hasattr(model, "decision_function")
+    if classes is None or any(isinstance(entry, np.ndarray) for entry in classes) or not sure:
         raise InputError(
             "the model is not a fitted classifier with one answer per unit",
             given=type(model).__name__,
@@ -245,13 +221,6 @@ def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(rows))
         return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
-    if not hasattr(model, "decision_function"):
-        raise InputError(
-            "the model gives no confidence",
-            given=type(model).__name__,
-            allowed="predict_proba or decision_function",
-            action="Calibrate it: sklearn.calibration.CalibratedClassifierCV.",
-        )
     scores = np.asarray(model.decision_function(rows))
     if scores.ndim == 1:
         return margin(scores), (scores > 0).astype(np.int64)
@@ -292,22 +261,18 @@ def _of_table(table: Table, given: TableKeywords, threads: int | None = None) ->
     declared = declaration_of(given, table.names, table.label)
     taken = table.take(declared)
     if isinstance(taken, Rows):
-        try:
-            return _in_memory(taken, declared, threads)
-        except _NotInMemoryError:
-            taken = taken.source()
+        held = _in_memory(taken, declared, threads)
+        if held is not None:
+            return held
+        taken = taken.source()
     from stratal.population.queries.table import table_population
     from stratal.population.queries.units import prepared  # these load Ibis, which takes long
 
     return table_population(*prepared(taken, declared))
 
 
-class _NotInMemoryError(Exception):
-    """What does not fit in memory, or is refused or derived by queries, which name the row."""
-
-
-def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation:
-    """Return units as arrays."""
+def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation | None:
+    """Return units as arrays; None of what does not fit, or what queries make or refuse."""
     types = rows.types()
     numbered = declared.id == ROW and ROW not in types
     wanted = [
@@ -315,106 +280,190 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
         *(rows.as_number(name, types[name]) for name in declared.numbers),
         *(rows.as_category(name, types[name]) for name in declared.groups),
         *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
-        *(rows.as_category(name, types[name]) for name in declared.answer_columns),
     ]
-    by_query = declared.softmax or declared.alike or (declared.answers and not declared.agreements)
-    if by_query or None in wanted or not wanted:
-        raise _NotInMemoryError
+    derived = declared.softmax or declared.answers or declared.history or declared.second_moments
+    if derived or None in wanted or not wanted:
+        return None
     found = rows.arrow(*map(str, wanted))
     if not found or not len(found[0]):
-        raise _NotInMemoryError
-    size, remaining = len(found[0]), iter(found)
-    ids = np.arange(1, size + 1) if numbered else _held_ids(next(remaining))
-    order = np.argsort(ids.astype(np.str_), kind="stable")  # as the batches of a table
-    ids = frozen(ids[order])
-    numbers = {name: frozen(_held_numbers(next(remaining))[order]) for name in declared.numbers}
-    groups = {name: frozen(_held_texts(next(remaining))[order]) for name in declared.groups}
-    shown = {name: frozen(object_column(next(remaining))[order]) for name in declared.shown}
-    notes = rows.notes
-    if declared.answers:
-        declared, made, more = _held_agreements(declared, ids, _held_answers(list(remaining))[order])
-        numbers, notes = numbers | made, (*notes, *more)
-    if declared.history is not None:
-        past, declared = declared.history, declared.with_history()
-        numbers |= {name: frozen(column) for name, column in zip(past.names, past.of(ids).T, strict=True)}
-        notes = (*notes, past.note(past.known(ids), size))
-    values = {name: numbers[name] for name in declared.proxies}
-    if declared.may_be_softmax and is_softmax_of(list(values.values())):
-        raise _NotInMemoryError
-    infos = declared.proxy_infos({name: (float(v.min()), float(v.max())) for name, v in values.items()})
-    second = {info.name: numbers[info.second_moment] if info.second_moment else None for info in infos}
-    units = ArrayUnits(
-        values=values,
-        second=second,
-        ids=ids,
-        groups=groups,
-        features={name: numbers[name] for name in declared.features},
-        shown=shown,
-    )
-    return ArrayPopulation.of(
-        units,
-        size=size,
-        proxies=infos,
-        id_name=declared.id,
-        predicted=declared.predicted,
-        notes=notes,
-        threads=threads,
-    )
+        return None
+    first_shown = len(found) - len(declared.shown)
+    shown = dict(zip(declared.shown, map(object_column, found[first_shown:]), strict=True))
+    held = [column for one in found[:first_shown] if (column := _held(one)) is not None]
+    if len(held) < first_shown:
+        return None
+    ids = np.arange(1, len(found[0]) + 1) if numbered else held.pop(0)
+    order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
+    known = dict(zip((*declared.numbers, *(("group", name) for name in declared.groups)), held, strict=True))
+    proxies = {name: known[name][order] for name in declared.proxies}
+    if declared.may_be_softmax and is_softmax_of(list(proxies.values())):
+        return None
+    given: ArrayKeywords = {
+        "proxy": proxies,
+        "ids": ids[order],
+        "groups": {name: known["group", name][order] for name in declared.groups},
+        "features": {name: known[name][order] for name in declared.features},
+        "show": {name: shown[name][order] for name in declared.shown},
+        "predicted": declared.predicted,
+        "bounds": declared.bounds,
+        "scaled": declared.scaled,
+        "label": declared.label,
+        "id_name": declared.id,
+        "threads": threads,
+    }
+    try:
+        population = from_arrays(given)
+    except InputError:
+        return None
+    population.notes = rows.notes
+    return population
 
 
-def _held_answers(columns: Sequence[Any]) -> IntArray:
-    """Return answers (N, J) as numbers that are equal where the texts are, −1 where there is none."""
-    import pyarrow as pa
-
-    texts = pa.concat_arrays([chunk for column in columns for chunk in column.chunks])
-    codes = texts.dictionary_encode().indices.cast("int64").fill_null(-1).to_numpy()
-    return np.asarray(codes.reshape(len(columns), -1).T)
-
-
-def _held_agreements(
-    declared: Declaration, ids: AnyArray, codes: IntArray
-) -> tuple[Declaration, dict[str, FloatArray], tuple[str, ...]]:
-    """Return what is declared with the proxies made of answers (N, J), their values, and notes."""
-    from stratal.proxy.agreement import chosen_items
-
-    weights, notes = agreement_weights(declared, codes[chosen_items(len(codes), ids)])
-    place = {name: at for at, name in enumerate(declared.answer_columns)}
-    made = {}
-    for name, found in weights.items():
-        peers = [place[one] for one in declared.peers(declared.agreements[name])]
-        if np.any(codes[:, peers[0]] < 0):
-            raise _NotInMemoryError
-        made[name] = frozen(found.shares(codes[:, peers]))
-    return declared.with_agreements(made), made, notes
+def _held(column: Any) -> AnyArray | None:
+    """Return numbers or texts; None where one is missing, or NumPy would pad short texts to a long one."""
+    if column.null_count:
+        return None
+    if str(column.type) != "string":
+        return np.asarray(column.to_numpy())
+    texts = column.to_pylist()
+    return None if 4 * len(texts) * max(map(len, texts)) > MOST_BYTES else np.array(texts, object)
 
 
 _SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")
 
 
-def _held_ids(column: Any) -> AnyArray:
-    """Return ids, of which none is missing or stands twice, as integers where they are, else as text."""
-    try:
-        ids = _ids(_held_texts(column) if str(column.type) == "string" else column)
-    except InputError:
-        raise _NotInMemoryError from None
-    if len(set(ids.tolist())) < len(ids):
-        raise _NotInMemoryError
-    return ids
+# ---- earlier models' results: one column for each model, or one row for each result
 
 
-def _held_numbers(column: Any) -> FloatArray:
-    """Return numbers, of which each is finite."""
-    values: FloatArray = column.to_numpy()
-    if column.null_count or not np.all(np.isfinite(values)):
-        raise _NotInMemoryError
-    return values
+MODEL = "model"
+"""The column that makes a table of past results a long one: a row for each result."""
+
+RIGHT = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
+WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
+NOTHING = ("", "na", "n/a", "nan", "null", "none")
+
+_ROWS = 8_192
+"""Items that are read at once."""
 
 
-def _held_texts(column: Any) -> AnyArray:
-    """Return texts as NumPy has them: as long as the longest, and without NUL at the end."""
-    texts = column.to_pylist()
-    if column.null_count or 4 * len(texts) * max(map(len, texts)) > MOST_BYTES:
-        raise _NotInMemoryError
-    if any("\0" in text for text in set(texts)):
-        raise _NotInMemoryError
-    return np.array(texts, dtype=np.str_)
+def as_history(given: Any, ids: Any = None) -> History:
+    """Return a history from itself, from the file it was written to, or from past results, by fitting it.
+
+    Parameters
+    ----------
+    given : History, path, dataframe, mapping or array (N, M)
+        A file or dataframe has a column of ids (`id`, `item_id`) and a column for each model; or, where one
+        is called `model`, a row for each result in one further column.
+    ids : (N,), optional
+        Of arrays' items.
+
+    Raises
+    ------
+    InputError
+        For a table without ids, a duplicated item or result, and what is neither right nor wrong.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rng = np.random.default_rng(0)
+    >>> columns = {name: rng.random(30) < 0.6 for name in "abcde"}
+    >>> as_history(pa.table({"id": [f"q{at}" for at in range(30)], **columns})).models
+    ('a', 'b', 'c', 'd', 'e')
+    """
+    if isinstance(given, History):
+        return given
+    if isinstance(given, str | os.PathLike):
+        saved = History.read(os.fspath(given))
+        return saved if saved is not None else _history_of(open_table(given))
+    if isinstance(given, Mapping | np.ndarray | list):
+        return fit_history(given, ids=ids)
+    return _history_of(frame_table(given))
+
+
+def _history_of(table: Table) -> History:
+    lowered = {name.lower(): name for name in table.names}
+    own = next((lowered[name] for name in ID_NAMES if name in lowered), None)
+    others = [name for name in table.names if name != own]
+    if own is None or len(others) < 2:
+        raise InputError(
+            f"{table.label}: past results lack a column of ids, or models",
+            given=", ".join(table.names[:5]),
+            allowed=f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result",
+        )
+    rows = table.take(EveryColumn(table.names))
+    if not isinstance(rows, Rows):
+        raise InputError(
+            "past results are read from a file or a dataframe",
+            given=table.label,
+            action="Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…).",
+        )
+    model = lowered.get(MODEL)
+    if model is None:
+        return _of_wide(rows, own, others)
+    results = [name for name in others if name != model]
+    if len(results) != 1:
+        given, allowed = ", ".join(results[:5]) or "none", "one: 1 or 0, true or false, pass or fail"
+        raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
+    return _of_long(rows, own, model, results[0])
+
+
+def _of_wide(rows: Rows, own: str, models: list[str]) -> History:
+    ids, *columns = _read(rows, _text(rows, own), *(_result(rows, name) for name in models))
+    found = np.column_stack([column.to_numpy() for column in columns]).astype(np.int8, copy=False)
+    strange = np.flatnonzero((found == 2).any(axis=0))
+    if len(strange):
+        raise _neither(rows, models[int(strange[0])])
+    return fit_history(found, ids=_checked(rows, ids.to_pylist()), names=models)
+
+
+def _of_long(rows: Rows, own: str, model: str, result: str) -> History:
+    *named, results = _read(rows, _text(rows, own), _text(rows, model), _result(rows, result))
+    items, models = (column.dictionary_encode(null_encoding="encode").combine_chunks() for column in named)
+    values, row, column = results.to_numpy(), items.indices.to_numpy(), models.indices.to_numpy()
+    if np.any(values == 2):
+        raise _neither(rows, result)
+    names = models.dictionary.to_pylist()
+    if None in names:
+        raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
+    if len(np.unique(row.astype(np.int64) * max(len(names), 1) + column)) < len(values):
+        raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
+    right = np.full((len(items.dictionary), len(names)), -1, np.int8)
+    right[row, column] = values
+    return fit_history(right, ids=_checked(rows, items.dictionary.to_pylist()), names=names)
+
+
+def _text(rows: Rows, name: str) -> str:
+    return f"NULLIF(CAST({rows.columns[name]} AS VARCHAR), '')"
+
+
+def _result(rows: Rows, name: str) -> str:
+    """Return the SQL of a result: 1 right, 0 wrong, −1 where there is none, 2 for anything else."""
+    text = f"lower(trim(CAST({rows.columns[name]} AS VARCHAR)))"
+    listed = {value: ", ".join(f"'{word}'" for word in words) for value, words in _WORDS.items()}
+    cases = " ".join(f"WHEN {text} IN ({words}) THEN {value}" for value, words in listed.items())
+    return f"CAST(CASE WHEN {rows.columns[name]} IS NULL THEN -1 {cases} ELSE 2 END AS TINYINT)"
+
+
+_WORDS = {1: RIGHT, 0: WRONG, -1: NOTHING}
+
+
+def _read(rows: Rows, *expressions: str) -> list[Any]:
+    with readable(rows.label):
+        found = reader_of(rows.connection.sql(rows.sql(*expressions)), _ROWS).read_all()
+    return list(found.columns)
+
+
+def _checked(rows: Rows, ids: list[str | None]) -> AnyArray:
+    known = set(ids)
+    if None in known or len(known) < len(ids):
+        allowed = f"each item once; results in rows have a column {MODEL!r}"
+        raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
+    return np.array(ids, dtype=np.str_)
+
+
+def _neither(rows: Rows, name: str) -> InputError:
+    return InputError(
+        f"{rows.label}: column {name!r} holds what is neither right nor wrong",
+        allowed="1 or 0, true or false, pass or fail; nothing where there is no result",
+        action="Leave other columns than those of models out.",
+    )

@@ -14,7 +14,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, history_columns
-from stratal.tables.logs.log import ID_NAMES, Log
+from stratal.tables.logs import ID_NAMES, Log
 
 if TYPE_CHECKING:
     from stratal.proxy.agreement import PeerWeights
@@ -72,8 +72,6 @@ class Declaration:
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
         Proxies to be made of `answers`, and the evaluated model's column of each.
-    alike : {"text", "number"}, optional
-        How answers are written alike before they are compared; as they are if left out.
     history : History, optional
         Of earlier models' results, of which a proxy and features are made.
 
@@ -97,7 +95,6 @@ class Declaration:
     label: tuple[float, float] | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
-    alike: str | None = None
     history: History | None = None
 
     @property
@@ -174,7 +171,6 @@ class ArrayKeywords(TypedDict, total=False):
     bounds: tuple[float, float] | None
     scaled: bool | None
     id_name: str
-    missing: str | None
     label: str | tuple[float, float] | None
     history: Any
     threads: int | None
@@ -233,8 +229,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
-    alike, named = _written_alike(listed("answers", given.get("answers")))
-    answers = columns_fitting("answers", named, existing, label, (id_name,))
+    answers = columns_fitting("answers", given.get("answers"), existing, label, (id_name,))
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
@@ -273,7 +268,6 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         label=label_bounds(given.get("label")),
         answers=answers,
         agreements=agreements,
-        alike=alike,
         history=history,
     )
 
@@ -307,12 +301,6 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
             f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
             action="Rename it, or name it as the proxy and leave answers or history out.",
         )
-
-
-def _written_alike(answers: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """Return how answers are written alike, `text:` or `number:` before the first column, and the columns."""
-    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
-    return (kind, (first, *answers[1:])) if colon and kind in ("text", "number") else (None, answers)
 
 
 def agreement_weights(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.population.expressions import Engine, OnArrays
+from stratal.population.expressions import OnArrays
 from stratal.randomness import KEY_DIGITS, KeyArray
 
 KEY_BITS = 32
@@ -109,7 +109,7 @@ def n_digits(exponent: int) -> int:
     return 2 if exponent <= _WHOLE_BITS else 4
 
 
-def digits(values: Any, exponent: int, engine: Engine) -> Iterator[Any]:
+def digits(values: Any, exponent: int, engine: OnArrays) -> Iterator[Any]:
     """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
 
     Scaling by powers of two, floor and the difference to it round alike on every engine. Where some value is

@@ -78,15 +78,6 @@ class Distribution(Record):
     scaled: bool = True
     exact: bool = True
 
-    def __post_init__(self) -> None:
-        self._freeze()
-        if len(self.values) == 0:
-            raise InputError("the distribution is empty", allowed="at least one unit")
-        if len(self.counts) != len(self.values) or len(self.cuts) != len(self.values) - 1:
-            raise InputError("values, counts and cuts do not match")
-        if np.any(np.diff(self.values) <= 0) or np.any(self.counts <= 0):
-            raise InputError("bins must be increasing and not empty")
-
     @property
     def size(self) -> int:
         """N, units in the population."""

@@ -12,35 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from stratal.arrays import AnyArray, Described, FloatArray, IntArray, Record
-
-
-class Engine(Protocol):
-    """What works formulas out: on NumPy arrays here, on Ibis columns in `population.queries.translate`."""
-
-    def number(self, name: str) -> Any:
-        """Return a numeric column."""
-
-    def by_level(
-        self, name: str, levels: tuple[str, ...], values: tuple[float, ...], otherwise: float
-    ) -> Any:
-        """Return the number of each unit's level of a group column."""
-
-    def same(self, names: tuple[str, ...]) -> Any:
-        """Return 1 where group columns all agree, else 0."""
-
-    def apply(self, function: Literal["exp", "sqrt", "floor", "log2"], value: Any) -> Any:
-        """Return a function of a value."""
-
-    def constant(self, value: float) -> Any:
-        """Return one number for every unit."""
-
-    def at_least(self, value: Any, least: float) -> Any:
-        """Return the larger of a value and a constant."""
 
 
 class Expression(Described):
@@ -65,7 +41,7 @@ class Expression(Described):
         parts: tuple[Expression, ...] = getattr(self, "parts", ())
         return tuple(dict.fromkeys(name for part in parts for name in part.columns))
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the formula worked out by an engine."""
         raise NotImplementedError
 
@@ -121,7 +97,7 @@ class Constant(Expression):
     kind: ClassVar[str] = "constant"
     value: float
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the number."""
         return engine.constant(self.value)
 
@@ -144,7 +120,7 @@ class Number(Expression):
         """The one column."""
         return (self.name,)
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the column."""
         return engine.number(self.name)
 
@@ -184,7 +160,7 @@ class ByLevel(Expression):
         """The one column."""
         return (self.name,)
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the numbers."""
         return engine.by_level(self.name, self.levels, self.values, self.otherwise)
 
@@ -208,7 +184,7 @@ class Agree(Expression):
         """The group columns."""
         return self.names
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return 1 or 0."""
         return engine.same(self.names)
 
@@ -231,7 +207,7 @@ class Sum(_OfParts):
     __slots__ = ()
     kind: ClassVar[str] = "sum"
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the sum."""
         return reduce(add, (part.on(engine) for part in self.parts))
 
@@ -248,7 +224,7 @@ class Times(_OfParts):
     __slots__ = ()
     kind: ClassVar[str] = "times"
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the product."""
         return reduce(mul, (part.on(engine) for part in self.parts))
 
@@ -265,7 +241,7 @@ class Logistic(_OfParts):
     __slots__ = ()
     kind: ClassVar[str] = "logistic"
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the share."""
         return 1.0 / (1.0 + engine.apply("exp", -self.parts[0].on(engine)))
 
@@ -282,7 +258,7 @@ class Exponential(_OfParts):
     __slots__ = ()
     kind: ClassVar[str] = "exponential"
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the number."""
         return engine.apply("exp", self.parts[0].on(engine))
 
@@ -300,7 +276,7 @@ class LogLoss(_OfParts):
     kind: ClassVar[str] = "log-loss"
     least: float
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the loss; NumPy and the engines both call the binary logarithm `log2`."""
         return -math.log(2.0) * engine.apply("log2", engine.at_least(self.parts[0].on(engine), self.least))
 
@@ -319,14 +295,16 @@ class Share(_OfParts):
     kind: ClassVar[str] = "share"
     least: float
 
-    def on(self, engine: Engine) -> Any:
+    def on(self, engine: OnArrays) -> Any:
         """Return the quotient."""
         above, below = (part.on(engine) for part in self.parts)
         return above / engine.at_least(below, self.least)
 
 
 class OnArrays:
-    """The engine of NumPy arrays, which finds the levels of a group column once for all formulas.
+    """What works formulas out, on NumPy arrays; `population.queries.table` does so on a table's columns.
+
+    The levels of a group column are found once for all formulas.
 
     Examples
     --------

@@ -107,28 +107,6 @@ def over(size: int, work: Callable[[slice], Found], threads: int | None = None) 
             yield begun.popleft().result()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayUnits:
-    """The columns of N units as arrays, each (N,), by name.
-
-    Parameters
-    ----------
-    values, second : mapping
-        Proxies, and the second moments of each or None.
-    ids : optional
-        int64 or text; row numbers if left out.
-    groups, features, shown : mapping
-        Text, numbers, payload.
-    """
-
-    values: Mapping[str, FloatArray]
-    second: Mapping[str, FloatArray | None]
-    ids: AnyArray | None
-    groups: Mapping[str, AnyArray]
-    features: Mapping[str, FloatArray]
-    shown: Mapping[str, AnyArray]
-
-
 def object_column(values: Any) -> AnyArray:
     """Return values as an array of objects (n,), nested ones as they are.
 
@@ -187,7 +165,12 @@ class ArrayPopulation(Population):
 
     Parameters
     ----------
-    units : ArrayUnits
+    values, second : mapping of str to float (N,)
+        Proxies, and the second moments of each, or None.
+    ids : (N,), optional
+        int64 or text; row numbers if left out.
+    groups, features, shown : mapping of str to (N,) array
+        Text, numbers, payload.
     threads : int, optional
         As in `stratal.population.in_memory.threads_to_use`.
 
@@ -198,53 +181,43 @@ class ArrayPopulation(Population):
     {'de': 2, 'en': 1}
     """
 
-    units: ArrayUnits
+    values: Mapping[str, FloatArray]
+    second: Mapping[str, FloatArray | None]
+    ids: AnyArray | None
+    groups: Mapping[str, AnyArray]
+    features: Mapping[str, FloatArray]
+    shown: Mapping[str, AnyArray]
     threads: int | None = None
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
-    _levels: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.units.ids is not None:
-            self._texts = id_texts(self.units.ids)
+        self.group_names, self.shown_names = tuple(self.groups), tuple(self.shown)
+        self.feature_names, self.numbered_by_row = tuple(self.features), self.ids is None
+        if self.ids is not None:
+            self._texts = id_texts(self.ids)
             refuse_duplicates(self._texts)
-
-    @classmethod
-    def of(cls, units: ArrayUnits, **others: Any) -> ArrayPopulation:
-        """Return the population of some columns, from its other fields."""
-        return cls(
-            units=units,
-            group_names=tuple(units.groups),
-            shown_names=tuple(units.shown),
-            feature_names=tuple(units.features),
-            numbered_by_row=units.ids is None,
-            **others,
-        )
 
     # ---- what it answers
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
-        return ArrayCounter(self.units.values[info.name], self.units.second[info.name], self.threads)
+        return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
-        levels, number = np.unique(self.units.groups[by], return_inverse=True)
+        levels, number = np.unique(self.groups[by], return_inverse=True)
         return bins_of_levels(tuple(levels.tolist()), number, self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        if group not in self._levels:
-            found = np.unique(self.units.groups[self.require_group(group)], return_counts=True)
-            self._levels[group] = dict(zip(*(each.tolist() for each in found), strict=True))
-        return dict(self._levels[group])
+        names, counts = np.unique(self.groups[self.require_group(group)], return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
         columns = {name: self._column(name) for name in rule.columns}
-        if self.size <= PART:
-            return rule.codes_of(columns).astype(np.int64)
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
@@ -257,14 +230,12 @@ class ArrayPopulation(Population):
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
         n_strata, k = rule.n_strata, len(self.proxies)
-        if n_strata == 1:
-            return self._summarise_whole()
         known = self._summary
         if known is not None and known[0] is rule:
             return known[1]
         stratum = self.codes(rule) if codes is None else codes
-        columns = [self.units.values[info.name] for info in self.proxies]
-        centres = [float(column[0]) for column in columns]
+        columns = [self.values[info.name] for info in self.proxies]
+        centres = [float(column.mean()) for column in columns]
 
         def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
             code = stratum[part].astype(np.intp, copy=False)
@@ -284,26 +255,6 @@ class ArrayPopulation(Population):
         self._summary = rule, found
         return found
 
-    def _summarise_whole(self) -> StratumSummary:
-        k = len(self.proxies)
-        columns = [self.units.values[info.name] for info in self.proxies]
-        means = np.array([column.mean() for column in columns])
-        pairs = [(a, b) for a in range(k) for b in range(a + 1)]
-
-        def added(part: slice) -> FloatArray:
-            centred = [column[part] - mean for column, mean in zip(columns, means, strict=True)]
-            return np.array([(centred[a] * centred[b]).sum() for a, b in pairs])
-
-        covariances = np.zeros((k, k))
-        totals = np.sum(list(over(self.size, added, self.threads)), axis=0)
-        for (a, b), total in zip(pairs, totals, strict=True):
-            covariances[a, b] = covariances[b, a] = total / self.size
-        return StratumSummary(
-            sizes=np.array([self.size]),
-            proxy_means=means.reshape(1, k),
-            proxy_covariances=covariances.reshape(1, k, k),
-        )
-
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
@@ -313,17 +264,17 @@ class ArrayPopulation(Population):
 
     def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
-        ids = rows.astype(np.int64) if self.units.ids is None else self.units.ids[rows]
+        ids = rows.astype(np.int64) if self.ids is None else self.ids[rows]
         order = shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
-        proxies = [self.units.values[info.name][rows] for info in self.proxies]
+        proxies = [self.values[info.name][rows] for info in self.proxies]
         drawn = Drawn(
             ids=ids,
             stratum=stratum,
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
-            groups={name: column[rows] for name, column in self.units.groups.items()},
-            shown={name: column[rows] for name, column in self.units.shown.items()},
-            features={name: column[rows] for name, column in self.units.features.items()},
+            groups={name: column[rows] for name, column in self.groups.items()},
+            shown={name: column[rows] for name, column in self.shown.items()},
+            features={name: column[rows] for name, column in self.features.items()},
         )
         return drawn, order
 
@@ -352,11 +303,11 @@ class ArrayPopulation(Population):
         return values, (float(values.min()), float(values.max()))
 
     def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]] | None:
-        values = self.units.second.get(proxy)
+        values = self.second.get(proxy)
         return None if values is None else (values, (float(values.min()), float(values.max())))
 
     def _category(self, name: str) -> KeyArray:
-        levels, number = np.unique(self.units.groups[name], return_inverse=True)
+        levels, number = np.unique(self.groups[name], return_inverse=True)
         return level_numbers(levels)[number]
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
@@ -394,7 +345,7 @@ class ArrayPopulation(Population):
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
-        rows = np.flatnonzero(np.isin(self.units.groups[self.require_group(group)], np.array(levels)))
+        rows = np.flatnonzero(np.isin(self.groups[self.require_group(group)], np.array(levels)))
         return self._taken(rows, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
@@ -411,7 +362,7 @@ class ArrayPopulation(Population):
             return size.of_arrays(size.formula.of({n: self._numeric(n) for n in size.formula.columns}))
         if size.column is None:
             return np.ones(self.size)
-        return size.of_arrays(self._numeric(size.column), self.units.second.get(size.column))
+        return size.of_arrays(self._numeric(size.column), self.second.get(size.column))
 
     def _numeric(self, name: str) -> FloatArray:
         if name in self.group_names and name not in (*self.proxy_names, *self.feature_names):
@@ -444,7 +395,7 @@ class ArrayPopulation(Population):
         return np.concatenate(rows), np.concatenate(keys)
 
     def _column(self, name: str) -> AnyArray:
-        columns = {**self.units.features, **self.units.groups, **self.units.values}
+        columns = {**self.features, **self.groups, **self.values}
         if name not in columns:
             raise InputError(f"no such column: {name!r}", allowed=near_names(name, columns))
         return columns[name]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
-from stratal.errors import InputError
 from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
 from stratal.population.population import Population
 from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, in_digits
@@ -52,13 +51,6 @@ class Influence(Record):
     square: Expression
     cells: Cells
     known: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        strange = set(self.known) - set(self.cells.names)
-        if strange:
-            raise InputError(
-                "known= names an unknown cell", given=sorted(strange), allowed=", ".join(self.cells.names)
-            )
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:
         """Return E[u | x] (N,), E[u² | x] (N,) and the cells (N,) of all units."""

@@ -6,14 +6,14 @@ import itertools
 import math
 import os
 import re
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.arrays import number_of_text
 from stratal.population.declaration import OWN_STRATUM, POINT, ROUNDED, ROW, Declaration, class_names
-from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.rows import Rows
 from stratal.tables.source import FileReading, readable
@@ -117,19 +117,18 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     """
     table = open_table(path, FileReading(**reading))
     taken = table.take(Declaration(id=table.names[0], shown=tuple(table.names)))
-    look: _RowsLook | _SourceLook = _RowsLook(taken) if isinstance(taken, Rows) else _SourceLook(taken)
-    names = list(dict.fromkeys(table.names))
-    rows, described = look.described(names)
-    notes = [*taken.notes]
+    names, notes = list(dict.fromkeys(table.names)), [*taken.notes]
+    here = taken if isinstance(taken, Rows) else None
+    rows, described = _of_source(taken, names) if here is None else _of_rows(here, names)
     found: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
     found["notes"] = notes
     log = table.log
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
-    if taken.text:
-        notes += _with_commas(look, [row["name"] for row in described if row["kind"] == "text"])
-    added = softmax_among(described, look.totals)
+    if here is not None and here.text:
+        notes += _with_commas(here, [row["name"] for row in described if row["kind"] == "text"])
+    added = None if here is None else softmax_among(described, partial(_totals, here))
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
@@ -140,8 +139,9 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
             f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]}): how many agree with a model"
         )
         notes.append(f"{what} predicts where it is right. Name that model's column in --predicted")
-    found["models"] = models = judged_models(described, rows, look.first)
+    models = None if here is None else judged_models(described, rows, partial(_first, here))
     if models is not None:
+        found["models"] = models
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
     return found
@@ -152,10 +152,10 @@ def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...
     return open_table(path, FileReading(**reading)).names
 
 
-def _with_commas(look: _RowsLook | _SourceLook, names: Sequence[str]) -> list[str]:
+def _with_commas(rows: Rows, names: Sequence[str]) -> list[str]:
     """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
     found = []
-    for name, entries in look.head(names[:_AT_ONCE]).items():
+    for name, entries in rows.head(names[:_AT_ONCE], _HEAD).items():
         there = [entry for entry in entries if entry]
         plain = sum(math.isnan(number_of_text(entry)) for entry in there)
         pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
@@ -167,92 +167,65 @@ def _with_commas(look: _RowsLook | _SourceLook, names: Sequence[str]) -> list[st
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
-@dataclass(frozen=True, slots=True)
-class _RowsLook:
-    """Asks DuckDB, which loads neither Ibis nor PyArrow for it."""
-
-    rows: Rows
-
-    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of rows, and each column as `describe_columns` shows it."""
-        types, (size,), found = self.rows.types(), self.rows.one("count(*)"), []
-        for start in range(0, len(names), _AT_ONCE):
-            group = names[start : start + _AT_ONCE]
-            facts = self._facts(group, types)
-            found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
-        return size, found
-
-    def _facts(self, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
-        """Return the facts of columns, by one group-by of their values, below each other."""
-        texts = ", ".join(f"CAST({self.rows.columns[name]} AS VARCHAR)" for name in names)
-        numbers = ", ".join(self.rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
-        values = self.rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
-        wanted = (
-            "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
-            "min(finite), max(finite), avg(finite)"
-        )
-        finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
-        with readable(self.rows.label):
-            answer = self.rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
-        return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
-
-    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
-        types = self.rows.types()
-        values = f"[{', '.join(str(self.rows.as_number(name, types[name])) for name in names)}]"
-        total = f"list_sum({values})"
-        facts = ("count(*)", f"min(list_min({values}))", f"max(abs({total} - 1))")
-        whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
-        row = self.rows.one(*(f"{fact} {whole}" for fact in facts))
-        return dict(zip(("n", "least", "off"), row, strict=True))
-
-    def first(self, name: str) -> str:
-        return str(self.rows.one(f"min({self.rows.columns[name]})")[0])
-
-    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
-        return self.rows.head(names, _HEAD)
+def _of_rows(rows: Rows, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
+    types, (size,), found = rows.types(), rows.one("count(*)"), []
+    for start in range(0, len(names), _AT_ONCE):
+        group = names[start : start + _AT_ONCE]
+        facts = _facts(rows, group, types)
+        found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
+    return size, found
 
 
-@dataclass(frozen=True, slots=True)
-class _SourceLook:
-    """Asks another engine through Ibis."""
+def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+    """Return the facts of columns, by one group-by of their values, below each other."""
+    texts = ", ".join(f"CAST({rows.columns[name]} AS VARCHAR)" for name in names)
+    numbers = ", ".join(rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
+    values = rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
+    wanted = (
+        "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
+        "min(finite), max(finite), avg(finite)"
+    )
+    finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
+    with readable(rows.label):
+        answer = rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
+    return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
-    source: Source
 
-    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of rows, and each column as `describe_columns` shows it."""
-        from stratal.population.queries.units import number_of_text as number_of
+def _totals(rows: Rows, names: Sequence[str]) -> Mapping[str, Any]:
+    """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
+    types = rows.types()
+    values = f"[{', '.join(str(rows.as_number(name, types[name])) for name in names)}]"
+    total = f"list_sum({values})"
+    facts = ("count(*)", f"min(list_min({values}))", f"max(abs({total} - 1))")
+    whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
+    return dict(zip(("n", "least", "off"), rows.one(*(f"{fact} {whole}" for fact in facts)), strict=True))
 
-        wanted = {"rows": self.source.table.count()}
-        for at, name in enumerate(names):
-            column, text = self.source.column(name), self.source.is_text(name)
-            facts = [column.count(), column.nunique()]
-            if text or column.type().is_numeric() or column.type().is_boolean():
-                values = (number_of(column) if text else column).cast("float64")
-                finite = values.isnan().ifelse(None, values)
-                ranges = finite.min(), finite.max(), finite.mean()
-                facts += [finite.count(), values.isnan().sum(), *ranges]
-            wanted |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
-        found = self.source.first(self.source.table.aggregate(**wanted))
-        described = [
-            _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
-            for at, name in enumerate(names)
-        ]
-        return found["rows"], described
 
-    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
-        from stratal.population.queries.units import totals
+def _first(rows: Rows, name: str) -> str:
+    return str(rows.one(f"min({rows.columns[name]})")[0])
 
-        return totals(self.source, names)
 
-    def first(self, name: str) -> str:
-        column = self.source.column(name)
-        return str(self.source.first(self.source.table.aggregate(first=column.min()))["first"])
+def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+    """Return the same of a table on another engine, through Ibis."""
+    from stratal.population.queries.units import number_of_text as number_of
 
-    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
-        chosen = {name: self.source.column(name) for name in names}
-        found = self.source.run(self.source.table.limit(_HEAD).select(**chosen)) if chosen else None
-        return {} if found is None else found.to_pydict()
+    wanted = {"rows": source.table.count()}
+    for at, name in enumerate(names):
+        column, text = source.column(name), source.is_text(name)
+        facts = [column.count(), column.nunique()]
+        if text or column.type().is_numeric() or column.type().is_boolean():
+            values = (number_of(column) if text else column).cast("float64")
+            finite = values.isnan().ifelse(None, values)
+            ranges = finite.min(), finite.max(), finite.mean()
+            facts += [finite.count(), values.isnan().sum(), *ranges]
+        wanted |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+    found = source.first(source.table.aggregate(**wanted))
+    described = [
+        _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
+        for at, name in enumerate(names)
+    ]
+    return found["rows"], described
 
 
 def softmax_among(

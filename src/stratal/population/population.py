@@ -275,8 +275,8 @@ class Population(ABC):
             Whether the proxies are on the outcome's scale; found out from the values if left out.
         id_name : str
             What the id column is called in files.
-        missing, label : optional
-            What becomes of units whose proxy is NaN, and what annotators will say, as in `Population.read`.
+        label : optional
+            What annotators will say, as in `Population.read`.
         history : History, array (N, M) or mapping of model to array-like (N,), optional
             Earlier models' results on the same units, or what was fitted to them; as in `Population.read`.
         threads : int, optional
@@ -311,7 +311,7 @@ class Population(ABC):
         model : classifier
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
-        ids, groups, features, show, bounds, scaled, id_name, missing, label, history, threads
+        ids, groups, features, show, bounds, scaled, id_name, label, history, threads
             As in `Population.from_arrays`.
 
         Raises
@@ -377,10 +377,9 @@ class Population(ABC):
             What annotators will say, where a proxy is on another scale: it then only orders units.
         answers : str or sequence of str, optional
             Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
-            one counts for nothing. `text:answer_*` compares them without case, punctuation, articles and
-            extra blanks, `number:answer_*` by the last number in each. They become the proxy
-            `peer_agreement` of the model in `predicted`, and `peer_agreement_COLUMN` of any other one of
-            them that `proxy` names so (`stratal.proxy.peer_agreement`).
+            one counts for nothing. They become the proxy `peer_agreement` of the model in `predicted`, and
+            `peer_agreement_COLUMN` of any other one of them that `proxy` names so
+            (`stratal.proxy.peer_agreement`).
         history : path, dataframe or History, optional
             Earlier models' results by item: an id and a column for each model (1 or 0, true or false, pass or
             fail, nothing where there is no result), or, with a column called `model`, a row for each result.
@@ -422,12 +421,6 @@ class Population(ABC):
         {'de': 1, 'en': 1}
         >>> folder.cleanup()
         """
-        if not isinstance(path, str | os.PathLike):
-            raise InputError(
-                "Population.read takes a path",
-                given=kind_of(path),
-                action="A dataframe is read by Population.from_table, arrays by Population.from_arrays.",
-            )
         return Population.makers["file"](path, columns)
 
     @staticmethod
@@ -484,9 +477,4 @@ def require_population(given: Any, verb: str) -> Population:
     if isinstance(given, str | os.PathLike):
         what = f"the path {os.fspath(given)!r}"
         action = f"Read it first: stratal.Population.read({os.fspath(given)!r}, {_READING})."
-    elif hasattr(given, "columns"):
-        action = f"Make one first: stratal.Population.from_table(frame, {_READING})."
-    elif hasattr(given, "population_size") and hasattr(given, "design"):
-        what = f"{what}, drawn or planned from a population"
-        action = "Give the population itself; labels of a sample go to stratal.estimate."
     raise InputError(f"{verb} takes a Population", given=what, action=action)

@@ -1,4 +1,4 @@
-"""Rules that put units into strata, from columns; `queries.translate` says the same to a table."""
+"""Rules that put units into strata, from columns; `queries.table` says the same to a table."""
 
 from __future__ import annotations
 

@@ -28,24 +28,6 @@ def same_value(one: Any, other: Any) -> bool:
     return _canonical(one) == _canonical(other)
 
 
-def fewer_digits(one: Any, other: Any) -> str:
-    """Return what to say of two numbers that differ, where one is a 32-bit float's short decimal form.
-
-    They are not taken for the same: strata are cut at exact values, so that a unit could change its stratum.
-
-    Examples
-    --------
-    >>> fewer_digits(0.9, float(np.float32(0.9))), fewer_digits(0.9, 0.8)
-    (' (both are the same 32-bit float: one file has it in full, the other with fewer digits)', '')
-    """
-    if not (isinstance(one, float) and isinstance(other, float)):
-        return ""
-    with np.errstate(over="ignore"):
-        if np.float32(one) != np.float32(other):
-            return ""
-    return " (both are the same 32-bit float: one file has it in full, the other with fewer digits)"
-
-
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d+?)?0*(Z|[+-]00:00)?")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
-from stratal.population.expressions import Engine, Expression, OnArrays
+from stratal.population.expressions import Expression, OnArrays
 
 LARGEST_PROXY = 1e100
 """Proxies and labels beyond this overflow in sums of squares."""
@@ -286,7 +286,7 @@ class Size:
         """Return x (n,) from the column's values (n,) and, where they count, its second moments (n,)."""
         return np.asarray(self.on(OnArrays({}), values, second))
 
-    def on(self, engine: Engine, values: Any, second: Any) -> Any:
+    def on(self, engine: OnArrays, values: Any, second: Any) -> Any:
         """Return x as an expression of whatever `values` are: arrays or columns of a table."""
         if self.kind == "column":
             return values

@@ -3,7 +3,6 @@
 from stratal.proxy.agreement import peer_agreement
 from stratal.proxy.calibration import (
     Calibration,
-    Combination,
     CrossFit,
     Learned,
     calibrate,
@@ -24,7 +23,6 @@ from stratal.proxy.proxy import (
 
 __all__ = [
     "Calibration",
-    "Combination",
     "CrossFit",
     "History",
     "Learned",

@@ -263,93 +263,6 @@ def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: flo
     return float(beta[0]), float(beta[1])
 
 
-COMBINATIONS = ("linear", "isotonic", "logistic")
-
-RIDGE = 1e-3
-"""Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Combination(Fit):
-    """A fitted function of k scores.
-
-    Parameters
-    ----------
-    intercept : float
-    coefficients : float (k,)
-        Of the linear index.
-    bounds, residual_variance : optional
-        As in `Fit`; the index is clipped to the bounds if there is no curve.
-    curve : Calibration, optional
-        From the index to the outcome.
-
-    Examples
-    --------
-    >>> judges = np.array([[0.9, 0.2], [0.8, 0.9], [0.1, 0.3], [0.2, 0.8]])
-    >>> combine(judges, [1, 1, 0, 0]).apply(judges).round(1)
-    array([1. , 0.9, 0. , 0.1])
-    """
-
-    proxy_name: ClassVar[str] = "combined"
-    intercept: float
-    coefficients: FloatArray
-    curve: Calibration | None = None
-
-    def apply(self, scores: Any) -> FloatArray:
-        """Return the combined mean outcome (N,) of scores (N, k)."""
-        matrix = score_matrix(scores)
-        fitted = len(self.coefficients)
-        if matrix.shape[1] != fitted:
-            what = "as many scores are needed as were fitted"
-            raise InputError(what, given=matrix.shape[1], allowed=str(fitted))
-        index = self.intercept + matrix @ self.coefficients
-        return np.clip(index, *self.bounds) if self.curve is None else self.curve.apply(index)
-
-
-def combine(
-    scores: Any,
-    outcomes: Any,
-    *,
-    method: str = "linear",
-    weights: Any = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Combination:
-    """Fit one proxy to several judges' scores.
-
-    Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`).
-
-    Parameters
-    ----------
-    scores : array-like (n, k), or mapping of name to array-like (n,) or `Proxy`
-        Scores of labelled units.
-    outcomes : array-like (n,)
-        Their outcomes.
-    method : {"linear", "isotonic", "logistic"}
-        Least squares clipped to the bounds, alone or followed by a calibration of the index.
-    weights : array-like (n,), optional
-        Design weights.
-    bounds : (float, float)
-        Bounds of the outcome.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.random(400)
-    >>> judges = truth[:, None] + rng.normal(0, [0.2, 0.4], (400, 2))
-    >>> combine(judges, truth).coefficients.round(1)
-    array([0.6, 0.2])
-    """
-    if method not in COMBINATIONS:
-        raise InputError("no such combination", given=repr(method), allowed=", ".join(COMBINATIONS))
-    matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
-    intercept, coefficients = _ridge(matrix, y, w)
-    curve = None
-    if method != "linear":
-        curve = calibrate(intercept + matrix @ coefficients, y, method=method, weights=w, bounds=bounds)
-    combined = Combination(intercept=intercept, coefficients=coefficients, bounds=bounds, curve=curve)
-    return with_residuals(combined, matrix, y, w)
-
-
 def score_matrix(scores: Any) -> FloatArray:
     """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`.
 
@@ -368,19 +281,46 @@ def score_matrix(scores: Any) -> FloatArray:
     return matrix
 
 
-def _ridge(matrix: FloatArray, y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
-    """Return intercept and coefficients of weighted least squares with a small ridge."""
-    share = w / w.sum()
-    centre = share @ matrix
-    centred = matrix - centre
-    scale = np.sqrt(share @ centred**2)
-    constant = scale <= 1e-12 * np.maximum(np.abs(centre), 1e-300)
-    standardised = np.where(constant, 0.0, centred / np.where(constant, 1.0, scale))
-    mean = float(share @ y)
-    gram = standardised.T @ (standardised * share[:, None]) + RIDGE * np.eye(matrix.shape[1])
-    solution = np.linalg.solve(gram, standardised.T @ (share * (y - mean)))
-    coefficients = np.where(constant, 0.0, solution / np.where(constant, 1.0, scale))
-    return mean - float(centre @ coefficients), np.asarray(coefficients)
+RIDGE = 1e-3
+"""Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeastSquares(Record):
+    """Intercept and coefficients (k,) of weighted least squares with a small ridge.
+
+    Examples
+    --------
+    >>> found = LeastSquares.of(np.array([[0.0], [1.0]]), np.array([1.0, 3.0]), np.ones(2))
+    >>> found.predict(np.array([[0.5]]))
+    array([2.])
+    """
+
+    intercept: float
+    coefficients: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray, y: FloatArray, w: FloatArray) -> LeastSquares:
+        """Return the fit to scores (n, k), outcomes (n,) and weights (n,)."""
+        share = w / w.sum()
+        centre = share @ matrix
+        centred = matrix - centre
+        scale = np.sqrt(share @ centred**2)
+        constant = scale <= 1e-12 * np.maximum(np.abs(centre), 1e-300)
+        standardised = np.where(constant, 0.0, centred / np.where(constant, 1.0, scale))
+        mean = float(share @ y)
+        gram = standardised.T @ (standardised * share[:, None]) + RIDGE * np.eye(matrix.shape[1])
+        solution = np.linalg.solve(gram, standardised.T @ (share * (y - mean)))
+        coefficients = np.where(constant, 0.0, solution / np.where(constant, 1.0, scale))
+        return cls(intercept=mean - float(centre @ coefficients), coefficients=coefficients)
+
+    def predict(self, matrix: FloatArray) -> FloatArray:
+        """Return the mean outcome (N,) of scores (N, k)."""
+        fitted = len(self.coefficients)
+        if matrix.shape[1] != fitted:
+            what = "as many scores are needed as were fitted"
+            raise InputError(what, given=matrix.shape[1], allowed=str(fitted))
+        return np.asarray(self.intercept + matrix @ self.coefficients)
 
 
 NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
@@ -398,7 +338,7 @@ class Learned(Fit):
 
     Parameters
     ----------
-    model : scikit-learn estimator, optional
+    model : LeastSquares, FactorPosterior or scikit-learn estimator, optional
         Fitted; None where all outcomes were equal, so that there was nothing to learn.
     level : float
         The mean outcome, which stands for the model where there is none.
@@ -423,6 +363,36 @@ class Learned(Fit):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.clip(_predicted(self.model, matrix, self.bounds), *self.bounds)
+
+
+def combine(
+    scores: Any, outcomes: Any, *, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Learned:
+    """Fit one proxy to several judges' scores: least squares, clipped to the bounds.
+
+    Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`).
+
+    Parameters
+    ----------
+    scores : array-like (n, k), or mapping of name to array-like (n,) or `Proxy`
+        Scores of labelled units.
+    outcomes : array-like (n,)
+        Their outcomes.
+    weights : array-like (n,), optional
+        Design weights.
+    bounds : (float, float)
+        Bounds of the outcome.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(400)
+    >>> judges = truth[:, None] + rng.normal(0, [0.2, 0.4], (400, 2))
+    >>> combine(judges, truth).model.coefficients.round(1)
+    array([0.6, 0.2])
+    """
+    matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
+    return with_residuals(Learned(model=LeastSquares.of(matrix, y, w), bounds=bounds), matrix, y, w)
 
 
 def learn(
@@ -606,9 +576,7 @@ def _fit_weighted(model: Any, matrix: FloatArray, y: Any, w: FloatArray) -> None
 def _predicted(model: Any, matrix: FloatArray, bounds: tuple[float, float]) -> FloatArray:
     if isinstance(model, FactorPosterior):
         return bounds[0] + (bounds[1] - bounds[0]) * model.predict(matrix)
-    from sklearn.base import is_classifier
-
-    if not is_classifier(model):
+    if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(matrix), np.float64).reshape(len(matrix))
     low, high = bounds
     probabilities = np.asarray(model.predict_proba(matrix), np.float64)
@@ -622,7 +590,7 @@ class CrossFit(Record):
 
     Parameters
     ----------
-    fits : tuple of Calibration, Combination or Learned (K,)
+    fits : tuple of Calibration or Learned (K,)
         One for each fold, fitted on the others.
     folds : int (n,)
         Fold of each labelled unit.
@@ -638,7 +606,7 @@ class CrossFit(Record):
     (5, (1,))
     """
 
-    fits: tuple[Calibration | Combination | Learned, ...]
+    fits: tuple[Calibration | Learned, ...]
     folds: IntArray
     labelled: FloatArray
 
@@ -672,7 +640,7 @@ def cross_fit(
     scores: Any,
     outcomes: Any,
     *,
-    method: Any = "logistic",
+    method: Any = None,
     n_folds: int = 5,
     weights: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
@@ -686,9 +654,8 @@ def cross_fit(
         Scores of the labelled units. One score is calibrated (`calibrate`), several are combined (`combine`).
     outcomes : array-like (n,)
         Their outcomes.
-    method : str
-        As in `calibrate` (`"isotonic"`, `"logistic"`) or `combine` (`"linear"` too), or a learner as in
-        `learn`: a scikit-learn estimator, `"gradient-boosting"`, `"logistic-regression"` or `"ridge"`.
+    method : str or scikit-learn estimator, optional
+        Of one score as in `calibrate`, `logistic` if left out; or a learner as in `learn`, of one or several.
     n_folds : int
         K; at most n.
     weights : array-like (n,), optional
@@ -709,18 +676,18 @@ def cross_fit(
     (4,)
     """
     y = np.asarray(outcomes, np.float64)
-    learned = is_learner(method)
-    x = _as_fitted(scores, learned)
+    x = _as_fitted(scores, is_learner(method))
     w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
         given, allowed = f"{n_folds} for {len(y)}", f"2 to {len(y)}"
         raise InputError("n_folds does not suit the labels", given=given, allowed=allowed)
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
-    fit: Any = learn if learned else combine if x.ndim == 2 else calibrate
-    how = partial(fit, **{"learner" if learned else "method": method}, bounds=bounds)
+    fit: Any = partial(calibrate, method=method or "logistic")
+    if x.ndim == 2:
+        fit = combine if method is None else partial(learn, learner=method)
     parts = (folds != k for k in range(n_folds))
-    fits = tuple(how(x[kept], y[kept], weights=w[kept]) for kept in parts)
+    fits = tuple(fit(x[kept], y[kept], weights=w[kept], bounds=bounds) for kept in parts)
     labelled = np.empty(len(y))
     for k, fitted in enumerate(fits):
         labelled[folds == k] = fitted.apply(x[folds == k])

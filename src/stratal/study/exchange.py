@@ -24,7 +24,7 @@ import msgspec
 
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
-from stratal.labels.exchange.exchange import Answers, Task, ToolAnswer, ToolQuestion
+from stratal.labels.exchange import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.labels.meanings import mapped
 from stratal.study import creating
 from stratal.study.database import Connection

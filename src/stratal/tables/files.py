@@ -8,11 +8,11 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, utf8_path
+from stratal.errors import InputError, unreadable, utf8_path
 
 FORMATS = {
     ".parquet": "parquet",
@@ -56,17 +56,12 @@ def existing_file(path: Path) -> Path:
     """
     utf8_path(path)
     if path.is_dir():
-        raise InputError(f"{path}: is a directory", allowed="a file")
+        action = "A directory of Parquet parts is read with directory=True."
+        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     if not path.exists():
-        if re.match(r"(https?|s3):/", str(path)):
-            raise InputError(
-                f"{path}: is not on this machine", action="Download it first; only predictions are fetched."
-            )
-        near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
-        raise InputError(
-            f"{path}: no such file",
-            action=f"In that folder: {', '.join(near)}." if near else "Check the path.",
-        )
+        web = re.match(r"(https?|s3):/", str(path))
+        action = "Download it first; only predictions are fetched." if web else "Check the path."
+        raise InputError(f"{path}: no such file", action=action)
     if not path.is_file():
         raise InputError(f"{path} is not a regular file", action="Write the rows to a file first.")
     return path
@@ -83,8 +78,6 @@ def format_of(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind = FORMATS.get(suffixes[-1]) if suffixes else None
     if kind is None:
-        if path.is_dir():
-            raise InputError(f"{path}: is a directory", allowed="a file")
         raise InputError(
             f"{path}: the name does not tell the format",
             allowed=", ".join(FORMATS),
@@ -107,13 +100,8 @@ def kind_of(path: Path, given: str | None = None) -> str:
     Traceback (most recent call last):
     stratal.errors.InputError: nowhere-at-all.csv: no such file...
     """
-    if path.is_dir():
-        raise InputError(
-            f"{path} is a directory",
-            allowed="a file",
-            action="A directory of Parquet parts is read with directory=True.",
-        )
-    kind = format_of(existing_file(path)) if given is None else given
+    existing_file(path)
+    kind = format_of(path) if given is None else given
     if kind not in FORMATS.values():
         allowed = ", ".join(dict.fromkeys(FORMATS.values()))
         raise InputError("unknown file format", given=repr(given), allowed=allowed)
@@ -151,9 +139,7 @@ def whole_gzip(path: Path) -> None:
                     raise _too_long(path)
                 started = started + len(chunk) if last < 0 else len(chunk) - last - 1
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(
-            f"{path} cannot be read", given=str(error), action="Copy or write the packed file again."
-        ) from None
+        raise unreadable(path, error) from None
 
 
 def bounded(text: TextIO, label: Path | str) -> Iterator[str]:
@@ -318,12 +304,8 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
-def json_records(
-    text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line of each of the first `most` lines that holds a JSON object, and the object.
-
-    Numbers are read by `numbers`, if given.
 
     Raises
     ------
@@ -334,13 +316,7 @@ def json_records(
         if not line.strip():
             continue
         try:
-            record = json.loads(
-                line,
-                parse_float=numbers,
-                parse_int=numbers,
-                parse_constant=numbers,
-                object_pairs_hook=_once,
-            )
+            record = json.loads(line, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

@@ -26,7 +26,7 @@ def frame_table(table: Any) -> Table:
         table, backend = table_of(table)
     if hasattr(table, "get_backend"):
         backend = backend or table.get_backend()
-        table, columns = with_nested(table, {name: name for name in table.columns})
+        table, columns = with_nested(table)
         source = Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False)
         return Table(label=LABEL, names=tuple(columns), take=lambda chosen: source)
     return arrow_table(duckdb_connection(), table, LABEL)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stratal.errors import InputError
+from stratal.errors import InputError, unreadable
 
 MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
 """What a table of labels may have; larger ones are no answers of people, but a population or an attack."""
@@ -141,23 +141,18 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
         return
     try:
         metadata = pyarrow.parquet.read_metadata(part)
-        suspects = _large_columns(metadata, set(used))
-        for _, name, chunk in suspects:
-            _refuse_packed(part, name, chunk)
-        names = sorted({name for _, name, _ in suspects})
-        with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=names) as file:
-            for group, name, chunk in suspects:
-                if chunk.has_dictionary_page:
-                    longest = _longest_category(file, group, name)
-                    _refuse_long(part, name, longest, chunk.num_values, chunk.total_uncompressed_size)
+        columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        texts = {c.path for c in columns if c.path in used and c.physical_type == "BYTE_ARRAY"}
+        with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=sorted(texts)) as file:
+            for number in range(metadata.num_row_groups if texts else 0):
+                group = metadata.row_group(number)
+                for place, column in enumerate(columns):
+                    if column.path in texts:
+                        _refuse_chunk(part, file, number, group.column(place))
     except InputError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(
-            f"{part} cannot be read",
-            given=str(error),
-            action="Check that the part is whole and a Parquet file.",
-        ) from None
+        raise unreadable(part, error) from None
 
 
 def refuse_long_categories(path: Path, name: str, column: Any) -> None:
@@ -171,36 +166,12 @@ def refuse_long_categories(path: Path, name: str, column: Any) -> None:
         _refuse_long(path, name, longest, len(column), 0)
 
 
-def _large_columns(metadata: Any, used: set[str]) -> list[tuple[int, str, Any]]:
-    """Return the row group, name and description of columns of text that may hold a long one."""
-    places = [
-        number
-        for number in range(metadata.num_columns)
-        if (column := metadata.schema.column(number)).path in used and column.physical_type == "BYTE_ARRAY"
-    ]
-    found = []
-    for number in range(metadata.num_row_groups if places else 0):
-        group = metadata.row_group(number)
-        for place in places:
-            chunk = group.column(place)
-            if chunk.total_uncompressed_size > MOST_AT_ONCE // ROWS_AT_ONCE:
-                found.append((number, chunk.path_in_schema, chunk))
-    return found
-
-
-def _longest_category(file: Any, group: int, name: str) -> int:
-    """Return the bytes of the longest text that is stored once for several rows: its first page is read."""
+def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
+    """Refuse a column of text in a row group that stands for much more than is stored."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    batch = next(file.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
-    if batch is None or not pa.types.is_dictionary(batch.column(0).type):
-        return 0
-    return int(pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
-
-
-def _refuse_packed(part: Path, name: str, chunk: Any) -> None:
-    unpacked, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
+    name, unpacked, packed = chunk.path_in_schema, chunk.total_uncompressed_size, chunk.total_compressed_size
     if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
@@ -208,6 +179,11 @@ def _refuse_packed(part: Path, name: str, chunk: Any) -> None:
             allowed=f"up to {_TIMES} times as much",
             action="Leave the column out of the file.",
         )
+    if unpacked > MOST_AT_ONCE // ROWS_AT_ONCE and chunk.has_dictionary_page:  # its first page is read
+        batch = next(file.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
+        if batch is not None and pa.types.is_dictionary(batch.column(0).type):
+            longest = pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0
+            _refuse_long(part, name, longest, chunk.num_values, unpacked)
 
 
 def _refuse_long(part: Path, name: str, longest: int, count: int, unpacked: int) -> None:

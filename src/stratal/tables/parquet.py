@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from stratal.errors import InputError
+from stratal.errors import InputError, unreadable
 
 
-def with_nested(table: Any, columns: dict[str, str]) -> tuple[Any, dict[str, str]]:
-    """Return an Ibis table with the fields of its structs as columns, and the names of all columns.
-
-    Parameters
-    ----------
-    table : Ibis table
-    columns : dict of str to str
-        The user's names to the table's own.
+def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
+    """Return an Ibis table with the fields of its structs as columns, and its own names of all columns.
 
     Examples
     --------
     >>> import ibis, pyarrow as pa
     >>> table = ibis.memtable(pa.table({"judge": [{"score": 0.5}]}))
-    >>> with_nested(table, {"judge": "judge"})[1]
+    >>> with_nested(table)[1]
     {'judge': 'judge', 'judge.score': 'nested0'}
     """
     fields: dict[str, Any] = {}
-    types = table.schema()
-    for name, column in columns.items():
-        if types[column].is_struct():
-            fields |= _fields(name, table[column])
-    fields = {name: field for name, field in fields.items() if name not in columns}
-    if not fields:
-        return table, columns
+    for name in table.columns:
+        fields |= _fields(name, table[name])
+    fields = {name: field for name, field in fields.items() if name not in table.columns}
     added = {name: f"nested{number}" for number, name in enumerate(fields)}
-    return table.mutate(**{added[name]: field for name, field in fields.items()}), columns | added
+    table = table.mutate(**{added[name]: field for name, field in fields.items()}) if fields else table
+    return table, {name: name for name in table.columns if name not in added.values()} | added
 
 
 def _fields(name: str, column: Any) -> dict[str, Any]:
@@ -77,14 +66,11 @@ def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
 SAMPLE_KEY = b"stratal"
 """Metadata key by which a sample file is known."""
 
-_WHOLE, _NUMBER = "whole numbers", "numbers"
-_ONE_TYPE = "Write all parts of a directory with one type."
-
 
 def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mapping[str, Path]) -> None:
     """Refuse parts that an engine would read by casting one to another, or a folder over a file's column.
 
-    Whole numbers and others may stand side by side, read as the wider type, where none is rounded by that.
+    Whole numbers of several widths may stand side by side, and floating-point numbers.
 
     Parameters
     ----------
@@ -110,11 +96,15 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
     _refuse_other_letters(schemas)
     _refuse_both(schemas, used, keys)
     read = [name for name in used if name not in keys]
-    held = {part: _held(part, schema, read) for part, schema in schemas.items()}
-    for name in read:
-        kinds = {part: types[name] for part, types in held.items()}
-        _refuse_unlike(name, kinds)
-        _refuse_rounded(name, kinds)
+    first, *others = ((part, _held(part, schema, read)) for part, schema in schemas.items())
+    for part, kinds in others:
+        for name, kind in kinds.items():
+            if kind != first[1][name]:
+                raise InputError(
+                    f"{part}: column {name!r} holds {kind}",
+                    allowed=f"{first[1][name]}, as in {first[0].name}",
+                    action="Write all parts of a directory with one type.",
+                )
 
 
 def parts_of(folder: Path) -> list[Path]:
@@ -217,72 +207,8 @@ def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping
                 )
 
 
-def _refuse_unlike(name: str, kinds: Mapping[Path, Any]) -> None:
-    where, other = next(iter(kinds)), _kind(next(iter(kinds.values())))
-    for part, kind in ((part, _kind(kind)) for part, kind in kinds.items()):
-        if kind != other and {kind, other} != {_WHOLE, _NUMBER}:
-            raise InputError(
-                f"{part}: column {name!r} holds {kind}",
-                allowed=f"{other}, as in {where.name}",
-                action=_ONE_TYPE,
-            )
-
-
-def _refuse_rounded(name: str, kinds: Mapping[Path, Any]) -> None:
-    """Refuse numbers that an engine would round because another part holds floating-point numbers.
-
-    Whole numbers are looked up in the files' own statistics.
-    """
-    import pyarrow as pa
-
-    floats = {part: kind for part, kind in kinds.items() if pa.types.is_floating(kind)}
-    if not floats or len(floats) == len(kinds):
-        return
-    # Bits of the significand of a double, and of a float of 32 bits.
-    digits = 53 if any(kind.bit_width == 64 for kind in floats.values()) else 24
-    for part, kind in kinds.items():
-        if part not in floats and not _fits(part, name, kind, digits):
-            raise InputError(
-                f"{part}: column {name!r} holds {kind}, which would be rounded",
-                allowed=f"whole numbers up to 2**{digits} next to {next(iter(floats.values()))}, "
-                f"as in {next(iter(floats)).name}",
-                action=_ONE_TYPE,
-            )
-
-
-def _fits(part: Path, name: str, kind: Any, digits: int) -> bool:
-    """Return whether floating-point numbers of so many binary digits hold a column's numbers."""
-    import pyarrow as pa
-
-    if pa.types.is_decimal(kind):
-        return digits == 53 and (kind.scale > 0 or kind.precision <= 15)
-    if not pa.types.is_integer(kind) or kind.bit_width < digits:
-        return True
-    return all(abs(value) <= 2**digits for value in _extremes(part, name))
-
-
-def _extremes(part: Path, name: str) -> Iterator[float]:
-    """Yield the least and largest values of a column, infinity where its file does not tell them."""
-    import pyarrow.parquet
-
-    found = pyarrow.parquet.read_metadata(part)
-    groups = [found.row_group(number) for number in range(found.num_row_groups)]
-    for group in groups:
-        pieces = (group.column(place) for place in range(group.num_columns))
-        piece = next(piece for piece in pieces if piece.path_in_schema == name)
-        column_statistics = piece.statistics
-        if column_statistics is None or not column_statistics.has_min_max:
-            yield (
-                0
-                if column_statistics is not None and column_statistics.null_count == piece.num_values
-                else math.inf
-            )
-        else:
-            yield from (column_statistics.min, column_statistics.max)
-
-
-def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, Any]:
-    """Return the types of a part's columns that are read, and of fields of its structs that are."""
+def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
+    """Return what a part's columns hold that are read, and the fields of its structs that are."""
     paths = arrow_names(schema)
     found = {}
     for name in used:
@@ -290,17 +216,11 @@ def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, Any]:
             raise InputError(
                 f"{part}: no column {name!r}", allowed="the same columns in every part of a directory"
             )
-        kind = reduce(
-            lambda outer, step: outer.field(step).type, paths[name][1:], schema.field(paths[name][0]).type
-        )
-        found[name] = kind.value_type if _is_dictionary(kind) else kind
+        kind = schema.field(paths[name][0]).type
+        for step in paths[name][1:]:
+            kind = kind.field(step).type
+        found[name] = _kind(kind)
     return found
-
-
-def _is_dictionary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_dictionary(kind))
 
 
 def parquet_cells(file: Path) -> int:
@@ -331,21 +251,18 @@ def _schema(part: Path) -> Any:
     try:
         return pyarrow.parquet.read_schema(part)
     except (OSError, ValueError, pa.ArrowException) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(
-            f"{part} cannot be read",
-            given=reason,
-            action="Check that the file is whole and of the format that its name says.",
-        ) from None
+        raise unreadable(part, error) from None
 
 
 def _kind(kind: Any) -> str:
     import pyarrow as pa
 
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
     if pa.types.is_integer(kind):
-        return _WHOLE
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _NUMBER
+        return "whole numbers"
+    if pa.types.is_floating(kind):
+        return "floating-point numbers"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
     return str(kind)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, lone_surrogate
+from stratal.errors import InputError, lone_surrogate, unreadable
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.files import (
     LONGEST,
@@ -32,10 +32,7 @@ from stratal.tables.files import (
 )
 from stratal.tables.frames import arrow_table, registered
 from stratal.tables.limits import limited, refuse_exploding, refuse_long_categories
-from stratal.tables.logs.hugging_face import saved_table
-from stratal.tables.logs.inspect_ai import read_packed
-from stratal.tables.logs.log import Log
-from stratal.tables.logs.reading import log_of_document, log_of_lines
+from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts
 from stratal.tables.remote import address_of, fetched, register
 from stratal.tables.rows import STORE_LIMIT, Rows
@@ -92,9 +89,7 @@ def open_table(
             return _workbook(connection, file, fits)
         return _READERS[kind](connection, file)
     except UNREADABLE as error:
-        raise InputError(
-            f"{file} cannot be read", given=str(error), action="Check that the file is whole, and UTF-8 text."
-        ) from error
+        raise unreadable(file, error) from error
 
 
 def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
@@ -171,7 +166,6 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
             origin=_read_csv(file, len(names), delimiter, first_line - 1),
             columns={name: internal[name] for name in chosen.among(names)},
             text=True,
-            where="c0 IS NOT NULL" if len(names) == 1 else "",  # a blank line is no unit
             stored=small,
             locate=locate,
         )
@@ -184,7 +178,7 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
 
 def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
     """Return a CSV file as SQL, columns of text `c0`, `c1`, …; nothing is found out from the data."""
-    return _call(
+    rows = _call(
         "read_csv",
         _text(literal_path(str(file))),
         columns=_columns((f"c{at}" for at in range(columns)), "VARCHAR"),
@@ -200,6 +194,8 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
         max_line_size=str(LONGEST),
         buffer_size=str(2 * LONGEST),
     )
+    # A blank line is no unit, which only a file of one column can tell.
+    return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
 
 
 def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str], delimiter: str) -> Rows:
@@ -262,9 +258,6 @@ def _of_json(
     def take(chosen: Chosen) -> Rows:
         places = {name: _place(name, keys) for name in chosen.among(names)}
         numbers = set(chosen.numbers)
-        if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
-            columns = _wide_columns(file, places, numbers)
-            return replace(registered(connection, columns, label), text=True, locate=locate)
         return Rows(
             label=label,
             connection=connection,
@@ -285,10 +278,6 @@ def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int
     records = [flat(record) for _, record in found]
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
-
-
-_MANY_KEYS, _WIDE_JSON = 200, 2**26
-"""Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size."""
 
 
 def _place(name: str, keys: Sequence[str]) -> tuple[str, ...]:
@@ -328,56 +317,6 @@ def _json_text(place: Sequence[str], is_number: bool) -> str:
         f"WHEN 'DOUBLE' THEN CASE {nan}WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
         f"ELSE {text} END ELSE {text} END"
     )
-
-
-class _Digits(str):
-    """A number of JSON as it is written."""
-
-    __slots__ = ()
-
-
-def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[str]) -> dict[str, Any]:
-    """Return columns of text, as `_json_text` writes them, of a file of very many keys.
-
-    Numbers beyond 2⁵³ stay as they are written, which DuckDB writes anew.
-    """
-    import pyarrow as pa
-
-    columns: dict[str, list[str | None]] = {name: [] for name in places}
-    with closing(opened(file)) as text:
-        for _, record in json_records(text, file, numbers=_Digits):
-            for name, (top, *inner) in places.items():
-                value = record.get(top)
-                for key in inner:
-                    value = value.get(key) if isinstance(value, dict) else None
-                columns[name].append(_value_text(value, name in numbers))
-    try:
-        return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
-    except UnicodeEncodeError as error:
-        raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
-
-
-def _value_text(value: Any, is_number: bool) -> str | None:
-    if isinstance(value, _Digits) and not value.lstrip("-").isdecimal():
-        number = float(value)
-        if number != number:
-            return "NaN" if is_number else None
-        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
-    if value is None or isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, bool) else _json_of(value)
-
-
-def _json_of(value: Any) -> str:
-    """Return a nested value as JSON with the digits that its numbers had."""
-    if isinstance(value, _Digits):
-        return str(value)
-    if isinstance(value, dict):
-        pairs = (f"{json.dumps(key, ensure_ascii=False)}:{_json_of(each)}" for key, each in value.items())
-        return f"{{{','.join(pairs)}}}"
-    if isinstance(value, list):
-        return f"[{','.join(map(_json_of, value))}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def without_mark(path: Path) -> Path:
@@ -431,7 +370,7 @@ def log_table(connection: Any, log: Log, label: str) -> Table:
 
     def take(chosen: Chosen) -> Rows:
         columns = {name: _log_column(log.columns[name]) for name in chosen.among(log.columns)}
-        return replace(registered(connection, columns, label), notes=log.notes, log=log)
+        return replace(registered(connection, columns, label), notes=log.notes)
 
     return Table(label=label, names=tuple(log.columns), take=take, log=log)
 

@@ -51,26 +51,9 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     return address
 
 
-def filesystem(address: str) -> Any:
-    """Return fsspec's file system for an address.
-
-    Raises
-    ------
-    MissingExtraError
-        If fsspec, or what it needs for this kind of address, is not installed.
-    """
-    try:
-        import fsspec
-
-        return fsspec.filesystem(address.split(":")[0], skip_instance_cache=True)
-    except ImportError:
-        raise MissingExtraError("fsspec for remote files", extra="remote") from None
-
-
 def register(connection: Any, address: str) -> None:
     """Let a DuckDB connection read an address through fsspec, by the parts of the file that it needs."""
-    with reachable(address):
-        system = filesystem(address)
+    with reachable(address) as system:
         system.info(address)
         if address.startswith(
             "http"
@@ -82,14 +65,19 @@ def register(connection: Any, address: str) -> None:
 def fetched(address: str) -> Path:
     """Return a copy of a remote file, which is deleted when the process ends."""
     copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
-    with reachable(address):
-        filesystem(address).get_file(address, str(copy))
+    with reachable(address) as system:
+        system.get_file(address, str(copy))
     return copy
 
 
 @contextmanager
-def reachable(address: str) -> Iterator[None]:
-    """Turn what fetching raises into one `InputError` that names the address.
+def reachable(address: str) -> Iterator[Any]:
+    """Yield fsspec's file system for an address; what fetching raises becomes one `InputError` that names it.
+
+    Raises
+    ------
+    MissingExtraError
+        If fsspec, or what it needs for this kind of address, is not installed.
 
     Examples
     --------
@@ -99,9 +87,13 @@ def reachable(address: str) -> Iterator[None]:
     stratal.errors.InputError: https://example.org/p.csv: cannot be fetched (given: no route to host)...
     """
     try:
-        yield
-    except (InputError, MissingExtraError):
+        import fsspec
+
+        yield fsspec.filesystem(address.split(":")[0], skip_instance_cache=True)
+    except InputError:
         raise
+    except ImportError:
+        raise MissingExtraError("fsspec for remote files", extra="remote") from None
     except Exception as error:  # fsspec's file systems raise what their clients raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(

@@ -10,7 +10,6 @@ from typing import Any
 from stratal.arrays import Record
 from stratal.errors import InputError
 from stratal.tables.engine import ibis_of, reader_of, table_of
-from stratal.tables.logs.log import Log
 from stratal.tables.source import Source, readable
 
 MOST_ROWS, MOST_BYTES = 500_000, 2**28
@@ -44,11 +43,9 @@ class Rows(Record):
         The user's names to SQL.
     text : bool
         Whether every value is text, to be converted by declaration.
-    where : str
-        The condition of the rows that are kept, if any.
     stored : bool
         Whether rows that do not fit in memory are copied into DuckDB's storage, not read by each query.
-    notes, locate, log
+    notes, locate
         As of `Source`.
     """
 
@@ -57,16 +54,14 @@ class Rows(Record):
     origin: str
     columns: Mapping[str, str]
     text: bool = False
-    where: str = ""
     stored: bool = False
     notes: tuple[str, ...] = ()
     locate: Callable[[int], str] | None = None
-    log: Log | None = None
 
     def sql(self, *expressions: str, end: str = "") -> str:
         """Return the query of some expressions of the columns."""
         listed = ", ".join(f"{expression} AS c{at}" for at, expression in enumerate(expressions))
-        return f"SELECT {listed} FROM {self.origin}{self.where and f' WHERE {self.where}'}{end}"
+        return f"SELECT {listed} FROM {self.origin}{end}"
 
     def types(self) -> dict[str, str]:
         """Return DuckDB's types of the columns, by the user's names."""
@@ -143,7 +138,6 @@ class Rows(Record):
             text=self.text,
             notes=self.notes,
             locate=self.locate,
-            log=self.log,
         )
 
     def as_number(self, name: str, kind: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
-from stratal.errors import InputError, near_names, same_name
+from stratal.errors import InputError, near_names, same_name, unreadable
 from stratal.tables.files import (
     UNREADABLE,
     csv_header,
@@ -26,7 +26,7 @@ from stratal.tables.files import (
 )
 from stratal.tables.frames import frame_columns
 from stratal.tables.limits import MOST_ROWS, limited, too_large
-from stratal.tables.logs.log import Log
+from stratal.tables.logs import Log
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.source import EveryColumn, Table
 
@@ -200,10 +200,7 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
         table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
         found = _log_columns(table.log, str(path)) if table.log is not None else _file_columns(table, path)
     except UNREADABLE as error:
-        raise InputError(
-            f"{path}: cannot be read ({str(error).splitlines()[0]})",
-            action="Check that the file is whole and of the format that its name says.",
-        ) from None
+        raise unreadable(path, error) from None
     if not len(found):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
     return found

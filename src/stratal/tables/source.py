@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError
 from stratal.tables.engine import answer, record_batches, share_done
-from stratal.tables.logs.log import Log
+from stratal.tables.logs import Log
 
 
 class Chosen(Protocol):
@@ -111,7 +112,7 @@ class FileReading(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scan(Record):
-    """A query that is running, or has ended.
+    """A query that is running.
 
     Parameters
     ----------
@@ -143,81 +144,32 @@ class Scan(Record):
         return None if self.rows is None or not share or took <= 0 else self.rows * share / took
 
 
-class Watch:
-    """What a watcher sees: the scan that is running, and each that has ended.
+_scans: list[Scan] = []
 
-    Parameters
-    ----------
-    ended : callable, optional
-        Called with every scan at its end, and the seconds it took.
+
+def running_scan() -> Scan | None:
+    """Return the scan that runs, the innermost of several.
 
     Examples
     --------
-    >>> Watch().running is None
+    >>> with scanning("rows.parquet", 10, lambda: None):
+    ...     running_scan().label
+    'rows.parquet'
+    >>> running_scan() is None
     True
     """
-
-    def __init__(self, ended: Callable[[Scan, float], None] = lambda scan, seconds: None) -> None:
-        self.running: Scan | None = None
-        self.ended = ended
-
-
-_watches: list[Watch] = []
-
-
-@contextmanager
-def watching(watch: Watch) -> Iterator[None]:
-    """Let a watch see the scans of this block.
-
-    Examples
-    --------
-    >>> seen = []
-    >>> with watching(Watch(lambda scan, seconds: seen.append(scan.label))):
-    ...     with scanning("rows.parquet", 10, lambda: None):
-    ...         pass
-    >>> seen
-    ['rows.parquet']
-    """
-    _watches.append(watch)
-    try:
-        yield
-    finally:
-        _watches.remove(watch)
-
-
-def watched() -> bool:
-    """Return whether anybody watches.
-
-    Examples
-    --------
-    >>> watched()
-    False
-    """
-    return bool(_watches)
+    return _scans[-1] if _scans else None
 
 
 @contextmanager
 def scanning(label: str, rows: int | None, share: Callable[[], float | None]) -> Iterator[None]:
-    """Show the watchers the scan that this block is; see `Scan`.
-
-    Examples
-    --------
-    >>> with scanning("rows.parquet", None, lambda: None):
-    ...     pass
-    """
-    if not _watches:
-        yield
-        return
+    """Show the scan that this block is to those who ask for it; see `Scan`."""
     scan = Scan(label=label, rows=rows, share=share, begun=time.monotonic())
-    watches = list(_watches)
-    for watch in watches:
-        watch.running = scan
+    _scans.append(scan)
     try:
         yield
     finally:
-        for watch in watches:
-            watch.running = None
-            watch.ended(scan, time.monotonic() - scan.begun)
+        _scans.remove(scan)
 
 
 _DRIVERS = {
@@ -252,10 +204,8 @@ class Source:
         Row number (from 0) to words such as `line 17`; row numbers if left out.
     notes : tuple of str
         What was done to read the rows: blank ones left out, a sheet chosen.
-    log : Log, optional
-        The evaluation tool's log that the rows are of.
     rows : int, optional
-        How many there are, once that is known: for those who watch.
+        How many there are, once that is known: for those who ask how fast a scan is.
     lock
         Held by a query: a connection answers one at a time.
     """
@@ -268,13 +218,12 @@ class Source:
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
-    log: Log | None = None
     rows: int | None = None
     lock: Any = field(default_factory=threading.RLock)
 
     def counted(self) -> Source:
-        """Return the source with its number of rows, where somebody watches and it costs no scan."""
-        if not watched() or self.text or self.backend.name != "duckdb":
+        """Return the source with its number of rows, where a bar shows how fast they are read."""
+        if not sys.stderr.isatty() or self.text or self.backend.name != "duckdb":
             return self
         return replace(self, rows=int(self.first(self.table.aggregate(n=self.table.count()))["n"]))
 

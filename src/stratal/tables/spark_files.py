@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from stratal.tables.files import (
 )
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
-from stratal.tables.spilling import private_folder
 
 EVERY_CORE = "local[*]"
 """Where Spark runs if nobody says."""
@@ -48,8 +45,7 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     with readable(text):
         frame = _FRAMES[kind](session.read, _literal(text, here), text, reading)
         table, backend = table_of(frame)
-    columns = {name: name for name in table.columns}
-    table, columns = with_nested(table, columns)
+    table, columns = with_nested(table)
     source = Source(
         label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
     )
@@ -122,31 +118,15 @@ def _started(builder: Any, master: str) -> Any:
         )
     for name, value in _QUIET.items():
         builder = builder.config(name, value)
-    with _without_noise() as log:
-        try:
-            return builder.appName("stratal").master(master).getOrCreate()
-        except Exception as error:  # of Py4J, of Spark, or of Python where Java did not start
-            said = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
-            raise InputError(
-                f"Spark at {master} did not start",
-                given=(said or [str(error).splitlines()[0]])[-1][:300],
-                allowed="local[2], spark://host:7077, yarn and others",
-                action="Check that the master runs and can be reached from here.",
-            ) from error
-
-
-@contextmanager
-def _without_noise() -> Iterator[Path]:
-    """Send what Java says while it starts, and afterwards, to a file."""
-    log = private_folder() / "spark.log"
-    kept = os.dup(2)
-    with log.open("w") as file:
-        os.dup2(file.fileno(), 2)
     try:
-        yield log
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        return builder.appName("stratal").master(master).getOrCreate()
+    except Exception as error:  # of Py4J, of Spark, or of Python where Java did not start
+        raise InputError(
+            f"Spark at {master} did not start",
+            given=str(error).splitlines()[0][:300],
+            allowed="local[2], spark://host:7077, yarn and others",
+            action="Check that the master runs and can be reached from here.",
+        ) from error
 
 
 # ---- one function for each format

@@ -13,8 +13,6 @@ from stratal.errors import InputError, MissingExtraError
 LARGEST_WHOLE = 2.0**53
 """Whole numbers from here on have lost digits, and are not written out as if they had not."""
 
-_CHUNK = 2**20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
@@ -146,13 +144,6 @@ def _unreadable(book: Any, page: Any) -> str:
     """Return which cells of a page are merged, or are formulas without a value, in words."""
     from xml.etree.ElementTree import iterparse
 
-    with book._archive.open(page._worksheet_path) as stream:
-        tail, marked = b"", False
-        while not marked and (chunk := stream.read(_CHUNK)):
-            marked = any(mark in tail + chunk for mark in (b"<f>", b"<f ", b"<mergeCell "))
-            tail = chunk[-len(b"<mergeCell ") :]
-    if not marked:
-        return ""
     with book._archive.open(page._worksheet_path) as stream:
         for _, node in iterparse(stream):
             space, _, name = node.tag.rpartition("}")

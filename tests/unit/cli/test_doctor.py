@@ -83,7 +83,6 @@ def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
         ("label-studio-sdk-2.1.2-min.json", "Label Studio, 6 answers of 4 items"),
         ("argilla-2.8.0-list.json", "Argilla, 7 answers"),
         ("potato-2.12.1", "Potato, 6 answers of 4 items by ann, bob"),
-        ("potato-2.12.1.jsonl", "Potato, 1 answers"),
     ],
 )
 def test_answers_are_recognised_and_their_study_is_found(name, title, sample, tmp_path, monkeypatch):
@@ -110,9 +109,9 @@ def test_a_samples_labels_go_to_the_estimate(sample, tmp_path, monkeypatch):
 
 def test_answers_of_nowhere_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copy(TOOLS / "potato-2.12.1.jsonl", tmp_path / "labels.jsonl")
+    shutil.copy(TOOLS / "argilla-2.8.0-list.json", tmp_path / "labels.json")
 
-    assert "stratal study import STUDY FILE --dry-run" in run("doctor", "labels.jsonl").output
+    assert "stratal study import STUDY FILE --dry-run" in run("doctor", "labels.json").output
 
 
 def test_damaged_exports_say_what_is_wrong(tmp_path):
@@ -295,7 +294,7 @@ def test_words_given_as_a_proxy_get_advice(tmp_path):
 def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out" / "model").mkdir(parents=True)
-    for name in [*LOGS, "lm-eval-0.4.13-results.json", "inspect-0.3.285.eval", "potato-2.12.1.jsonl"]:
+    for name in [*LOGS, "lm-eval-0.4.13-results.json", "inspect-0.3.285.eval", "argilla-2.8.0-list.json"]:
         shutil.copy(TOOLS / name, tmp_path / "out" / "model" / name)
     (tmp_path / "out" / "broken.json").write_text("{")
     (tmp_path / "out" / "rows.jsonl").write_text("[]\n")

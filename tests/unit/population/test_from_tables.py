@@ -113,16 +113,3 @@ def test_a_proxy_may_be_a_group_as_well(tmp_path: Path, monkeypatch: pytest.Monk
 
     ranks = np.array([0, 1])
     assert held.at_ranks("p", ranks, 3).ids.tolist() == queried.at_ranks("p", ranks, 3).ids.tolist()
-
-
-def test_second_moments_of_a_proxy_that_only_orders_count_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In memory they were part of the digest and of the distribution."""
-    path = tmp_path / "rows.csv"
-    path.write_text("id,p,s\na,1,1\nb,0,0.5\nc,1,1\nd,0.5,0.4\n")
-    held, queried = both_ways(path, monkeypatch, proxy="p", second_moment="s", scaled=False)
-
-    assert held.digest(7) == queried.digest(7)
-    assert held.distribution() == queried.distribution()
-    assert not held.has_second_moments("p")

@@ -53,7 +53,7 @@ def test_one_stratum_is_the_same_to_the_bit_from_any_number_of_threads():
     assert all(other == alone for other in others)
     np.testing.assert_allclose(
         alone.summary.proxy_covariances[0],
-        np.cov(np.stack([population(1).units.values[name] for name in ("judge", "other")]), ddof=0),
+        np.cov(np.stack([population(1).values[name] for name in ("judge", "other")]), ddof=0),
         rtol=1e-12,
     )
 

@@ -57,11 +57,6 @@ def test_strata_know_which_of_them_need_no_label(population):
     assert np.all(allocation.n_h[~strata.is_known] >= 2)
 
 
-def test_known_cells_must_be_cells():
-    with pytest.raises(InputError, match="known= names an unknown cell"):
-        Influence(value=0.0, mean=P, square=P, cells=Cells(names=("all",)), known=("some",))
-
-
 def test_an_influence_is_divided_into_intervals_alone(population):
     influence = Influence(value=0.0, mean=P, square=P, cells=Cells(names=("all",)))
     with pytest.raises(InputError, match="divided into intervals"):

@@ -140,7 +140,9 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_AT_ONCE", 4)
     assert found == describe_columns(path)
-    monkeypatch.setattr(inspection, "_RowsLook", lambda rows: inspection._SourceLook(rows.source()))
+    monkeypatch.setattr(
+        inspection, "_of_rows", lambda rows, names: inspection._of_source(rows.source(), names)
+    )
 
     assert found == describe_columns(path)
 

@@ -8,7 +8,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population.past import as_history
+from stratal.population.building import as_history
 
 N, M = 120, 8
 IDS = [f"q{at}" for at in range(N)]
@@ -54,7 +54,7 @@ def test_a_population_is_the_same_in_memory_and_by_query(files):
     table = ibis.duckdb.connect().read_csv(files / "units.csv")
     queried = stratal.Population.from_table(table, history=files / "wide.parquet", groups="language")
     arrays = stratal.Population.from_arrays(ids=IDS, history=past, groups={"language": ["x"] * N})
-    assert type(held) is not type(queried)
+    assert type(arrays) is not type(queried)
     assert held.digest(7) == queried.digest(7)
     assert arrays.digest(7).ids == held.digest(7).ids
     assert held.notes == queried.notes == arrays.notes
@@ -63,7 +63,7 @@ def test_a_population_is_the_same_in_memory_and_by_query(files):
         return [float(int(unit[1:]) % 3 > 0) for unit in sample.ids.tolist()]
 
     drawn, values = [], []
-    for population in (held, queried):
+    for population in (arrays, queried):
         sample = stratal.plan(population, 20).draw(seed=7)
         assert sample.design.kind == "successive"
         sample = stratal.next_round(sample, labels(sample), additional=20)

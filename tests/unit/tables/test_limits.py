@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import tools
+from stratal.labels import exchange as tools
 from stratal.labels.label_file import read_labels
 from stratal.population import Population
 from stratal.tables import files, limits, readers, small_table

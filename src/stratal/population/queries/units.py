@@ -28,24 +28,8 @@ from stratal.population.declaration import (
     middle,
     own_stratum_note,
 )
-from stratal.proxy.agreement import (
-    ARTICLES,
-    BLANKS,
-    LAST_NUMBER,
-    MOST_ITEMS,
-    PUNCTUATION,
-    PURPOSE,
-    answer_codes,
-)
-from stratal.tables.engine import (
-    digest,
-    double,
-    duplicate_key,
-    moment_text,
-    orders_by_bytes,
-    small_table,
-    stored,
-)
+from stratal.proxy.agreement import MOST_ITEMS, PURPOSE, answer_codes
+from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
 WHOLE_LIMIT = 2.0**53
@@ -237,9 +221,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     """
     table = units.table  # `unit_key` is null where the id is, and costs no text of an integer
     measures = {"size": table.count(), "ids": table.unit_key.count()}
-    if not units.integer_ids and orders_by_bytes(units.backend):
-        measures["first_id"] = table.unit_id.min()  # blanks sort first: cheaper than to look at each id
-    elif not units.integer_ids:
+    if not units.integer_ids:
         measures["blank_ids"] = table.count(where=table.unit_id.strip() == "")
     for column in units.numbers.values():
         values = table[column]
@@ -248,10 +230,10 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
     measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
     found = source.first(table.aggregate(**measures))
-    size, first = int(found["size"]), found.get("first_id")
+    size = int(found["size"])
     if size == 0:
         raise InputError(f"{source.label} has no rows", allowed="one row per unit")
-    if found["ids"] < size or found.get("blank_ids") or (first is not None and first < "!"):
+    if found["ids"] < size or found.get("blank_ids"):
         _refuse_ids(source, declared)
     extents = {}
     for name, column in units.numbers.items():
@@ -487,10 +469,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: own})
     where = f"{source.label}: column"
-    texts = {
-        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
-        for name in declared.answer_columns
-    }
+    texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
@@ -521,19 +500,6 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             source = replace(source, table=stored(source.backend, source.table.select(**kept)))
         source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
     return source, declared
-
-
-def _written_alike(text: Any, kind: str | None) -> Any:
-    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
-    if kind == "number":
-        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
-        return category(number, "")
-    if kind == "text":
-        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
-        for article in ARTICLES:
-            text = text.replace(f" {article} ", " ")
-        return text.strip()
-    return text
 
 
 def _added(terms: Sequence[Any]) -> Any:

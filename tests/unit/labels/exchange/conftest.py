@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange.exchange import Task, ToolQuestion
-from stratal.labels.exchange.tools import read_answers
+from stratal.labels.exchange import Task, ToolQuestion, read_answers
 
 IDS = ("007", 'a"b', "two\nlines", "köln", "=1+1")
 NOTE = 'doubtful, "very"'

@@ -7,9 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import Task, ToolQuestion
-from stratal.labels.exchange.tools import read_answers
+from stratal.labels.exchange import Task, ToolQuestion, read_answers, write_label_studio
 
 
 @pytest.fixture
@@ -34,14 +32,14 @@ def test_json_min_lacks_the_skips_and_says_so(tools, expected, given):
 
 
 def test_tasks_hold_the_ids_and_what_was_labelled_is_what_we_write_today(tasks, asked, export, tmp_path):
-    annotation_tools.write_label_studio(tasks, asked, tmp_path)
+    write_label_studio(tasks, asked, tmp_path)
 
     written = json.loads((tmp_path / "tasks.json").read_text())
     assert [task["data"] for task in written] == [task["data"] for task in export]
 
 
 def test_the_config_asks_the_question_with_its_keys(tasks, asked, tmp_path):
-    annotation_tools.write_label_studio(tasks, asked, tmp_path)
+    write_label_studio(tasks, asked, tmp_path)
 
     view = ET.parse(tmp_path / "config.xml").getroot()
     assert [(c.get("value"), c.get("hotkey")) for c in view.iter("Choice")] == [("Pass", "1"), ("Fail", "2")]
@@ -52,7 +50,7 @@ def test_the_config_asks_the_question_with_its_keys(tasks, asked, tmp_path):
 
 def test_words_of_the_annotators_own_may_be_asked_for(tmp_path):
     question = ToolQuestion(text='What "class" & why <?>', choices=("cat",), free=True)
-    annotation_tools.write_label_studio([Task(id="a", payload={"id": "x"})], question, tmp_path)
+    write_label_studio([Task(id="a", payload={"id": "x"})], question, tmp_path)
 
     view = ET.parse(tmp_path / "config.xml").getroot()
     assert [entry.get("name") for entry in view.iter("TextArea")] == ["verdict_words", "note"]
@@ -107,7 +105,7 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
         (lambda d: d[2].update(annotations="none"), "task 3: is not as Label Studio writes it"),
         (lambda d: d[2]["annotations"].append(7), "task 3: is not as Label Studio writes it"),
         (lambda d: d[2]["annotations"][0].update(result=[7]), "task 3: is not as Label Studio writes it"),
-        (lambda d: d.append("x"), "task 6: is not an object"),
+        (lambda d: d.append("x"), "task 6: is not as Label Studio writes it"),
         (lambda d: [task["annotations"].clear() for task in d], "holds no answer"),
     ],
 )
@@ -121,7 +119,7 @@ def test_damaged_files_end_in_one_error(export, changed, refusal, how, said):
         (lambda d: d[1].pop("item_id"), "entry 2: has no 'item_id'"),
         (lambda d: d[0].update(verdict=["Pass", "Fail"]), "entry 1: an annotation needs one answer"),
         (lambda d: d[0].pop("verdict"), "entry 1: an annotation needs one answer"),
-        (lambda d: d.append(None), "entry 7: is not an object"),
+        (lambda d: d.append(None), "entry 7: is not as Label Studio writes it"),
         (lambda d: d.append({**d[0], "verdict": "Fail"}), "item '007' has two answers by '1'"),
     ],
 )

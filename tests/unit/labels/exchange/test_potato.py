@@ -7,9 +7,7 @@ import json
 import pytest
 
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import ToolQuestion
-from stratal.labels.exchange.tools import read_answers
+from stratal.labels.exchange import ToolQuestion, read_answers, write_potato
 
 
 @pytest.fixture
@@ -25,16 +23,14 @@ def test_the_tools_own_folder_comes_back_whole(tools, expected, given):
     assert found.said[0].note == 'doubtful, "very"'
 
 
-def test_one_annotators_file_and_the_export_are_read_too(tools, expected, given):
+def test_one_annotators_file_is_read_too(tools, expected, given):
     alone = given(read_answers(tools / "potato-2.12.1" / "ann" / "user_state.json"))
-    export = given(read_answers(tools / "potato-2.12.1.jsonl"))
 
     assert alone == {key: value for key, value in expected(skips=False).items() if key[0] == "ann"}
-    assert export == {("ann", "007"): "Pass"}
 
 
 def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
-    annotation_tools.write_potato(tasks, asked, tmp_path)
+    write_potato(tasks, asked, tmp_path)
 
     config = json.loads((tmp_path / "config.yaml").read_text())
     assert {"item_properties", "task_dir", "output_annotation_dir", "annotation_task_name"} <= set(config)
@@ -48,7 +44,7 @@ def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
 
 
 def test_free_words_are_a_text(tasks, tmp_path, state, given):
-    annotation_tools.write_potato(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path)
+    write_potato(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path)
     config = json.loads((tmp_path / "config.yaml").read_text())
     state["instance_id_to_label_to_value"]["007"] = [[{"schema": "verdict", "name": "text_box"}, "dog"]]
     path = tmp_path / "user_state.json"
@@ -62,7 +58,7 @@ def test_free_words_are_a_text(tasks, tmp_path, state, given):
     ("how", "said"),
     [
         (lambda d: d.update(user_id=""), "has no 'user_id'"),
-        (lambda d: d.update(instance_id_to_label_to_value=[]), "is not as Potato writes it"),
+        (lambda d: d.update(instance_id_to_label_to_value=[]), "annotator 1: is not as Potato writes it"),
         (
             lambda d: d["instance_id_to_label_to_value"].update({"007": [["Pass"]]}),
             "is not as Potato writes it",
@@ -81,27 +77,11 @@ def test_damaged_files_end_in_one_error(state, changed, refusal, how, said):
     assert said in refusal(changed(state, how))
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        (lambda d: d[1].pop("instance_id"), "line 2: has no 'instance_id'"),
-        (lambda d: d[1].update(user_id=None), "line 2: has no 'user_id'"),
-        (lambda d: d[1].update(labels=["Pass"]), "line 2: is not as Potato writes it"),
-        (lambda d: d[1]["labels"].update(verdict={"Pass": 1, "Fail": 1}), "has several answers"),
-        (lambda d: d[1]["labels"].update(verdict={"Fail": "Fail"}), "item '007' has two answers by 'ann'"),
-    ],
-)
-def test_damaged_exports_end_in_one_error(tools, changed, refusal, how, said):
-    line = json.loads((tools / "potato-2.12.1.jsonl").read_text())
-
-    assert said in refusal(changed([line, json.loads(json.dumps(line))], how), lines=True)
-
-
 def test_a_damaged_file_of_a_folder_is_named(tmp_path):
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / "user_state.json").write_text("{")
-    with pytest.raises(InputError, match=r"ann/user_state.json: is not as Potato writes it"):
+    with pytest.raises(InputError, match=r"ann/user_state.json: is not JSON"):
         read_answers(tmp_path)
     (tmp_path / "ann" / "user_state.json").write_text("{}")
-    with pytest.raises(LabelError, match=r"ann/user_state.json: is no user_state.json of Potato"):
+    with pytest.raises(LabelError, match=r"ann/user_state.json: is not an export of Potato"):
         read_answers(tmp_path)

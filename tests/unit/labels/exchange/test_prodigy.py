@@ -7,15 +7,13 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import annotation_tools
-from stratal.labels.exchange.exchange import ToolQuestion
-from stratal.labels.exchange.tools import read_answers
+from stratal.labels.exchange import ToolQuestion, read_answers, write_prodigy
 
 
 @pytest.fixture
 def answered(tasks, asked, tmp_path, expected):
     """What `prodigy db-out` makes of our lines: each as it was, with hashes, the choice and who made it."""
-    annotation_tools.write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
+    write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
     lines = {
         line["item_id"]: line for line in map(json.loads, (tmp_path / "tasks.jsonl").read_text().splitlines())
     }
@@ -46,7 +44,7 @@ def test_answers_come_back_whole(answered, tmp_path, expected, given):
 
 
 def test_choices_are_options(tasks, asked, tmp_path):
-    annotation_tools.write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
+    write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
 
     first = json.loads((tmp_path / "tasks.jsonl").read_text().splitlines()[0])
     assert first["options"] == [{"id": "Pass", "text": "Pass"}, {"id": "Fail", "text": "Fail"}]
@@ -54,9 +52,7 @@ def test_choices_are_options(tasks, asked, tmp_path):
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Prodigy needs choices"):
-        annotation_tools.write_prodigy(
-            tasks, ToolQuestion(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl"
-        )
+        write_prodigy(tasks, ToolQuestion(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl")
 
 
 @pytest.mark.parametrize(

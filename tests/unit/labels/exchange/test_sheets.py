@@ -8,9 +8,8 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import tools
-from stratal.labels.exchange.exchange import Task, ToolQuestion
-from stratal.labels.exchange.tools import read_answers
+from stratal.labels import exchange as tools
+from stratal.labels.exchange import Task, ToolQuestion, read_answers
 
 
 def fill_csv(path, answers):

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.population.expressions import Agree, ByLevel, Cells, Constant, Logistic, LogLoss, Number, Share
-from stratal.population.queries.translate import query_averages
+from stratal.population.queries.table import query_averages
 from stratal.population.rules import CutPoints, Derived
 
 pa = pytest.importorskip("pyarrow")

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from stratal import Population, read_labels
-from stratal.tables.logs import lm_eval
+from stratal.tables.logs import read_lm_eval
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_means_are_those_of_the_tool(tools):
 
 
 def test_ids_are_the_three_hashes_whatever_the_order(lines):
-    one = lm_eval.read(lines, "a")
-    other = lm_eval.read(list(reversed(lines)), "b")
+    one = read_lm_eval(lines, "a")
+    other = read_lm_eval(list(reversed(lines)), "b")
     first = lines[0]
 
     assert set(one.columns["id"]) == set(other.columns["id"])
@@ -54,7 +54,7 @@ def test_ids_are_the_three_hashes_whatever_the_order(lines):
 
 
 def test_a_document_that_the_data_set_holds_twice_is_two_units(lines):
-    log = lm_eval.read([*lines, *({**line, "doc_id": line["doc_id"] + 4} for line in lines)], "a")
+    log = read_lm_eval([*lines, *({**line, "doc_id": line["doc_id"] + 4} for line in lines)], "a")
 
     assert len(log.columns["id"]) == len(set(log.columns["id"])) == 8
 
@@ -64,7 +64,7 @@ def test_choices_give_a_confidence(tools):
     record = json.loads(path.read_text().splitlines()[1])
     weights = [math.exp(float(answer[0])) for answer in record["filtered_resps"]]
 
-    log = lm_eval.read([record], "a")
+    log = read_lm_eval([record], "a")
 
     assert log.proxies == ("acc", "acc_norm", "confidence")
     assert log.columns["confidence"] == [pytest.approx(max(weights) / sum(weights))]
@@ -72,23 +72,9 @@ def test_choices_give_a_confidence(tools):
     assert log.columns["target"] == ["6"]
 
 
-def test_older_files_with_lists_of_arguments_are_read(lines):
-    older = [{**line, "arguments": [list(line["arguments"]["gen_args_0"].values())]} for line in lines]
-
-    assert lm_eval.read(older, "a").columns["input"] == lm_eval.read(lines, "b").columns["input"]
-
-
-def test_without_hashes_the_numbers_are_the_ids(lines):
-    older = [{name: value for name, value in line.items() if name != "prompt_hash"} for line in lines]
-    log = lm_eval.read(older, "a")
-
-    assert log.columns["id"] == ["0", "1", "2", "3"]
-    assert "another run may change" in log.notes[1]
-
-
 def test_its_scores_are_labels_of_the_units_that_were_drawn(tools):
     path = tools / "lm-eval-0.4.13-capitals.jsonl"
-    ids = lm_eval.read([json.loads(line) for line in path.read_text().splitlines()], "a").columns["id"]
+    ids = read_lm_eval([json.loads(line) for line in path.read_text().splitlines()], "a").columns["id"]
 
     labels = read_labels(path, value="exact_match@flexible-extract", order=ids[2:])
 
@@ -100,10 +86,10 @@ def test_its_scores_are_labels_of_the_units_that_were_drawn(tools):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda lines: lines[1].pop("resps"), "line 2: is not a line of lm-evaluation-harness"),
-        (lambda lines: lines[1].pop("metrics"), "line 2: lists no metrics"),
-        (lambda lines: lines[3].pop("exact_match"), "line 4: the metric 'exact_match' has no value"),
-        (lambda lines: lines[2].update(metrics=[]), "line 3: lists no metrics"),
+        (lambda lines: lines[1].pop("filtered_resps"), "line 2: has no 'filtered_resps'"),
+        (lambda lines: lines[1].pop("metrics"), "line 2: has no 'metrics'"),
+        (lambda lines: lines[3].pop("exact_match"), "line 4: has no 'exact_match'"),
+        (lambda lines: [line.update(metrics=[]) for line in lines], "no unit has a score"),
         (lambda lines: lines[2].update(metrics=[{}]), "is not as lm-evaluation-harness writes it"),
         (lambda lines: [line.update(exact_match="[invalid]") for line in lines], "exact_match@strict-match"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import Row, distinguished, make_log, one_kind
+from stratal.tables.logs import Row, make_log, one_kind
 
 
 def test_several_variants_become_columns_and_units_do_not_double():
@@ -49,13 +49,6 @@ def test_a_cluster_counts_only_where_several_units_share_one():
 
     assert make_log("a tool", alone, cluster="sample").cluster is None
     assert make_log("a tool", shared, cluster="sample").cluster == "sample"
-
-
-def test_repeated_keys_are_told_apart_without_meeting_others():
-    names = distinguished(["q", "q#2", "q", "q"])
-
-    assert names[:2] == ["q", "q#2"]
-    assert len(set(names)) == 4
 
 
 def test_columns_are_of_one_kind():

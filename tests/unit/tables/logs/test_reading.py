@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.tables.logs.reading import log_of_document, log_of_lines
+from stratal.tables.logs import log_of_document, log_of_lines
 
 
 @pytest.mark.parametrize("document", [[], {}, [{"id": 1}], {"results": []}, "text", 7, None, {"eval": 1}])

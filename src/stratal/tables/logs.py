@@ -1,0 +1,743 @@
+"""Logs of evaluation tools: one row per unit, however many answers of it a tool has kept.
+
+lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples` (as of 0.4.13). One line
+per document and filter. A document's id is made of its three hashes (document, prompt, target), so that it
+survives another run, another order and a larger `--limit`.
+
+promptfoo: what `promptfoo eval --output out.json` writes (as of 0.121, results of version 3). A unit is a
+test case; each prompt and provider has columns of its own. A test case is known by its variable `id` or
+`item_id` where it has one, and otherwise by a hash of all its variables. With `--repeat` the repeats of a
+test case are units of one cluster.
+
+Inspect: `.eval` logs by Inspect's own reader (extra `inspect`), `.json` logs as they are (as of 0.3.285). A
+unit is one epoch of a sample; the epochs of a sample are one cluster. Scores are numbers as Inspect itself
+makes them: C, I, P and N are 1, 0, ½ and 0.
+
+DeepEval: the test runs that it keeps in `DEEPEVAL_RESULTS_FOLDER` and in `.deepeval/` (as of 4.3). A unit is
+a test case; of a conversation, each of the assistant's turns, all of one cluster, with the scores of the
+whole conversation.
+
+Hugging Face: scores that `evaluate.save` wrote (as of 0.4.6), and folders of `Dataset.save_to_disk` (5.2).
+`evaluate` keeps no inputs: a score per unit stands in a list, in the order of the predictions, and the id is
+the number of the row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from stratal.arrays import Record
+from stratal.errors import InputError, MissingExtraError
+
+ID_NAMES = ("id", "item_id")
+"""Columns that are taken as the id when none is named."""
+
+AT = "@"
+"""Stands between a column and the filter or model that it is of, where a log has several: `score@large`."""
+
+NTH = "#"
+"""Stands between what repeats (an epoch's sample, a talk) and the number of the time: `q7#2`."""
+
+
+_SHOWN = ("input", "turns", "target", "answer")
+"""What a person needs to judge a unit, in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a log: what one filter or model said of one unit.
+
+    Parameters
+    ----------
+    unit : str
+        Id of the unit.
+    shared : mapping
+        What holds of the unit whoever answers: input, target, epoch.
+    own : mapping
+        What this filter or model said, `scores` apart.
+    scores : mapping of str to float or None
+        None where there is no score.
+    variant : str
+        The filter or model.
+
+    Examples
+    --------
+    >>> Row(unit="q7", scores={"exact_match": 1.0}).variant
+    ''
+    """
+
+    unit: str
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Log(Record):
+    """A log as columns.
+
+    Parameters
+    ----------
+    tool : str
+    columns : mapping of str to list (N,)
+        `id` among them.
+    proxies : tuple of str
+        Columns of scores; the first is the likeliest proxy.
+    shown : tuple of str
+        What a person needs to judge a unit.
+    cluster : str, optional
+        Column of what several rows belong to: a sample with epochs, a talk with turns.
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> make_log("a tool", [Row(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
+    ('exact_match',)
+    """
+
+    tool: str
+    columns: Mapping[str, list[Any]]
+    proxies: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    cluster: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def columns_to_show(self, proxy: str | None) -> tuple[str, ...]:
+        """Return the columns to show beside a proxy: those of no filter or model, and those of its own."""
+        variant = (proxy or self.proxies[0]).partition(AT)[2]
+        return tuple(name for name in self.shown if name.partition(AT)[2] in ("", variant))
+
+
+def make_log(
+    tool: str,
+    rows: Sequence[Row],
+    *,
+    variants: str = "variants",
+    cluster: str | None = None,
+    notes: Sequence[str] = (),
+) -> Log:
+    """Return rows as a log: one row per unit; with several filters or models, a column of each.
+
+    Parameters
+    ----------
+    tool : str
+    rows : sequence of Row
+    variants : str
+        What the variants are called, in words.
+    cluster : str, optional
+        Column of `shared` that tells what several units belong to; left out where none has two.
+    notes : sequence of str
+
+    Raises
+    ------
+    InputError
+        For a log without rows or scores, and for two answers of one variant about one unit.
+
+    Examples
+    --------
+    >>> two = [Row(unit="q7", scores={"score": s}, variant=v) for v, s in (("large", 1.0), ("small", 0.0))]
+    >>> make_log("a tool", two).columns
+    {'id': ['q7'], 'score@large': [1.0], 'score@small': [0.0]}
+    """
+    names = list(dict.fromkeys(row.variant for row in rows))
+    several = len(names) > 1
+    units: dict[str, dict[str, Any]] = {}
+    seen: set[tuple[str, str]] = set()
+    scored: dict[str, None] = {}
+    for row in rows:
+        if (row.unit, row.variant) in seen:
+            raise InputError(
+                f"{tool}: two answers of unit {row.unit!r}",
+                given=row.variant or None,
+                allowed="one of each filter or model",
+                action="Read one run of the evaluation at a time.",
+            )
+        seen.add((row.unit, row.variant))
+        tail = f"{AT}{row.variant}".replace(",", ";") if several else ""  # options list columns by commas
+        found = units.setdefault(row.unit, {})
+        found |= dict(row.shared)
+        found |= {f"{name}{tail}": value for name, value in (*row.own.items(), *row.scores.items())}
+        scored |= dict.fromkeys(f"{name}{tail}" for name in row.scores)
+    if not scored:
+        raise InputError(f"{tool}: no unit has a score", action="Run the evaluation with a metric.")
+    keys = dict.fromkeys(name for found in units.values() for name in found if name not in scored)
+    columns: dict[str, list[Any]] = {"id": list(units)}
+    for name in (*keys, *scored):
+        if name != "id":
+            columns[name] = one_kind([found.get(name) for found in units.values()])
+    kept = cluster if cluster and len(set(columns[cluster])) < len(units) else None
+    usual = [name for kind in _SHOWN for name in columns if name.partition(AT)[0] == kind]
+    said = f"{tool}: {len(units):,} units"
+    if several:
+        said += (
+            f"; {len(names)} {variants} ({', '.join(names)}), a column of each, such as {next(iter(scored))}"
+        )
+    return Log(
+        tool=tool,
+        columns=columns,
+        proxies=tuple(scored),
+        shown=tuple(usual),
+        cluster=kept,
+        notes=(said, *notes),
+    )
+
+
+def one_kind(values: Sequence[Any]) -> list[Any]:
+    """Return a column of one kind: numbers where all are, else text, what is nested as JSON.
+
+    Examples
+    --------
+    >>> one_kind([1, 2.5, None]), one_kind(["a", 1, {"b": 2}])
+    ([1.0, 2.5, None], ['a', '1', '{"b": 2}'])
+    """
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, int) and abs(value) < 2**53 for value in present):
+        return [None if value is None else int(value) for value in values]
+    if all(isinstance(value, int | float) for value in present):
+        return [None if value is None else float(value) for value in values]
+    return [None if value is None else text_of(value) for value in values]
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text, what is nested as JSON.
+
+    Examples
+    --------
+    >>> text_of("Lima"), text_of(["a"])
+    ('Lima', '["a"]')
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a score as a number; None where it is not finite, or no number.
+
+    Examples
+    --------
+    >>> number_or_none(True), number_or_none("0.5"), number_or_none(float("nan")), number_or_none([1])
+    (1.0, 0.5, None, None)
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+@contextmanager
+def as_written(source: str, tool: str) -> Iterator[None]:
+    """Turn whatever goes wrong in a document that a tool cannot have written into one `InputError`.
+
+    Examples
+    --------
+    >>> with as_written("log.json", "a tool"):
+    ...     {}["scores"]
+    Traceback (most recent call last):
+    stratal.errors.InputError: log.json: has no 'scores'. Take the file as a tool wrote it.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        lacks = isinstance(error, KeyError)
+        raise InputError(
+            f"{source}: has no {error}" if lacks else f"{source}: is not as {tool} writes it",
+            given=None if lacks else f"{type(error).__name__}: {error}"[:200],
+            action=f"Take the file as {tool} wrote it.",
+        ) from error
+
+
+def times(keys: Iterable[Hashable]) -> list[int]:
+    """Return for the how-manyth time each key stands there, from 1.
+
+    Examples
+    --------
+    >>> times(["a", "b", "a"])
+    [1, 1, 2]
+    """
+    seen: Counter[Hashable] = Counter()
+    found = []
+    for key in keys:
+        seen[key] += 1
+        found.append(seen[key])
+    return found
+
+
+LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
+EVALUATE = "Hugging Face evaluate"
+
+LARGEST, MOST = 100_000_000, 2000
+"""Bytes of a file, and files of a folder, that are looked at to tell what they are."""
+
+
+def _rows(
+    tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row | list[Row]]
+) -> list[Row]:
+    """Return the rows of a tool's records; an error numbers the record that it is of."""
+    found: list[Row] = []
+    for number, record in enumerate(records, start=1):
+        with as_written(f"{place} {number}", tool):
+            made = row(record)
+        found += [made] if isinstance(made, Row) else made
+    return found
+
+
+# ---- lm-evaluation-harness
+
+
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+_DIGITS = 12
+"""Of each hash, in the id: three of 48 bits."""
+
+
+def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
+    """Return the lines of a log.
+
+    Examples
+    --------
+    >>> line = {"doc_id": 0, "doc": {"q": "2 + 2?"}, "target": "4", "arguments": {}, "resps": [["4"]],
+    ...         "filtered_resps": ["4"], "filter": "none", "metrics": ["exact_match"], "exact_match": 1.0,
+    ...         "doc_hash": "a" * 64, "prompt_hash": "b" * 64, "target_hash": "c" * 64}
+    >>> read_lm_eval([line], "samples.jsonl").columns["id"]
+    ['aaaaaaaaaaaa-bbbbbbbbbbbb-cccccccccccc']
+    """
+    rows = _rows(LM_EVAL, records, f"{source}, line", _of_line)
+    again = times((row.unit, row.variant) for row in rows)  # a document may stand there twice
+    rows = [
+        replace(row, unit=f"{row.unit}{NTH}{n}") if n > 1 else row for row, n in zip(rows, again, strict=True)
+    ]
+    return make_log(LM_EVAL, rows, variants="filters")
+
+
+def _of_line(record: Mapping[str, Any]) -> Row:
+    prompt, choices = _requested(record["arguments"])
+    scores = {str(name): number_or_none(record[name]) for name in record["metrics"]}
+    doc = record["doc"] if isinstance(record["doc"], Mapping) else {"text": record["doc"]}
+    shared = {"doc_id": record["doc_id"], "input": prompt, "target": _target(record.get("target"), choices)}
+    shared |= {f"doc.{name}": value for name, value in doc.items()}
+    logs = _log_likelihoods(record["filtered_resps"])
+    answer = _first(record["filtered_resps"])
+    if len(logs) > 1 and len(logs) == len(choices):
+        best = max(range(len(logs)), key=logs.__getitem__)
+        answer = choices[best].strip()
+        scores["confidence"] = 1 / math.fsum(math.exp(entry - logs[best]) for entry in logs)
+    return Row(
+        unit="-".join(str(record[name])[:_DIGITS] for name in _HASHES),
+        shared=shared,
+        own={"answer": answer},
+        scores=scores,
+        variant=str(record.get("filter", "none")),
+    )
+
+
+def _requested(arguments: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """Return the prompt, and the choices that were weighed; none where the model wrote freely."""
+    calls = [list(call.values()) for call in arguments.values()]
+    choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
+    return text_of(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
+
+
+def _target(target: Any, choices: Sequence[str]) -> str | None:
+    """Return the right answer as text, that of a number of a choice."""
+    text = None if target is None else text_of(target)
+    if text is not None and text.isdigit() and int(text) < len(choices):
+        return choices[int(text)].strip()
+    return text
+
+
+def _log_likelihoods(answers: Sequence[Any]) -> list[float]:
+    """Return the log-likelihood of each choice, empty where answers are text."""
+    firsts = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
+    found = [number for first in firsts if (number := number_or_none(first)) is not None]
+    return found if len(found) == len(answers) else []
+
+
+def _first(answers: Any) -> str | None:
+    while isinstance(answers, list):
+        answers = answers[0] if answers else None
+    return None if answers is None else text_of(answers)
+
+
+# ---- promptfoo
+
+
+def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
+    results = found["results"].get("results")
+    if not results:
+        raise InputError(f"{source}: holds no results", action="Run `promptfoo eval --output out.json`.")
+    tests = {result["testIdx"]: _test_of(result["vars"]) for result in results}
+    tests = dict(sorted(tests.items()))
+    repeats = dict(zip(tests, times(tests.values()), strict=True))
+    names, alike = _variants(results), len({_prompt(result) for result in results}) == 1
+
+    def row(result: Mapping[str, Any]) -> Row:
+        test, repeat = tests[result["testIdx"]], repeats[result["testIdx"]]
+        prompt, response, named = result.get("prompt"), result.get("response"), result.get("namedScores")
+        shared = {"test": test, "repeat": repeat}
+        shared |= {f"vars.{name}": value for name, value in result["vars"].items()}
+        requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
+        answer = response.get("output") if isinstance(response, Mapping) else response
+        own = {"answer": None if answer is None else text_of(answer)}
+        scores = {"score": result["score"], **{n: v for n, v in (named or {}).items() if n != "score"}}
+        if "success" in result:
+            scores["success"] = result["success"]
+        if answer is None and result.get("error"):
+            scores |= dict.fromkeys({"score", "success"} & set(scores))
+        return Row(
+            unit=f"{test}{NTH}{repeat}" if max(repeats.values()) > 1 else test,
+            shared=shared | requested if alike else shared,
+            own=own if alike else requested | own,
+            scores={name: number_or_none(value) for name, value in scores.items()},
+            variant=names[result["promptIdx"]],
+        )
+
+    rows = _rows(PROMPTFOO, results, f"{source}, result", row)
+    places = sorted(range(len(rows)), key=lambda at: (results[at]["testIdx"], results[at]["promptIdx"]))
+    rows = [rows[place] for place in places]
+    return make_log(PROMPTFOO, rows, variants="prompts and providers", cluster="test")
+
+
+def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the name of each prompt and provider: the provider's, with the prompt's where it has several."""
+    providers: dict[int, str] = {}
+    prompts: dict[int, str] = {}
+    for result in results:
+        provider = result.get("provider") or {}
+        name = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
+        providers[result["promptIdx"]] = str(name or result["promptIdx"])
+        prompts[result["promptIdx"]] = _prompt(result)
+    if len(set(providers.values())) == len(providers):
+        return providers
+    order = {text: number for number, text in enumerate(dict.fromkeys(prompts.values()), start=1)}
+    named = {index: f"{providers[index]}-prompt{order[prompts[index]]}" for index in providers}
+    return named if len(set(named.values())) == len(named) else {i: f"{n}-{i}" for i, n in providers.items()}
+
+
+def _prompt(result: Mapping[str, Any]) -> str:
+    prompt = result.get("prompt")
+    return str(prompt.get("label") or "") if isinstance(prompt, Mapping) else str(prompt or "")
+
+
+def _test_of(variables: Mapping[str, Any]) -> str:
+    for name in ID_NAMES:
+        if variables.get(name) not in (None, ""):
+            return text_of(variables[name])
+    text = json.dumps(variables, sort_keys=True, ensure_ascii=False)
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
+
+
+# ---- Inspect
+
+
+_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_HEAVY = {"events", "store"}
+"""What Inspect's reader leaves out of the samples, since nothing here needs it."""
+
+
+def read_packed(path: Path) -> Log:
+    """Return a log of an `.eval` file.
+
+    Raises
+    ------
+    MissingExtraError
+        If Inspect is not installed.
+    InputError
+        For a file that its reader cannot read.
+    """
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise MissingExtraError("inspect_ai", extra="inspect") from None
+    try:
+        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=_HEAVY)
+        left_out: Any = {"plan": True, "stats": True, "samples": {"__all__": _HEAVY}}
+        found = log.model_dump(mode="json", exclude=left_out)
+    except Exception as error:
+        raise InputError(
+            f"{path}: Inspect's own reader cannot read it",
+            given=f"{type(error).__name__}: {error}"[:200],
+            action="Check that the log is whole, or read it where a newer version of Inspect is installed.",
+        ) from None
+    with as_written(str(path), INSPECT):
+        return _inspect(found, str(path))
+
+
+def _inspect(found: Mapping[str, Any], source: str) -> Log:
+    samples = found.get("samples")
+    if not samples:
+        raise InputError(
+            f"{source}: holds no samples", action="Run the evaluation with its samples logged (log_samples)."
+        )
+    rows = _rows(INSPECT, samples, f"{source}, sample", _of_sample)
+    rows.sort(key=lambda row: row.shared["epoch"])
+    if len({row.unit for row in rows}) < len(rows):
+        rows = [replace(row, unit=f"{row.unit}{NTH}{row.shared['epoch']}") for row in rows]
+    status = found.get("status")
+    said = [] if status in (None, "success") else [f"{source}: the evaluation did not finish ({status})"]
+    return make_log(INSPECT, rows, cluster="sample", notes=said)
+
+
+def _of_sample(sample: Mapping[str, Any]) -> Row:
+    unit, target, output = str(sample["id"]), sample.get("target"), sample.get("output")
+    shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
+    shared["target"] = target[0] if isinstance(target, list) and len(target) == 1 else target
+    shared |= {f"metadata.{name}": value for name, value in (sample.get("metadata") or {}).items()}
+    scores: dict[str, float | None] = {}
+    for name, score in (sample.get("scores") or {}).items():
+        value = score.get("value")
+        parts = value if isinstance(value, Mapping) else {"": value}
+        scores |= {f"{name}.{part}" if part else name: _number(each) for part, each in parts.items()}
+    own = {"answer": None if output is None else output.get("completion")}
+    return Row(unit=unit, shared=shared, own=own, scores=scores)
+
+
+def _number(value: Any) -> float | None:
+    """Return a score as Inspect counts it, None where it is no number and no letter."""
+    if isinstance(value, str) and value not in _LETTERS:
+        value = value.lower()
+    return _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_or_none(value)
+
+
+def _words(content: Any) -> Any:
+    """Return an input as text; a list of messages as turns, of which the texts are kept."""
+    if not isinstance(content, list):
+        return text_of(content)
+    turns = []
+    for message in content:
+        said = message.get("content")
+        if isinstance(said, list):
+            said = "\n".join(part["text"] for part in said if part.get("type") == "text")
+        turns.append({"role": message.get("role"), "content": "" if said is None else text_of(said)})
+    return turns
+
+
+# ---- DeepEval
+
+
+def _deepeval(found: Mapping[str, Any], source: str) -> Log:
+    run = found.get("testRunData", found)
+    cases, talks = run.get("testCases"), run.get("conversationalTestCases")
+    if bool(cases) == bool(talks):
+        raise InputError(
+            f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
+            allowed="test cases, or conversations",
+            action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
+        )
+    given = cases or talks
+    names = [str(case.get("name") or "case") for case in given]
+    named = [
+        {**case, "name": f"{name}{NTH}{n}" if n > 1 else name}
+        for case, name, n in zip(given, names, times(names), strict=True)
+    ]
+    rows = _rows(DEEPEVAL, named, f"{source}, test case", _of_case if cases else _of_talk)
+    return make_log(DEEPEVAL, rows, cluster="conversation" if talks else None)
+
+
+def _case_scores(case: Mapping[str, Any]) -> dict[str, float | None]:
+    scores = {str(entry["name"]): number_or_none(entry.get("score")) for entry in case["metricsData"]}
+    return scores | {"success": number_or_none(case.get("success"))}
+
+
+def _of_case(case: Mapping[str, Any]) -> Row:
+    shared = {"input": case["input"], "target": case.get("expectedOutput")}
+    shared |= {f"metadata.{name}": value for name, value in (case.get("metadata") or {}).items()}
+    return Row(
+        unit=case["name"],
+        shared={name: value for name, value in shared.items() if value is not None},
+        own={"answer": case["actualOutput"]},
+        scores=_case_scores(case),
+    )
+
+
+def _of_talk(talk: Mapping[str, Any]) -> list[Row]:
+    unit, scores = talk["name"], _case_scores(talk)
+    said = [{"role": turn.get("role"), "content": turn.get("content")} for turn in talk["turns"]]
+    places = [place for place, turn in enumerate(said) if turn["role"] == "assistant"]
+    return [
+        Row(
+            unit=f"{unit}{NTH}{number}",
+            shared={"conversation": unit, "turn": number, "turns": said[:place]},
+            own={"answer": said[place]["content"]},
+            scores=scores,
+        )
+        for number, place in enumerate(places, start=1)
+    ]
+
+
+# ---- Hugging Face
+
+
+STATE = "state.json"
+"""What every folder of `Dataset.save_to_disk` has."""
+_ABOUT = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_version", "_interpreter_path"}
+
+
+def _evaluate(found: Mapping[str, Any], source: str) -> Log:
+    lists = {name: value for name, value in found.items() if isinstance(value, list) and name not in _ABOUT}
+    scored = {name for name, value in lists.items() if None not in map(number_or_none, value)}
+    if not scored or not any(lists.values()):
+        raise InputError(
+            f"{source}: holds no score per unit, only of all together",
+            given=", ".join(name for name in found if name not in _ABOUT)[:200],
+            allowed="lists with an entry per prediction",
+            action="Save what the metric gives for each: evaluate.save(path, exact_match=[…]).",
+        )
+    lengths = {name: len(value) for name, value in lists.items()}
+    if len(set(lengths.values())) != 1:
+        raise InputError(
+            f"{source}: lists of different lengths",
+            given=", ".join(f"{name}: {count}" for name, count in lengths.items()),
+            allowed="an entry per prediction in each",
+        )
+    rows = [
+        Row(
+            unit=str(place + 1),
+            shared={name: value[place] for name, value in lists.items() if name not in scored},
+            scores={name: number_or_none(lists[name][place]) for name in lists if name in scored},
+        )
+        for place in range(next(iter(lengths.values())))
+    ]
+    return make_log(EVALUATE, rows)
+
+
+def saved_table(folder: Path) -> Any | None:
+    """Return a folder of `Dataset.save_to_disk` as an Arrow table, None for any other folder.
+
+    Raises
+    ------
+    InputError
+        For several splits together, and where a file is missing or damaged.
+
+    Examples
+    --------
+    >>> saved_table(Path("nowhere"))
+    """
+    if (folder / "dataset_dict.json").is_file():
+        splits = sorted(path.name for path in folder.iterdir() if (path / STATE).is_file())
+        raise InputError(
+            f"{folder}: holds several splits",
+            given=", ".join(splits),
+            action=f"Give one of them: {folder / splits[0]}." if splits else None,
+        )
+    state = folder / STATE
+    if not state.is_file():
+        return None
+    import pyarrow as pa
+
+    try:
+        files = [entry["filename"] for entry in json.loads(state.read_text("utf-8"))["_data_files"]]
+        tables = []
+        for name in files:
+            with pa.memory_map(str(folder / Path(name).name)) as stream:
+                tables.append(pa.ipc.open_stream(stream).read_all())
+        return pa.concat_tables(tables)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise InputError(
+            f"{folder}: is not a whole data set", given=str(error)[:200], action="Save it again."
+        ) from None
+
+
+# ---- which tool wrote a file
+
+
+_LINE = {"doc_id", "doc", "resps"}
+"""The keys of every line of lm-evaluation-harness."""
+
+_DOCUMENTS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
+    (PROMPTFOO, {"evalId", "results"}, _promptfoo),
+    (DEEPEVAL, {"testCases", "metricsScores"}, _deepeval),
+    (DEEPEVAL, {"conversationalTestCases", "metricsScores"}, _deepeval),
+    (DEEPEVAL, {"testRunData"}, _deepeval),
+    (INSPECT, {"eval", "plan", "version"}, _inspect),
+    (EVALUATE, {"_evaluate_version"}, _evaluate),
+)
+"""The keys by which a JSON document is known, and what reads it."""
+
+
+def log_of_document(found: Any, source: str) -> Log | None:
+    """Return a JSON document as a log, None where it is none.
+
+    Raises
+    ------
+    InputError
+        For a log that is not whole, and for one that holds results of all units together.
+
+    Examples
+    --------
+    >>> log_of_document([{"id": 0}], "rows.json")
+    """
+    keys = set(found) if isinstance(found, Mapping) else set()
+    if {"results", "configs", "versions"} <= keys:
+        raise InputError(
+            f"{source}: holds results of all documents together",
+            allowed=f"samples_….jsonl of {LM_EVAL}",
+            action="Run it with --log_samples; the samples are then written next to this file.",
+        )
+    for tool, known, read in _DOCUMENTS:
+        if known <= keys:
+            with as_written(source, tool):
+                return read(found, source)
+    return None
+
+
+def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
+    """Return the objects of JSON Lines as a log, None where the first is of no log.
+
+    Examples
+    --------
+    >>> log_of_lines([{"id": 0}], "rows.jsonl")
+    """
+    remaining = iter(records)
+    first = next(remaining, None)
+    if first is None or not set(first) >= _LINE:
+        return None
+    with as_written(source, LM_EVAL):
+        return read_lm_eval([first, *remaining], source)
+
+
+def tool_that_wrote(path: Path) -> str | None:
+    """Return the evaluation tool whose log a file is, None for any other file.
+
+    Examples
+    --------
+    >>> tool_that_wrote(Path("log.eval"))
+    'Inspect'
+    """
+    if path.suffix == ".eval":
+        return INSPECT
+    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
+        return None
+    lines = path.suffix == ".jsonl"
+    try:
+        with path.open(encoding="utf-8") as text:
+            found = json.loads(text.readline() if lines else text.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+    keys = set(found) if isinstance(found, Mapping) else set()
+    if lines:
+        return LM_EVAL if keys >= _LINE else None
+    return next((tool for tool, known, _ in _DOCUMENTS if known <= keys), None)
+
+
+def logs_below(folder: Path) -> dict[Path, str]:
+    """Return the logs in a folder and those below it, by path, with the tool that wrote each.
+
+    Examples
+    --------
+    >>> logs_below(Path("nowhere"))
+    {}
+    """
+    paths = [path for path in islice(folder.rglob("*"), MOST) if path.is_file()]
+    tools = {path: tool_that_wrote(path) for path in sorted(paths)}
+    return {path: tool for path, tool in tools.items() if tool is not None}

@@ -1,1 +1,0 @@
-"""Logs of evaluation tools, one file for each tool."""
