@@ -9,9 +9,8 @@ Examples
 'f1:match'
 """
 
-from stratal.estimation import estimands as _own
 from stratal.estimation.estimands import *  # noqa: F403
 from stratal.estimation.regression.from_sample import Coefficient as Coefficient
 from stratal.estimation.regression.from_sample import Quantile as Quantile
 
-__all__ = [*_own.__all__, "Coefficient", "Quantile"]
+__all__ = [name for name in dir() if name[0].isupper()]

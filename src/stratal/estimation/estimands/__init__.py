@@ -39,5 +39,3 @@ from stratal.estimation.estimands.scores import IntraclassCorrelation as Intracl
 from stratal.estimation.estimands.scores import PearsonCorrelation as PearsonCorrelation
 from stratal.estimation.estimands.scores import SpearmanCorrelation as SpearmanCorrelation
 from stratal.estimation.estimands.scores import WeightedKappa as WeightedKappa
-
-__all__ = [name for name in dir() if name[0].isupper()]
