@@ -118,7 +118,8 @@ class EstimateOptions(Request):
     @property
     def fitting(self) -> dict[str, Any]:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
-        return {"shrinkage": self.own_shrinkage, "trust": Trust.of(self)}
+        trust = Trust(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
+        return {"shrinkage": self.own_shrinkage, "trust": trust}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
