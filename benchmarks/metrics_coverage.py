@@ -24,7 +24,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimate import Estimate, combined
+from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
@@ -110,7 +110,7 @@ def domain_kernel(z: FloatArray, group: IntArray, bounds: tuple[float, float] | 
         }
         for name, mean in means.items():
             yield found(f"mean of the {name} group", mean)
-        yield found("difference of groups", combined([means["smallest"], means["largest"]], [1.0, -1.0]))
+        yield found("difference of groups", difference_of(means["smallest"], means["largest"]))
 
     return kernel
 

@@ -16,7 +16,7 @@ from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimate import Estimates, combined
+from stratal.estimation.estimate import Estimates, difference_of
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
@@ -88,7 +88,7 @@ def test_ranking_domains_and_quantiles(design, data):
     ]
     for found in means:
         check(found, 0, 1, census)
-    check(combined(means[:2], [1.0, -1.0]), -1, 1, census)
+    check(difference_of(*means[:2]), -1, 1, census)
     median = quantile_estimate(score, 0.5, weighting)
     low, high = median.confidence_interval()
     assert low <= median.value <= high

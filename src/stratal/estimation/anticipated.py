@@ -15,7 +15,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import FloatArray
 from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -29,9 +28,6 @@ correlation of .89."""
 
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """Scales on which scores are often given, narrow ones first."""
-
-_MANY = 20
-"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
 
 ALL_COME_BACK = "All requested labels come back."
 
@@ -275,11 +271,6 @@ class AnticipatedOutcome(_Anticipated):
             return ()
         values = self.population.distribution(info.name).values
         least, most = float(values[0]), float(values[-1])
-        if _numbered(values, self.population.size):
-            return (
-                f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
-                "is. Does it tell which units are right? Else name another column.",
-            )
         fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
         if not fitting:
             return ()
@@ -326,10 +317,3 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
     left = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
     return replace(strata, conditional_variances=np.full(strata.n_strata, left))
-
-
-def _numbered(values: FloatArray, size: int) -> bool:
-    """Return whether the sorted values of a proxy number the units: whole, and no two alike."""
-    whole = np.array_equal(values, np.floor(values))
-    apart = len(values) == size or values[-1] - values[0] == size - 1
-    return bool(size >= _MANY and whole and apart)

@@ -7,9 +7,8 @@ every stratum is known; a unit enters with the curve that has not seen its label
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +56,8 @@ class Fit(Record):
 
     Parameters
     ----------
-    kind : {"none", "isotonic", "learner"}
-        A constant, the proxy's isotonic calibration, or the learner.
+    kind : {"none", "isotonic", "logistic", "learner"}
+        A constant, the proxy's calibration, or the learner.
     fitted : Calibration or Learned
     column : int, optional
         The one column that it is fitted to; all unless given.
@@ -105,16 +104,20 @@ class LabelledUnits(Record):
 
     def fit(self, kind: str, learner: Any, kept: BoolArray) -> Fit:
         """Return what is fitted to the kept units (m,)."""
-        z, w = self.z[kept], self.weights[kept]
+        z, weights = self.z[kept], self.weights[kept]
+        how: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
-            return Fit(kind="none", fitted=Learned(level=float(np.average(z, weights=w)), bounds=self.bounds))
-        if kind == "isotonic":
-            assert self.column is not None
-            scores = self.features[kept, self.column]
-            curve = calibrate(scores, z, method="isotonic", weights=w, bounds=self.bounds)
-            return Fit(kind=kind, fitted=curve, column=self.column)
-        fitted = learn(self.features[kept], z, learner=learner, weights=w, bounds=self.bounds)
-        return Fit(kind=kind, fitted=fitted)
+            level = float(np.average(z, weights=weights))
+            return Fit(kind="none", fitted=Learned(level=level, bounds=self.bounds))
+        if kind == "learner":
+            return Fit(kind=kind, fitted=learn(self.features[kept], z, learner=learner, **how))
+        assert self.column is not None
+        curve = calibrate(self.features[kept, self.column], z, method=kind, **how)
+        return Fit(kind=kind, fitted=curve, column=self.column)
+
+    def each(self, kind: str, learner: Any = None) -> tuple[Fit, ...]:
+        """Return for each fold what is fitted to the others."""
+        return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
 
     def loss(self, predicted: FloatArray, kept: BoolArray) -> float:
         """Return what the variance of a difference estimator is proportional to, on the kept units (m,)."""
@@ -155,24 +158,20 @@ def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[Fit, ...]:
             allowed=f"{FEWEST_FOLDS} or more",
         )
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
-    predicted = {kind: _inner(units, n_folds, partial(units.fit, kind, learner)) for kind in kinds}
+    # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
+    predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
+    for j, k in combinations(range(n_folds), 2):
+        for kind in kinds:
+            found = units.fit(kind, learner, (units.folds != j) & (units.folds != k))
+            for outer, inner in ((k, j), (j, k)):
+                rows = units.folds == inner
+                predicted[kind][outer, rows] = found.apply(units.features[rows])
     fits = []
     for k in range(n_folds):
         others = units.folds != k
-        best = min(kinds, key=lambda kind: units.loss(predicted[kind][k], others))
-        fits.append(units.fit(best, learner, others))
+        losses = [units.loss(predicted[kind][k], others) for kind in kinds]
+        fits.append(units.fit(kinds[int(np.argmin(losses))], learner, others))
     return tuple(fits)
-
-
-def _inner(units: LabelledUnits, n_folds: int, fit: Callable[[BoolArray], Fit]) -> FloatArray:
-    """Return, for each fold (K, m), the predictions of the other folds' units that saw neither."""
-    predicted = np.zeros((n_folds, len(units.z)))
-    for j, k in combinations(range(n_folds), 2):
-        found = fit((units.folds != j) & (units.folds != k))
-        for outer, inner in ((k, j), (j, k)):
-            rows = units.folds == inner
-            predicted[outer, rows] = found.apply(units.features[rows])
-    return predicted
 
 
 def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> str:
@@ -239,10 +238,8 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
             strange = next(text for text in texts if text not in place)
             raise _other_population(f"no unit {strange!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
-        known = {name: values[rows] for name, values in found.features.items()} | known
-        known |= {
-            name: found.proxies[rows, k] for k, name in enumerate(population.proxy_names) if name not in known
-        }
+        columns = {**found.features, **dict(zip(population.proxy_names, found.proxies.T, strict=True))}
+        known = {name: values[rows] for name, values in columns.items()} | known
     return np.column_stack([known[name] for name in names])
 
 
@@ -426,74 +423,50 @@ def calibrated_proxy(
     """
     population = how.population if how.population is not None else sample.population
     folds = sample_folds(sample, labelled, frame, N_FOLDS) if how.folds is None else how.folds
-    limits = infer_outcome(z, how.outcome, how.bounds)[1]
-    if is_learner(how.method):
-        names, units, curves = _learned(sample, labelled, frame, z, replace(how, folds=folds, bounds=limits))
-        note = kept_note(curves, how.method, names)
-        if how.method == HISTORY:
-            note = f"what earlier models' results predict was learned from the labels, in {len(curves)} folds"
-    else:
-        name, limits = _checked(sample, how, population, limits)
-        names, units = (name,), sample.proxies[labelled][:, how.column]
-        weights = frame.weighting.weights
-        parts = (folds != k for k in range(int(folds.max()) + 1))
-        fitted = (
-            calibrate(units[kept, 0], z[kept], method=how.method, weights=weights[kept], bounds=limits)
-            for kept in parts
-        )
-        curves = tuple(Fit(kind=how.method, fitted=curve, column=0) for curve in fitted)
-        note = f"proxy '{name}' was calibrated ({how.method}), cross-fitted in {len(curves)} folds"
-    assert population is not None
-    whole = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
-    if frame.codes is not None:
-        whole = whole.merged(frame.codes)
-    values, summary = _of_units(units, curves, folds, frame, whole)
-    return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
-
-
-def _learned(
-    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, how: Calibrating
-) -> tuple[tuple[str, ...], FloatArray, tuple[Fit, ...]]:
-    """Return the columns learned from, those of the labelled units (m, d), and the fit of each fold."""
-    population = _required(how.population if how.population is not None else sample.population)
-    wanted = how.features
-    if wanted is None and isinstance(how.method, str) and how.method == HISTORY:
-        wanted = history_columns(population.feature_names) or (f"{HISTORY}_*",)
-    names = feature_columns(population, wanted)
-    units = features_of(sample, population, names)[labelled]
-    proxies = [name for k in how.column if (name := sample.proxy_names[k]) in names]
-    assert how.folds is not None
-    given = LabelledUnits(
-        features=units,
-        z=z,
-        weights=frame.weighting.weights,
-        stratum=frame.stratum,
-        folds=how.folds,
-        bounds=(-np.inf, np.inf) if how.bounds is None else how.bounds,
-        column=names.index(proxies[0]) if proxies else None,
-    )
-    if isinstance(how.method, str) and how.method == HISTORY:  # its prior is what it falls back on, and λ
-        parts = (how.folds != k for k in range(int(how.folds.max()) + 1))
-        return names, units, tuple(given.fit("learner", HISTORY, kept) for kept in parts)
-    return names, units, chosen_fits(given, how.method)
-
-
-def _required(population: Population | None) -> Population:
+    limits, method = infer_outcome(z, how.outcome, how.bounds)[1], how.method
+    learner, history = is_learner(method), isinstance(method, str) and method == HISTORY
+    if not learner:
+        _refuse_curve(how, limits)
     if population is None:
         raise InputError(
             "calibration needs the population, for the calibrated proxy's mean over all units",
             action="Give population= (--population FILE): the one that the sample was drawn from.",
         )
-    return population
+    names = tuple(sample.proxy_names[k] for k in how.column)
+    place: int | None = 0
+    if learner:
+        wanted = how.features
+        if wanted is None and history:
+            wanted = history_columns(population.feature_names) or (f"{HISTORY}_*",)
+        proxies, names = names, feature_columns(population, wanted)
+        place = next((names.index(name) for name in proxies if name in names), None)
+    units = LabelledUnits(
+        features=features_of(sample, population, names)[labelled],
+        z=z,
+        weights=frame.weighting.weights,
+        stratum=frame.stratum,
+        folds=folds,
+        bounds=(-np.inf, np.inf) if limits is None else limits,
+        column=place,
+    )
+    if learner and not history:
+        curves = chosen_fits(units, method)
+        note = kept_note(curves, method, names)
+    elif history:  # its prior is what it falls back on, and λ
+        curves = units.each("learner", HISTORY)
+        note = f"what earlier models' results predict was learned from the labels, in {len(curves)} folds"
+    else:
+        curves = units.each(method)
+        note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
+    whole = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
+    if frame.codes is not None:
+        whole = whole.merged(frame.codes)
+    values, summary = _of_units(units.features, curves, folds, frame, whole)
+    return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
 
 
-def _checked(
-    sample: Sample,
-    how: Calibrating,
-    population: Population | None,
-    limits: tuple[float, float] | None,
-) -> tuple[str, tuple[float, float]]:
-    """Return the proxy's name and the outcome's bounds."""
+def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
+    """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
     if not isinstance(how.method, str) or how.method not in METHODS:
         allowed = f"{', '.join((*METHODS, *NAMES))}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
@@ -509,10 +482,8 @@ def _checked(
             given=f"{len(how.column)} proxies",
             action="Name one: proxy=." if how.column else "Give the population a proxy.",
         )
-    _required(population)
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
-    return sample.proxy_names[how.column[0]], limits
 
 
 def _rule(sample: Sample) -> Rule:

@@ -217,6 +217,15 @@ def group_column(sample: Sample, name: str) -> AnyArray:
     return np.asarray(sample.groups[name])
 
 
+def named_groups(sample: Sample, group: Any) -> tuple[AnyArray, list[str]]:
+    """Return the group of each drawn unit (n,) and the groups' names: a column's, or those that are given."""
+    groups = class_column(sample, group, "by")
+    names = sorted({str(entry) for entry in groups if entry is not None})
+    if not names:
+        raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
+    return groups, names
+
+
 def with_group(sample: Sample, name: str, values: Any) -> Sample:
     """Return the sample with another group column; units without a value have the empty text.
 

@@ -27,7 +27,6 @@ from stratal.estimation.columns import (
 )
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.classification import UNTOLD
-from stratal.estimation.estimands.means import within_limits
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -143,18 +142,12 @@ class ModelOutcomes(Record):
     def difference(self) -> Estimate:
         """Return the mean of the first less the second."""
         most = None if self.bounds is None else float(self.bounds[1] - self.bounds[0])
-        ends = None if most is None else (-most, most)
-        lean = self._usable
-        proxy = None if lean is None else contrast_proxy(self, lean)
-        net_wins = 0.0 if proxy is None and self.right_or_wrong else None
-        return replace(self._mean_of(self.first - self.second, ends, proxy, net_wins), null=0.0)
+        contrast = self.first - self.second
+        return replace(self._contrast(contrast, most, tie=0.0, wins=self.right_or_wrong), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
-        lean = self._usable
-        proxy = None if lean is None else contrast_proxy(self, 0.5 * lean, 0.5)
-        wins = 0.5 + 0.5 * np.sign(self.first - self.second)
-        return self._mean_of(wins, (0.0, 1.0), proxy, 0.5 if proxy is None else None)
+        return self._contrast(np.sign(self.first - self.second), 1.0, tie=0.5, wins=True)
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
@@ -200,73 +193,57 @@ class ModelOutcomes(Record):
         given = {"target": self.target, "bounds": self.bounds, "design": self.sample.design.kind, **options}
         return plain_mean(z, self.frame.weighting, **given)
 
-    def _mean_of(
-        self,
-        z: FloatArray,
-        bounds: tuple[float, float] | None,
-        proxy: tuple[FloatArray, StratumSummary] | None,
-        net_wins: float | None,
-    ) -> Estimate:
-        """Return the mean of a contrast z within `bounds` over all units, with an interval of its own.
+    def _contrast(self, contrast: FloatArray, most: float | None, *, tie: float, wins: bool) -> Estimate:
+        """Return the mean of tie + (1 − tie) · contrast over all units, with an interval of its own.
 
-        Units that have no label as the contrast is known there are in the middle of the bounds. `net_wins`
-        is the value of a tie where the interval is made of those of wins and losses.
+        Units that have no label as the contrast is known there are ties; where there are bounds it is `most`
+        at most. `wins` says that it is 1, 0 or −1: the interval is then made of those of wins and losses.
         """
-        frame, sample = self.frame, self.sample
+        frame, sample, lean = self.frame, self.sample, self._usable
         if self.target != "population" and frame.share < 1:
             raise InputError(
                 "strata without labels are known for these units, not for others",
                 given=f"target={self.target!r}",
                 allowed="'population'",
             )
-        left_out = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2.0
-        known = (1.0 - frame.share) * left_out
-        values, summary = (
-            (np.zeros((len(z), 0)), None) if proxy is None else _scaled(*proxy, frame.share, known)
-        )
-        ends = None if bounds is None else tuple(known + frame.share * end for end in bounds)
+        reach = (1.0 - tie) * frame.share
+        values, summary = np.zeros((len(contrast), 0)), None
+        if lean is not None:
+            values, summary = contrast_proxy(self, reach * lean, tie)
         found = estimate_mean(
-            known + frame.share * z,
+            tie + reach * contrast,
             values,
             frame.weighting,
             summary,
             stratum=frame.stratum,
-            estimator="auto" if proxy is None else "ppi++",
+            estimator="auto" if lean is None else "ppi++",
             target=self.target,
-            bounds=ends,
-            outcome="unbounded" if bounds is None else "bounded",
+            bounds=None if most is None else (tie - reach * most, tie + reach * most),
+            outcome="unbounded" if most is None else "bounded",
             design=sample.design.kind,
             stratum_names=frame.names,
             drawn=sample.size,
             notes=frame.notes,
         )
-        limits = contrast_limits(found) if net_wins is None else self._net_wins(found, net_wins)
+        limits: Limits = contrast_limits(found)
+        if wins and lean is None:
+            sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
+            terms = (self.mean(side, outcome="binary", bounds=None) for side in sides.T)
+            limits = SumLimits(
+                value=found.value,
+                bounds=found.bounds,
+                terms=tuple(terms),
+                coefficients=np.array([reach, -reach]),
+                correlation=correlation_from(frame.weighting.covariance(sides)),
+            )
         found = replace(found, evidence=replace(found.evidence, own=limits))
         if frame.share == 1:
             return found
-        square = frame.share * float(frame.weighting.mean(z[:, None] ** 2)[0]) + known * left_out
-        spread = max(square - found.value**2, 0.0)
-        effect, effective = design_effect(found.standard_error**2, spread, len(z), sample.population_size)
-        return replace(
-            found,
-            population_size=sample.population_size,
-            design_effect=effect,
-            effective_sample_size=effective,
-        )
-
-    def _net_wins(self, found: Estimate, tie: float) -> Limits:
-        """Return the limits of wins less losses, made of those of these two shares."""
-        frame, sides = self.frame, (self.first > self.second, self.first < self.second)
-        terms = tuple(self.mean(side.astype(np.float64), outcome="binary", bounds=None) for side in sides)
-        covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
-        reach = (1.0 - tie) * frame.share
-        return SumLimits(
-            value=found.value,
-            bounds=found.bounds,
-            terms=terms,
-            coefficients=np.array([reach, -reach]),
-            correlation=correlation_from(covariance),
-        )
+        square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
+        spread = max(square - (found.value - tie) ** 2, 0.0)
+        size = sample.population_size
+        effect, effective = design_effect(found.standard_error**2, spread, len(contrast), size)
+        return replace(found, population_size=size, design_effect=effect, effective_sample_size=effective)
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
         """Return the variance of a ratio due to units that are unlike any labelled one.
@@ -393,17 +370,6 @@ def _left_by_strata(pair: ModelOutcomes, slopes: FloatArray) -> bool:
     unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
     share = explained / (explained + unexplained) if explained > 0 else 0.0
     return share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
-
-
-def _scaled(
-    values: FloatArray, summary: StratumSummary, share: float, known: float
-) -> tuple[FloatArray, StratumSummary]:
-    """Return a proxy over the units that count as one over all: a share of it, and what is known."""
-    return known + share * values, replace(
-        summary,
-        proxy_means=known + share * summary.proxy_means,
-        proxy_covariances=share**2 * summary.proxy_covariances,
-    )
 
 
 def bounds_of_outcomes(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
@@ -643,40 +609,18 @@ _TIED = 0.45
 SAME, DIFFERENT = "same answer", "different answers"
 
 
-def on_scale(
-    sample: Sample, z: FloatArray, request: Request
-) -> tuple[FloatArray, tuple[float, float] | None]:
-    """Return the models' outcomes (m, k), those beyond asked limits at the limit, and their bounds.
-
-    Examples
-    --------
-    >>> sample = Sample.from_labelled({"y": [1.0, 2.0]}, value="y", population_size=9)[0]
-    >>> on_scale(sample, np.array([[0.0, 9.0]]), Request(limits=(1, 5)))
-    (array([[1., 5.]]), (1.0, 5.0))
-    """
-    if request.limits is not None:
-        ends = infer_outcome(np.zeros(0), "bounded", request.limits)[1]
-        return within_limits(z, request.limits), ends
-    if request.bounds is not None:
-        return z, infer_outcome(z.ravel(), "bounded", request.bounds)[1]
-    return z, bounds_of_outcomes(sample, z)
-
-
 @dataclass(frozen=True, slots=True)
 class OfModels(Estimand):
     """A quantity of several models on the same units."""
 
     listed: ClassVar[str] = "models"
-    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds", "limits")
+    shown: ClassVar[str] = "model_a,model_b"
+    of_classes = True
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds")
     most: ClassVar[int | None] = None
     """Models that it is of at most."""
     models: tuple[str, ...]
     proxies: tuple[str, ...] = ()
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return f"{cls.kind}:model_a,model_b"
 
     def __post_init__(self) -> None:
         self._set(models=tuple(self.models), proxies=tuple(self.proxies))
@@ -691,11 +635,6 @@ class OfModels(Estimand):
             raise InputError(
                 "each model needs its proxy", given=", ".join(self.proxies), allowed=f"{count} names"
             )
-
-    @property
-    def of_classes(self) -> bool:
-        """Whether labels are true classes: of one file that holds them and the models' answers."""
-        return True
 
     @property
     def same(self) -> Agree:
@@ -760,7 +699,9 @@ class OfModels(Estimand):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        z, bounds = on_scale(sample, z, request)
+        bounds = bounds_of_outcomes(sample, z)
+        if request.bounds is not None:
+            bounds = infer_outcome(z.ravel(), "bounded", request.bounds)[1]
         known = self.proxies and set(self.proxies) <= set(sample.proxy_names)
         return ModelOutcomes(
             sample=sample,
@@ -785,19 +726,19 @@ class TwoModels(OfModels):
 
     most: ClassVar[int | None] = 2
 
-    @property
-    def needless(self) -> Expression | None:
-        """The formula that is 1 for the units that need no label: those that both answer alike."""
-        return self.same
+    whole: ClassVar[bool] = False
+    """Whether units that both answer alike matter too."""
+
+    def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
+        return self.outcomes(sample, labels, None if self.whole else self.same, request)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the quantity of the two models' outcomes."""
-        found = self.quantity(self.outcomes(sample, labels, self.needless, request))
-        return replace(found, label=self.label)
+        return replace(self.quantity(self._pair(sample, labels, request)), label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units."""
-        pair = self.outcomes(sample, labels, self.needless)
+        pair = self._pair(sample, labels)
         return LabelledInfluence(u=self.variable(pair), labelled=pair.labelled)
 
     def square(self, population: Population, ratio: float) -> Expression:
@@ -936,7 +877,7 @@ class Ratio(TwoModels):
             cells=cells,
         )
 
-    needless = None
+    whole: ClassVar[bool] = True
 
     def quantity(self, pair: ModelOutcomes) -> Estimate:
         """Return the ratio, with an interval made on its logarithm."""

@@ -555,10 +555,8 @@ class Confusion:
         number[classes] = np.arange(len(classes))
         possible = None
         if self.possible is not None:
-            columns = [
-                self.possible[:, np.append(number, len(classes)) == k] for k in range(len(classes) + 1)
-            ]
-            possible = np.stack([column.any(axis=1) for column in columns], axis=1)
+            groups = [np.append(number, len(classes)) == k for k in range(len(classes) + 1)]
+            possible = np.stack([self.possible[:, group].any(axis=1) for group in groups], axis=1)
         return Confusion(
             true=number[self.true],
             predicted=number[self.predicted],
@@ -602,14 +600,13 @@ class Confusion:
         size, weighting = len(slopes.hits), self.weighting
         true, predicted = np.divmod(np.arange(size**2), size)
         cells = slopes.along(true, predicted).reshape(size, size)
-        least, most = (
-            np.tile(extreme(cells, axis=0), (len(weighting.counts), 1)) for extreme in (np.min, np.max)
-        )
+        open_to = np.ones((len(weighting.counts), size), dtype=bool)
         if self.possible is not None and weighting.random_within_strata:
             open_to = self.possible[:, :size]
-            least, most = np.where(open_to, least, np.inf), np.where(open_to, most, -np.inf)
+        least = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
+        most = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
         seen = slopes.along(self.true, self.predicted)
-        found = shares_above(seen, least.min(axis=1), most.max(axis=1), weighting, target)
+        found = shares_above(seen, least, most, weighting, target)
         single = len(np.unique(np.round(cells, 12))) <= 2
         return (None if found is None else replace(found, value=value)), single
 
@@ -667,13 +664,11 @@ class Confusion:
         name = "recall" if name == "balanced_accuracy" else name
         variables, terms = [], []
         true, predicted, shares = self._pseudo(range(self.n_classes))
-        both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = np.concatenate([self.weighting.weights, shares])
-        all_shares = Shares.of(*both, weights, self.n_classes + 1)
+        all_shares = Shares.of(true, predicted, weights, self.n_classes + 1)
         for k in range(self.n_classes):
-            function, _, _ = self._parts(name, k)
-            _, slopes, _ = function(all_shares)
-            variables.append(weights * slopes.along(*both))
+            _, slopes, _ = metric_function(name, k, self.n_classes)(all_shares)
+            variables.append(weights * slopes.along(true, predicted))
             terms.append(self.metric(name, k, target))
         return SumLimits(
             value=value,
@@ -694,9 +689,10 @@ class Confusion:
         return alone, counted, self._pseudo([which], negative=negative)
 
     def _pseudo(self, classes: range | list[int], *, negative: bool = False) -> _Pseudo:
-        """Return half a label of right answers and half of wrong ones of each class.
+        """Return the units, then half a label of right answers and half of wrong ones of each class.
 
-        Wrong ones confuse the class with one that does not exist, whose number is K.
+        True and predicted classes (n + J,), and the shares of what was added (J,). Wrong answers confuse the
+        class with one that does not exist, whose number is K.
         """
         weights, nobody = self.weighting.weights, self.n_classes
         true, predicted, shares = [], [], []
@@ -712,7 +708,8 @@ class Confusion:
             true += [nobody if negative else k, k, nobody]
             predicted += [nobody if negative else k, nobody, k]
             shares += [label / 2, label / 4, label / 4]
-        return np.array(true, np.int64), np.array(predicted, np.int64), np.array(shares)
+        both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
+        return both[0], both[1], np.array(shares)
 
     def _possible(self, function: Metric, true: IntArray, predicted: IntArray) -> BoolArray | None:
         """Return which units and pseudo-labels have their like in which strata (n + J, H).
@@ -722,11 +719,12 @@ class Confusion:
         if self.possible is None or not self.weighting.random_within_strata:
             return None
         if isinstance(function, ClassRatio):
-            return self._holds(np.concatenate([self.predicted, predicted]), function.which)
-        pseudo = self._holds(predicted)
-        for j in np.flatnonzero(predicted == self.n_classes).tolist():
-            pseudo[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
-        return np.concatenate([self._holds(self.predicted), pseudo])
+            return self._holds(predicted, function.which)
+        found = self._holds(predicted)
+        for j in range(len(self.true), len(true)):
+            if predicted[j] == self.n_classes:
+                found[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
+        return found
 
     def _trials(
         self,
@@ -740,10 +738,9 @@ class Confusion:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
         smoothing = smoothed(self.weighting, shares, counted, self._possible(function, true, predicted))
-        both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = smoothing.weights
-        value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))
-        variable = slopes.along(*both)
+        value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
+        variable = slopes.along(true, predicted)
         n = len(self.true)
         hidden, larger = smoothing.variance(variable), 1.0
         if counted is not None:
@@ -754,7 +751,7 @@ class Confusion:
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
-        return trials, error, satterthwaite_of_groups(both[0], weights, variable)
+        return trials, error, satterthwaite_of_groups(true, weights, variable)
 
 
 MOST_UNSEEN = 0.2
@@ -823,6 +820,20 @@ def smoothed_variance(
     hidden, drawn = hidden * larger, drawn * larger
     shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
     return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
+
+
+def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
+    """Return the variance of a mean of labels that each stratum mixes with others.
+
+    Both arrays hold the units (n,) one or more times; `shares` is what each copy counts of its unit.
+    """
+    counts = weighting.counts
+    groups = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
+    mean, square = (
+        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
+        for power in (1, 2)
+    )
+    return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0))
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:

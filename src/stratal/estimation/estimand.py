@@ -56,13 +56,12 @@ class Request(Record):
     @property
     def given(self) -> dict[str, Any]:
         """What differs from its default, by keyword."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        defaults = {entry.name: entry.default for entry in fields(self)}
-        return {
-            name: value
-            for name, value in found.items()
-            if not (value is defaults[name] or (isinstance(value, str) and value == defaults[name]))
-        }
+        found = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is not entry.default and not (isinstance(value, str) and value == entry.default):
+                found[entry.name] = value
+        return found
 
 
 PLAIN = Request()
@@ -247,6 +246,8 @@ class Estimand(Described):
     those of other estimands what it expects of an influence."""
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
+    shown: ClassVar[str] = "…"
+    """What an example of the text form is of."""
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
     """Options of `plan` that it takes, of those that say how units are divided and what is known of them."""
     recorded: ClassVar[bool] = True
@@ -340,12 +341,13 @@ class Estimand(Described):
     @classmethod
     def example(cls) -> str:
         """Return an example of the text form."""
-        return f"{cls.kind}:…" if cls.listed else cls.kind
+        between = "" if "@" in cls.kind else ":"
+        return f"{cls.kind}{between}{cls.shown}" if cls.listed else cls.kind
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The group columns that are needed: those that fields called so name."""
-        return self._named("predicted", "group", "models")
+        return self._named("predicted", "group", "models", "judges")
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
@@ -355,7 +357,8 @@ class Estimand(Described):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of probabilities and other numbers that are needed in addition to proxies."""
-        return tuple(name for name in self._named("probability", "right") if isinstance(name, str))
+        given = self._named("probability", "right", "probabilities", "surrogate")
+        return tuple(name for name in given if isinstance(name, str))
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -450,28 +453,12 @@ class Estimand(Described):
         if grouped and self.takes_by_group is not None:
             takes, named = self.takes_by_group, f"{named} by groups"
         for name, value in request.given.items():
-            if name in takes:
+            if name in takes or (name == "predicted" and self.compares(value, sample.predicted)):
                 continue
-            if name == "combine":
-                raise InputError(
-                    f"{named} averages the answers of several annotators",
-                    given=f"combine={value!r}",
-                    allowed="combine='mean'",
-                    action="Take the majority first, and give one label for each unit.",
-                )
-            if name != "predicted":
-                raise InputError(
-                    f"{named} takes no {name}=",
-                    given=repr(value),
-                    allowed=", ".join(f"{option}=" for option in takes),
-                    action="Leave it out.",
-                )
-            if not self.compares(value, sample.predicted):
-                raise InputError(
-                    f"{named} does not compare labels with predicted={value!r}",
-                    allowed=", ".join(self.groups) or None,
-                    action="Name the column in the estimand (predicted=COL), or leave it out.",
-                )
+            allowed = ", ".join(f"{option}=" for option in takes)
+            raise InputError(
+                f"{named} takes no {name}=", given=repr(value), allowed=allowed, action="Leave it out."
+            )
 
     def compares(self, predicted: str | bool, kept: str | None) -> bool:
         """Return whether labels are compared with this column of answers; `kept` is the sample's own."""
@@ -557,18 +544,10 @@ class Estimand(Described):
         for name, value in given.items():
             if value is None or name in self.plan_options:
                 continue
-            if name == "labels":
-                raise InputError(
-                    "a plan learns from earlier labels for the mean alone",
-                    given=f"labels with the estimand '{self.text}'",
-                    action="Plan without them. If they are of a sample that was drawn for it, draw more "
-                    "of that one: next_round(sample, labels, half_width=…) "
-                    "(draw --extend SAMPLE --labels FILE --half-width W).",
-                )
             raise InputError(
-                f"'{self.kind}' takes no {name}=",
-                given=repr(value),
-                action="It is an option of the mean; leave it out.",
+                f"a plan for '{self.kind}' takes no {name}=",
+                given="labels" if name == "labels" else repr(value),
+                action="It is an option of the mean; leave it out. More labels of a sample: next_round.",
             )
 
 
@@ -602,10 +581,6 @@ class Several(Estimand):
         # A part that does not vary has no scale, and adds nothing.
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in found])
         return LabelledInfluence(u=signed_length(u), labelled=found[0].labelled)
-
-    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
-        """Return an estimate of each part."""
-        raise NotImplementedError
 
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
         """Return the labels of each of so many estimands: the same for all."""

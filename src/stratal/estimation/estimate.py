@@ -269,21 +269,13 @@ class Estimate(Record, Printed, Plotted):
         """
         return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
 
-    def _worth(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
-        """Return how many random labels these are worth: by variances, or by widths where these say less."""
-        level = 0.95 if interval is None else interval.confidence_level
-        size, range_ = self.effective_sample_size, self.effective_sample_size_interval(level)
-        equal = None
-        if interval is not None:
-            ends = (interval.low, interval.high)
-            equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
-        return {
-            "effective_sample_size": size,
-            "effective_sample_size_interval": range_,
-            "random_labels_of_equal_width": equal,
-        }
-
     def _described(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
+        level = 0.95 if interval is None else interval.confidence_level
+        # How many random labels these are worth: by variances, or by widths where these say less.
+        size, range_, equal = self.effective_sample_size, self.effective_sample_size_interval(level), None
+        if interval is not None:
+            ends = interval.low, interval.high
+            equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
         return plain_dict(
             {
                 **self.label,
@@ -303,7 +295,9 @@ class Estimate(Record, Printed, Plotted):
                 "bounds": self.bounds,
                 "lam": self.lam,
                 "design_effect": self.design_effect,
-                **self._worth(interval),
+                "effective_sample_size": size,
+                "effective_sample_size_interval": range_,
+                "random_labels_of_equal_width": equal,
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
                 **values_described(self.label_values),
@@ -312,10 +306,10 @@ class Estimate(Record, Printed, Plotted):
             }
         )
 
-    def limits(self, confidence_level: float = 0.95) -> list[float | None] | None:
+    def limits(self, confidence_level: float = 0.95, method: str = "auto") -> list[float | None] | None:
         """Return the interval's two ends, None for one that is infinite; None where there is no interval."""
         try:
-            ends: list[float | None] = plain([*self.confidence_interval(confidence_level)])
+            ends: list[float | None] = plain([*self.confidence_interval(confidence_level, method)])
         except InputError:  # labels of an outcome without bounds that all agree
             return None
         return None if ends == [None, None] else ends
@@ -444,8 +438,8 @@ def linearised_estimate(
         own=limits if defined else UndefinedLimits(bounds=bounds),
         linearised=True,
     )
-    counted = {} if n is None else {"n": n}
-    return Estimate.from_evidence(evidence, standard_error=error, **counted, **shown)
+    counted = evidence.n if n is None else n
+    return Estimate.from_evidence(evidence, standard_error=error, n=counted, **shown)
 
 
 def undefined_estimate(
@@ -472,12 +466,10 @@ def correlation_from(covariance: FloatArray) -> FloatArray:
     return np.clip(found, -1.0, 1.0)
 
 
-def combined(
-    found: Sequence[Estimate], coefficients: Sequence[float], covariance: FloatArray | None = None
-) -> Estimate:
-    """Return Σ c θ of estimates from the same labels, its interval made of theirs, to hold against 0.
+def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | None = None) -> Estimate:
+    """Return the difference of two estimates from the same labels, its interval made of theirs.
 
-    `covariance` (m, m) is that of the estimates, where their influences do not say it all.
+    `covariance` (2, 2) is that of the estimates, where their influences do not say it all.
 
     Examples
     --------
@@ -486,42 +478,36 @@ def combined(
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(combined(means, [1.0, -1.0]).value, 3)
+    >>> round(difference_of(*means).value, 3)
     0.333
     """
-    first, c = found[0], np.asarray(coefficients, dtype=np.float64)
-    look = first.evidence.look  # the price of looking is paid once, for the sum
-    found = [row.at(None) for row in found] if look else found
-    weighting, n = first.evidence.weighting, sum(row.n for row in found)
-    span = None
-    if all(row.bounds is not None for row in found):
-        ends = [sorted((k * row.bounds[0], k * row.bounds[1])) for k, row in zip(c, found, strict=True)]  # type: ignore[index]
-        span = sum(end[0] for end in ends), sum(end[1] for end in ends)
-    if not all(np.isfinite(row.value) for row in found):
-        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
-    variables = np.column_stack([row.evidence.residuals for row in found])
+    look = first.evidence.look  # the price of looking is paid once, for the difference
+    pair, signs = [first.at(None), second.at(None)], np.array([1.0, -1.0])
+    weighting, n, target = first.evidence.weighting, first.n + second.n, first.target
+    bounds = None
+    if first.bounds is not None and second.bounds is not None:
+        bounds = first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0]
+    if not all(np.isfinite(row.value) for row in pair):
+        return replace(undefined_estimate(weighting, n, bounds, target=target), null=0.0)
+    variables = np.column_stack([row.evidence.residuals for row in pair])
     joint = weighting.covariance(variables) if covariance is None else covariance
-    shared = correlation_from(joint)
-    value = float(c @ [row.value for row in found])
-    freedom = (
-        min(row.degrees_of_freedom for row, k in zip(found, c, strict=True) if k) if np.any(c) else np.inf
-    )
     result = Linearised(
-        value=value,
-        variable=variables @ c,
-        design_variance=float(c @ joint @ c),
-        population_variance=sum(row.evidence.population_part for row in found),
-        degrees_of_freedom=freedom,
+        value=first.value - second.value,
+        variable=variables @ signs,
+        design_variance=float(signs @ joint @ signs),
+        population_variance=sum(row.evidence.population_part for row in pair),
+        degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
     )
-    limits: Limits = SumLimits(
-        value=value, bounds=span, terms=tuple(found), coefficients=c, correlation=shared
-    )
-    if all(isinstance(row.evidence.own, SkewedLimits) for row in found):
+    limits: Limits
+    if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
         limits = skewed_limits([result], weighting)[0]
-    made = linearised_estimate(
-        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
-    )
-    return made.at(look) if look else made
+    else:
+        shared = correlation_from(joint)
+        limits = SumLimits(
+            value=result.value, bounds=bounds, terms=tuple(pair), coefficients=signs, correlation=shared
+        )
+    made = linearised_estimate(result, weighting, limits=limits, bounds=bounds, target=target, n=n, null=0.0)
+    return made.at(look)
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
@@ -645,7 +631,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         pairs = [(self[a], self[b]) for a, b in places]
         joints = [None if self.joint is None else self.joint[np.ix_(place, place)] for place in places]
         found = [
-            replace(combined(pair, [1.0, -1.0], joint), label=dict(zip("ab", map(_named, pair), strict=True)))
+            replace(difference_of(*pair, joint), label=dict(zip("ab", map(_named, pair), strict=True)))
             for pair, joint in zip(pairs, joints, strict=True)
         ]
         together = Estimates(

@@ -342,11 +342,6 @@ class Trust:
     scaled: bool = True
     published: bool = False
 
-    @classmethod
-    def of(cls, options: Any) -> Trust:
-        """Return what `EstimateOptions` say; no shrinkage is the papers' λ."""
-        return cls(bounds=options.bounds, scaled=options.scaled, published=options.shrinkage == 0)
-
     def labelled(
         self, moments: StratumMoments, means: FloatArray, covariances: FloatArray
     ) -> LabelledSpread | None:

@@ -27,10 +27,7 @@ from stratal.report.sections import new_version_page
 from stratal.report.text import Page, Printed, plain_dict
 
 _NEW = "answer of the new version"
-_CHOICES = (
-    *("estimator", "target", "outcome", "bounds", "estimand", "lam", "proxy", "clip"),
-    *("cross_fit", "calibration", "features", "population", "stratum_weights_known"),
-)
+_CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
 """Options of `estimate` that old and new version share, so that the old figure is the report's own."""
 
 
@@ -225,10 +222,9 @@ def _answers(sample: Sample, given: Any) -> tuple[AnyArray, BoolArray]:
 
 def _texts(values: Any) -> AnyArray:
     """Return answers (n,) as text, empty where they are blank."""
-    blank = [value is None or value != value or not str(value).strip() for value in values]
-    return np.array(
-        ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)], dtype=object
-    )
+    blank = (value is None or value != value or not str(value).strip() for value in values)
+    texts = ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)]
+    return np.array(texts, dtype=object)
 
 
 def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
@@ -267,32 +263,25 @@ def _figures(
             f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds",
             action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.",
         )
-    shared = options | {
-        "estimand": "mean",
-        "outcome": old.outcome,
-        "bounds": bounds if old.outcome == "bounded" else None,
-    }
-    ways = (
-        [np.where(unknown, end, after) for end in (bounds or (np.nan, np.nan))]
-        if np.any(unknown)
-        else [after]
-    )
-    news = [estimate(sample, way, **shared) for way in ways]
+    same = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
+    ends = bounds if bounds is not None and np.any(unknown) else (np.nan,)
+    ways = [np.where(unknown, end, after) for end in ends]
+    news = [estimate(sample, way, **options | same | {"estimand": "mean"}) for way in ways]
     rows = [compare(sample, {"new": way, "old": before}, bounds=bounds, target=old.target)[0] for way in ways]
-    intervals = [list(made.confidence_interval(level[0], method=level[1])) for made in news]
     return {
-        "old": _spanned([old.value], [list(old.confidence_interval(level[0], method=level[1]))]),
-        "new": _spanned([made.value for made in news], intervals),
-        "difference": _spanned([row.value for row in rows], [row.limits(level[0]) for row in rows]),
+        "old": _spanned([old], *level),
+        "new": _spanned(news, *level),
+        "difference": _spanned(rows, level[0]),
     }
 
 
-def _spanned(values: list[float], intervals: list[Any]) -> dict[str, Any]:
-    """Return what is known of a figure from its value at worst and at best."""
-    known = [interval for interval in intervals if interval is not None]
+def _spanned(found: list[Estimate], level: float, method: str = "auto") -> dict[str, Any]:
+    """Return what is known of a figure from its estimate at worst and at best."""
+    values, ends = [row.value for row in found], [row.limits(level, method) for row in found]
+    low, high = ends[0], ends[-1]
     return {
         "estimate": values[0] if len(values) == 1 else None,
         "lowest": min(values),
         "highest": max(values),
-        "confidence_interval": [known[0][0], known[-1][1]] if len(known) == len(intervals) else None,
+        "confidence_interval": None if low is None or high is None else [low[0], high[1]],
     }

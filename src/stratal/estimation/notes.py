@@ -29,7 +29,6 @@ _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 outcomes, 100 labels)."""
 _MISSED = 1.5
-_LARGEST = 0.25
 _RISK = 0.05
 _TOGETHER = 0.3
 """Correlation of clusters' residuals with sizes from which the outcome counts as going with them."""
@@ -41,8 +40,8 @@ _MOST = 1000.0
 def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...]:
     """Return what is to be said of the tails of an outcome without bounds.
 
-    Always how many units may be unlike any labelled one; where they show it, that one label decides the
-    standard error, that the labels are skewed, and that the sample missed the tail that the proxy has.
+    Always how many units may be unlike any labelled one; where they show it, that the labels are skewed, and
+    that the sample missed the tail that the proxy has.
 
     Examples
     --------
@@ -52,7 +51,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
     >>> evidence = Evidence(value=7.75, variance=55.0, population_part=0.0, degrees_of_freedom=3.0,
     ...     outcome="unbounded", bounds=None, z=z, residuals=z, known=0.0, weighting=weighting, tuned=False)
     >>> [note.split(":")[0] for note in tail_notes(evidence, None)]
-    ['no bounds are known', 'one label makes up 75% of the variance', 'the labels are skewed']
+    ['no bounds are known', 'the labels are skewed']
     """
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
@@ -65,12 +64,6 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
         f"no bounds are known: up to {unseen:.1%} of the units may be unlike any labelled one, and no "
         "interval tells how far off they are; bounds=(lowest, highest) would"
     ]
-    largest = _largest_share(evidence)
-    if largest > _LARGEST:
-        notes.append(
-            f"one label makes up {largest:.0%} of the variance: the standard error is that label's, and "
-            "samples without such a unit would show a smaller one"
-        )
     if abs(evidence.skewness) > _SKEWED:
         side = "upwards" if evidence.skewness > 0 else "downwards"
         notes.append(
@@ -122,13 +115,6 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     )
     said = ", and ".join(filter(None, (further, larger)))
     return (f"the outcome goes with the size of its cluster: {said}",)
-
-
-def _largest_share(evidence: Evidence) -> float:
-    weights = evidence.weighting.weights
-    centred = evidence.residuals - weights @ evidence.residuals / weights.sum()
-    squares = (weights * centred) ** 2
-    return float(squares.max() / squares.sum()) if squares.sum() > 0 else 0.0
 
 
 def _missed_tail(evidence: Evidence, proxy: ProxyMoments | None) -> float:

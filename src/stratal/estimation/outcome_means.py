@@ -118,7 +118,8 @@ class EstimateOptions(Request):
     @property
     def fitting(self) -> dict[str, Any]:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
-        return {"shrinkage": self.own_shrinkage, "trust": Trust.of(self)}
+        trust = Trust(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
+        return {"shrinkage": self.own_shrinkage, "trust": trust}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -246,8 +247,10 @@ def mean_estimate(
         constant = intercept(residuals, weighting)
         residuals, known = residuals - constant, known + constant
     elif fitted or options.estimator == "hajek":
-        residuals, mean = _hajek(residuals, weighting)
-        known += mean
+        # The linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4).
+        total = float(weighting.weights.sum())
+        mean = float(weighting.weights @ residuals) / total
+        residuals, known = (residuals - mean) / total, known + mean
     value = known + float(weighting.mean(residuals[:, None])[0])
     lost = chosen.spent
     widened = inflation(_counts(weighting, len(lost)), lost) if np.any(lost) else np.ones(len(lost))
@@ -371,14 +374,6 @@ def _residuals(
     return residuals, known
 
 
-def _hajek(residuals: FloatArray, weighting: Weighting) -> tuple[FloatArray, float]:
-    """Return the linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4)."""
-    weights = weighting.weights
-    total = float(weights.sum())
-    mean = float(weights @ residuals) / total
-    return (residuals - mean) / total, mean
-
-
 def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
     """Return the residuals (n,) as if each unit had been left out of the fit: over 1 − leverage ("HC3").
 
@@ -442,7 +437,14 @@ def separate_mean(
     shares, n_strata = design.shares, len(design.shares)
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
     n, m = moments.counts, design.counts
-    _check_separate(n, m, options.estimator)
+    refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
+    for counts, what in ((n, "label"), (m, "unlabelled unit")):
+        if np.any(counts == 0):
+            raise InputError(
+                f"a stratum has no {what}",
+                given=f"stratum {int(np.argmin(counts))}",
+                action="Merge it with another stratum first.",
+            )
     labelled_factor, unlabelled_factor = (
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
@@ -486,17 +488,6 @@ def separate_mean(
         known=0.0,
         inflation=np.ones(n_strata),
     )
-
-
-def _check_separate(n: IntArray, m: IntArray, estimator: str) -> None:
-    refuse_unknown("estimator", estimator, ("horvitz-thompson", *_NEEDS_PROXY))
-    for counts, what in ((n, "label"), (m, "unlabelled unit")):
-        if np.any(counts == 0):
-            raise InputError(
-                f"a stratum has no {what}",
-                given=f"stratum {int(np.argmin(counts))}",
-                action="Merge it with another stratum first.",
-            )
 
 
 def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
@@ -562,11 +553,7 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     False
     """
     population = sample.population
-    requested = {
-        name
-        for name in request.given
-        if name not in ("population", "predicted", "outcome", "target", "combine")
-    }
+    requested = set(request.given) - {"population", "predicted", "outcome", "target", "combine"}
     shares = bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
     return bool(population and not requested and shares and history_columns(population.feature_names))
 

@@ -94,17 +94,13 @@ class Requirement:
         if bounds is None:
             return
         low, high = bounds
-        if self.sign == ">=":
-            always, never, allowed = (
-                self.limit <= low,
-                self.limit > high,
-                f"more than {low:g}, up to {high:g}",
-            )
-        else:
-            always, never, allowed = self.limit >= high, self.limit < low, f"from {low:g}, less than {high:g}"
-        if always or never:
+        verdict = self.verdict(bounds)
+        if verdict != UNDECIDED:
+            allowed = f"from {low:g}, less than {high:g}"
+            if self.sign == ">=":
+                allowed = f"more than {low:g}, up to {high:g}"
             raise InputError(
-                f"'{self}' is {'always' if always else 'never'} met",
+                f"'{self}' is {'always' if verdict == PASS else 'never'} met",
                 given=f"an estimate that lies between {low:g} and {high:g}",
                 allowed=allowed,
                 action="Require a limit that the estimate could meet or miss, in the outcome's units.",
@@ -134,10 +130,7 @@ class Requirement:
         `ends` are those of another interval than the estimate's own, such as one that holds at every moment.
         """
         self.check(found.bounds)
-        try:
-            ends = ends or plain([*found.confidence_interval(confidence_level, method)])
-        except InputError:  # labels of an outcome without bounds that all agree
-            ends = None
+        ends = ends or found.limits(confidence_level, method)
         verdict = self.verdict(ends)
         return {
             "required": str(self),
@@ -292,9 +285,9 @@ LOGGED = (
 
 @names_mistyped
 def log_to_mlflow(
-    estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95, run_id: str | None = None
+    estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:
-    """Log an estimate in MLflow: its figures as metrics, all of it as a JSON file.
+    """Log an estimate in MLflow's active run, or a new one: its figures as metrics, all of it as a JSON file.
 
     Parameters
     ----------
@@ -303,8 +296,6 @@ def log_to_mlflow(
         What is estimated; the metrics are called `accuracy`, `accuracy_low`, `accuracy_high`,
         `accuracy_standard_error` and so on, the file `accuracy.json`.
     confidence_level : float
-    run_id : str, optional
-        The run to log in; the active one, or a new one, if left out.
 
     Returns
     -------
@@ -337,23 +328,10 @@ def log_to_mlflow(
     except ImportError:
         raise MissingExtraError("mlflow-skinny", extra="mlflow") from None
     described = estimate.to_dict(confidence_level)
-    metrics = _metrics(described, name)
-    path = f"{name}.json"
-    if run_id is None:
-        mlflow.log_metrics(metrics)
-        mlflow.log_dict(described, path)
-    else:
-        client = mlflow.MlflowClient()
-        for key, figure in metrics.items():
-            client.log_metric(run_id, key, figure)
-        client.log_dict(run_id, described, path)
-    return metrics
-
-
-def _metrics(described: dict[str, Any], name: str) -> dict[str, float]:
     low, high = described["confidence_interval"]
     found = {f"{name}_low": low, f"{name}_high": high}
     found |= {name if key == "estimate" else f"{name}_{key}": described.get(key) for key in LOGGED}
-    return {
-        key: float(figure) for key, figure in found.items() if figure is not None and math.isfinite(figure)
-    }
+    metrics = {key: float(figure) for key, figure in found.items() if figure is not None}
+    mlflow.log_metrics(metrics)
+    mlflow.log_dict(described, f"{name}.json")
+    return metrics

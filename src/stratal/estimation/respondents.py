@@ -277,32 +277,22 @@ class Respondents(Record):
             )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
+        codes, notes = None, by_stratum(sample, labelled)
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
-            missing: tuple[str, ...] = ()
-            if not np.all(labelled):
-                missing = (*warn_of_nonresponse(sample, labelled), *by_stratum(sample, labelled))
-            return cls(
-                stratum=stratum,
-                weighting=weighting,
-                summary=summary,
-                names=names,
-                notes=(*missing, *stopping_notes(sample)),
-                kept=kept,
-                share=share,
-            )
-        codes = merge_empty(counts)
-        note = strata_without_answer(names, summary.sizes, counts, codes)
-        warn_caller(note)
-        joint = tuple(
-            " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
-        )
-        notes = (*by_stratum(sample, labelled), note, *stopping_notes(sample))
+            notes = (*warn_of_nonresponse(sample, labelled), *notes)
+        else:
+            codes = merge_empty(counts)
+            notes = (*notes, strata_without_answer(names, summary.sizes, counts, codes))
+            warn_caller(notes[-1])
+            merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+            names = tuple(" + ".join(names[h] for h in members) for members in merged)
+            stratum, weighting, summary = codes[stratum], weighting.merged(codes), summary.merged(codes)
         return cls(
-            stratum=codes[stratum],
-            weighting=weighting.merged(codes),
-            summary=summary.merged(codes),
-            names=joint,
-            notes=notes,
+            stratum=stratum,
+            weighting=weighting,
+            summary=summary,
+            names=names,
+            notes=(*notes, *stopping_notes(sample)),
             codes=codes,
             kept=kept,
             share=share,
@@ -368,43 +358,30 @@ def known_outcome(
     if not of_proxy and limits is not None:
         refuse_outside(z, sample.ids, None, limits)
         return outcome, limits, ()
-    inside = _proxy_bounds(sample, z)
-    binary = inside is None and bool(np.all((z == 0) | (z == 1)))
+    known = next((info.bounds for info in sample.proxy_info if info.scaled and info.bounds is not None), None)
+    outside = z[(z < known[0]) | (z > known[1])] if known is not None else z
+    binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
+    inside = None if len(outside) else known
     averages = inside is None and not binary and found is not None and found.right_or_wrong
     inside = (0.0, 1.0) if averages else inside
     if outcome is not None:
         return outcome, inside, ()
     if sample.outcome is None and (binary or averages):
         return None, inside, (_UNDECLARED,)
-    return None, inside, _left_bounds(sample, z, inside)
+    if inside is not None or known is None or binary:
+        return None, inside, ()
+    note = (
+        f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {known[0]:g} to {known[1]:g} "
+        f"(first: {outside[0]:g}), so the outcome is taken as unbounded; better give its bounds (--bounds "
+        "LOW,HIGH)"
+    )
+    return None, None, (note,)
 
 
 _UNDECLARED = (
     "the outcome is taken as 0 or 1, since all labels are and nothing else was said; for counts or scores "
     "say outcome='unbounded' (--outcome unbounded) or give its bounds"
 )
-
-
-def _proxy_bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
-    """Return the bounds that the proxy was said to predict within, if every label lies in them."""
-    for info in sample.proxy_info:
-        if info.scaled and info.bounds is not None:
-            low, high = info.bounds
-            return info.bounds if np.all((z >= low) & (z <= high)) else None
-    return None
-
-
-def _left_bounds(sample: Sample, z: FloatArray, found: tuple[float, float] | None) -> tuple[str, ...]:
-    """Return what is to be said when labels leave the bounds that the proxy predicts within."""
-    known = [info.bounds for info in sample.proxy_info if info.scaled and info.bounds is not None]
-    if found is not None or not known or np.all((z == 0) | (z == 1)):
-        return ()
-    low, high = known[0]
-    outside = z[(z < low) | (z > high)]
-    return (
-        f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {low:g} to {high:g} (first: "
-        f"{outside[0]:g}), so the outcome is taken as unbounded; better give its bounds (--bounds LOW,HIGH)",
-    )
 
 
 def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:

@@ -19,9 +19,6 @@ BINS = 10
 LEAST = 10
 """Labels of a bin, so that its mean says something."""
 
-NARROWEST = 0.02
-"""Share of the proxies' range that a bin has at least."""
-
 
 def proxy_check(
     sample: Sample, labelled: BoolArray, found: Estimate, confidence_level: float = 0.95
@@ -62,31 +59,30 @@ def proxy_check(
     left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
     bins = []
     for low, high, member in _bins(proxy):
-        row = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target).row(
-            confidence_level
-        )
+        mean = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
         bins.append(
-            plain_dict(
-                {
-                    "from": low,
-                    "to": high,
-                    "n": int(member.sum()),
-                    "proxy_mean": domain_mean(proxy, member, weighting).value,
-                    "outcome_mean": row["estimate"],
-                    "confidence_interval": row["confidence_interval"],
-                }
-            )
+            {
+                "from": low,
+                "to": high,
+                "n": int(member.sum()),
+                "proxy_mean": domain_mean(proxy, member, weighting).value,
+                "outcome_mean": mean.value,
+                "confidence_interval": mean.limits(confidence_level),
+            }
         )
-    return {
-        "proxy": sample.proxy_info[0].name,
-        "bias": _bias(proxy, found, confidence_level),
-        "bins": bins,
-        "correlations": [
-            {"proxy": info.name, "correlation": _correlation(column, z, weights)}
-            for info, column in zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
-        ],
-        "left_open": left / spread if spread > 0 else None,
-    }
+    columns = zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
+    return plain_dict(
+        {
+            "proxy": sample.proxy_info[0].name,
+            "bias": _bias(proxy, found, confidence_level),
+            "bins": bins,
+            "correlations": [
+                {"proxy": info.name, "correlation": _correlation(column, z, weights)}
+                for info, column in columns
+            ],
+            "left_open": left / spread if spread > 0 else None,
+        }
+    )
 
 
 def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
@@ -100,12 +96,8 @@ def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:
     """Return lowest and highest proxy, and members (n,), of up to BINS groups of about equal size."""
     values = np.sort(proxy)
     count = max(1, min(BINS, len(values) // LEAST))
-    apart = NARROWEST * (values[-1] - values[0])
-    cuts: list[float] = []
-    for cut in values[[(k * len(values)) // count for k in range(1, count)]].tolist():
-        if cut - (cuts[-1] if cuts else values[0]) > apart:
-            cuts.append(cut)
-    code = np.searchsorted(np.array(cuts), proxy, side="right")
+    cuts = values[[(k * len(values)) // count for k in range(1, count)]]
+    code = np.searchsorted(np.unique(cuts), proxy, side="right")
     members = [code == k for k in range(len(cuts) + 1)]
     return [
         (float(proxy[member].min()), float(proxy[member].max()), member) for member in members if member.any()
@@ -115,13 +107,12 @@ def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:
 def _bias(proxy: FloatArray, found: Estimate, level: float) -> dict[str, Any] | None:
     """Return the mean of proxy less label with its interval; None where the labels give no interval."""
     evidence = found.evidence
+    about = {"outcome": "unbounded", "target": found.target, "design": found.design}
     try:
-        about = {"outcome": "unbounded", "target": found.target, "design": found.design}
         result = plain_mean(proxy - evidence.z, evidence.weighting, **about)
-        interval = result.confidence_interval(level)
+        return {"estimate": result.value, "confidence_interval": [*result.confidence_interval(level)]}
     except StratalError:
         return None
-    return {"estimate": result.value, "confidence_interval": [interval.low, interval.high]}
 
 
 REPORTED = "with the design"

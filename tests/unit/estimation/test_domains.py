@@ -7,7 +7,7 @@ from tests.tiers import cells, sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimates, combined
+from stratal.estimation.estimate import Estimates, difference_of
 from stratal.estimation.shares import domain_mean
 
 
@@ -109,7 +109,7 @@ def test_the_difference_of_two_groups_is_near_the_textbook_one():
     rng = np.random.default_rng(5)
     z, member = rng.normal(size=400), rng.random(400) < 0.5
     means = [domain_mean(z, part, simple(400)) for part in (member, ~member)]
-    found = combined(means[:2], [1.0, -1.0]).confidence_interval()
+    found = difference_of(*means[:2]).confidence_interval()
 
     expected = stats.ttest_ind(z[member], z[~member], equal_var=False).confidence_interval()
     assert (expected.low, expected.high) == pytest.approx(tuple(found), abs=0.01)

@@ -155,8 +155,8 @@ def test_levels_that_are_not_asked_about_need_no_label():
     assert np.all((square > 0) == (cells == "g a"))
 
 
-NO_MAJORITY = {"combine": "majority"}, "averages the answers of several annotators"
-OTHER_ANSWERS = {"predicted": "language"}, "does not compare labels with predicted='language'"
+NO_MAJORITY = {"combine": "majority"}, "takes no combine="
+OTHER_ANSWERS = {"predicted": "language"}, "takes no predicted="
 
 
 @pytest.mark.parametrize(

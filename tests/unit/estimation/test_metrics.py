@@ -336,5 +336,5 @@ class TestLabelsOfARanking:
 
     @pytest.mark.parametrize("predicted", [True, "answer"])
     def test_answers_to_compare_with_are_refused(self, sample, predicted):
-        with pytest.raises(InputError, match="does not compare labels"):
+        with pytest.raises(InputError, match="takes no predicted="):
             stratal.estimate(sample, [0, 1] * 20, estimand="auc", predicted=predicted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,9 +23,6 @@ class Stub:
 
     def __init__(self):
         self.said = []
-        self.MlflowClient = lambda: SimpleNamespace(
-            log_metric=lambda *given: self.said.append(given), log_dict=lambda *given: self.said.append(given)
-        )
 
     def log_metrics(self, metrics):
         self.said.append(metrics)
@@ -49,16 +45,6 @@ def test_figures_are_metrics_and_all_of_it_is_a_file(estimate, monkeypatch):
     )
     assert (metrics["accuracy_n"], metrics["accuracy_standard_error"]) == (20, estimate.standard_error)
     assert stub.said == [metrics, (estimate.to_dict(0.9), "accuracy.json")]
-
-
-def test_a_run_can_be_named(estimate, monkeypatch):
-    stub = Stub()
-    monkeypatch.setitem(sys.modules, "mlflow", stub)
-
-    metrics = stratal.log_to_mlflow(estimate, run_id="r1")
-
-    assert stub.said[:-1] == [("r1", *entry) for entry in metrics.items()]
-    assert stub.said[-1] == ("r1", estimate.to_dict(), "accuracy.json")
 
 
 def test_a_name_that_mlflow_does_not_take_is_refused(estimate):

@@ -48,7 +48,7 @@ def test_units_that_no_label_was_like_are_said():
     sample, labels = drawn(np.ones(N) * 2.0 + np.arange(N) % 3)
     note = stratal.estimate(sample, labels, limits=(0.0, 10.0)).notes[0]
 
-    assert "no label is" in note
+    assert "0 of 100 labels" in note
     assert "2.9%" in note
 
 

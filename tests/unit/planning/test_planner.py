@@ -212,22 +212,3 @@ def test_strata_that_were_asked_for_in_number_are_not_pooled():
 
     with pytest.raises(BudgetError, match="minimum=1"):
         stratal.plan(units, 40, by="g", n_strata=10)
-
-
-@pytest.mark.parametrize(
-    ("values", "noted"),
-    [
-        (range(500), True),
-        (range(100, 600), True),
-        ([7 * number for number in range(30)], True),
-        ([3 * (number // 2) for number in range(500)], False),
-        ([number + 0.5 for number in range(500)], False),
-        (range(10), False),
-    ],
-)
-def test_a_proxy_that_numbers_the_units_is_asked_about(values, noted):
-    proxy = np.random.default_rng(0).permutation(np.asarray(list(values), float))
-
-    notes = stratal.plan(stratal.Population.from_arrays(proxy=proxy), 8).notes
-
-    assert any("is another whole number in each row" in note for note in notes) == noted

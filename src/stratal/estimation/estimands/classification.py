@@ -11,7 +11,14 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.columns import GIVEN, class_column, require_some, split_answers, with_group
+from stratal.estimation.columns import (
+    GIVEN,
+    class_column,
+    named_groups,
+    require_some,
+    split_answers,
+    with_group,
+)
 from stratal.estimation.confusion import (
     AVERAGES,
     CLASS_METRICS,
@@ -86,10 +93,7 @@ class AnsweredClasses(Record):
         self, sample: Sample, group: Any, name: str, which: int | None, target: str
     ) -> dict[str, Estimate]:
         """Return a metric for each group of the drawn units, by the group's name."""
-        groups = class_column(sample, group, "by")
-        names = sorted({str(entry) for entry in groups if entry is not None})
-        if not names:
-            raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
+        groups, names = named_groups(sample, group)
         inside = groups[self.labelled]
         return {
             level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
@@ -350,6 +354,7 @@ class Classification(Estimand):
 
     __slots__ = ()
     by_answer = True
+    of_classes = True
     predicted: str | None
 
     @property
@@ -361,11 +366,6 @@ class Classification(Estimand):
     def of(self) -> str | None:
         """The class that the metric is of, or how it is averaged over classes; None where of all."""
         return None
-
-    @property
-    def of_classes(self) -> bool:
-        """Whether labels are true classes: always."""
-        return True
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence: u is a function of the answer and the true class.
@@ -687,6 +687,7 @@ class OfClass(Classification):
     """
 
     listed: ClassVar[str] = "positive"
+    shown: ClassVar[str] = "match"
     positive: str
     predicted: str | None = None
     probability: str | None = None
@@ -705,11 +706,6 @@ class OfClass(Classification):
     def of(self) -> str:
         """The class."""
         return self.positive
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return f"{cls.kind}:match"
 
 
 @dataclass(frozen=True, slots=True)
@@ -899,6 +895,7 @@ class ClassReport(Estimand):
 
     kind: ClassVar[str] = "metrics"
     listed: ClassVar[str] = "metrics"
+    of_classes = True
     metrics: Sequence[str] = ("accuracy", "precision", "recall", "f1")
     classes: Sequence[Any] = ()
     average: Sequence[str] = ("macro",)
@@ -914,11 +911,6 @@ class ClassReport(Estimand):
             average=_names(self.average, AVERAGES, "average"),
             classes=tuple(class_text(entry) for entry in self.classes),
         )
-
-    @property
-    def of_classes(self) -> bool:
-        """Labels are classes."""
-        return True
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
@@ -967,35 +959,6 @@ FEW_RIGHT = 0.25
 twice as often."""
 
 
-_Believed = tuple[int, float, float, float]
-"""How many units were answered so, and the mean and the range of their proxies."""
-
-
-def _contradicts(answers: _Believed, others: _Believed) -> bool:
-    """Return whether answers are believed wrong and the others right, more than answers of one model are.
-
-    A threshold of the proxy that divides the answers says so too: answers were made of the proxy.
-    """
-    (count, mean, _, most), (other_count, other_mean, least, _) = answers, others
-    if not (count and other_count):
-        return False
-    few = mean < FEW_RIGHT and other_mean > 2.0 * mean
-    return few or (mean < 0.5 <= other_mean and most <= least)
-
-
-def _by_answer(population: Population, answers: str, level: str, proxy: str) -> list[_Believed]:
-    """Return what the proxy says of the answers that are this class, and of the others."""
-    test, number = ByLevel(name=answers, levels=(level,), values=(1.0,)), Number(name=proxy)
-    found: list[_Believed] = [(0, 0.0, np.inf, -np.inf)] * 2
-    for batch in population.batches((answers, proxy)):
-        is_own, values = test.of(batch) == 1.0, number.of(batch)
-        for k, chosen in enumerate((values[is_own], values[~is_own])):
-            count, total, least, most = found[k]
-            least, most = np.min(chosen, initial=least), np.max(chosen, initial=most)
-            found[k] = count + len(chosen), total + float(chosen.sum()), least, most
-    return [(count, total / max(count, 1), least, most) for count, total, least, most in found]
-
-
 def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
     """Raise an `InputError` where a proxy is plainly not the probability that the answer is right.
 
@@ -1030,23 +993,20 @@ right answer all the same: f1:yes,right=score.
     answers, proxy = estimand.predicted or population.predicted, population.proxy_info()
     if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
         return
-    own, rest = _by_answer(population, answers, estimand.positive, proxy.name)
-    if _contradicts(rest, own):
-        meant = replace(estimand, probability=proxy.name).text
-        action = f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant})."
-    elif _contradicts(own, rest) and len(population.levels(answers)) == 2:
-        meant = replace(estimand, probability="COLUMN").text
-        action = (
-            f"If it is the probability of the other class, add a column of 1 - {proxy.name} and name it: "
-            f"{meant} (--estimand {meant})."
-        )
-    else:
+    named = ByLevel(name=str(answers), levels=(estimand.positive,), values=(1.0,))
+    score = Number(name=proxy.name)
+    share, own, whole = averages(population, [named, named * score, score]).tolist()
+    if not 0.0 < share < 1.0:
         return
-    certain = replace(estimand, right=proxy.name).text
-    action += f" If it is that of a right answer all the same: {certain}."
+    own, rest = own / share, (whole - own) / (1.0 - share)
+    if rest >= FEW_RIGHT or own <= 2.0 * rest:
+        return
+    meant, certain = (replace(estimand, **{name: proxy.name}).text for name in ("probability", "right"))
+    count = round(share * population.size)
     raise InputError(
         f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
-        f"{rest[1]:.1%} of the {rest[0]:,} other answers would be right, and {own[1]:.1%} of the "
-        f"{own[0]:,} answers {estimand.positive!r}",
-        action=action,
+        f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of the "
+        f"{count:,} answers {estimand.positive!r}",
+        action=f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant}). "
+        f"If it is that of a right answer all the same: {certain}.",
     )

@@ -17,10 +17,8 @@ from stratal.estimation.estimands.classification import AnsweredClasses, answere
 from stratal.estimation.estimands.scores import (
     Bias,
     CalibrationError,
-    IntraclassCorrelation,
     OfScores,
     PearsonCorrelation,
-    SpearmanCorrelation,
     association,
     intraclass,
     pearson,
@@ -70,30 +68,17 @@ class JudgeReport(Estimand):
 
     kind: ClassVar[str] = "judge"
     listed: ClassVar[str] = "judges"
+    shown: ClassVar[str] = "verdict"
+    of_classes = True
     judges: tuple[str, ...]
 
     def __post_init__(self) -> None:
         given = self.judges.split(",") if isinstance(self.judges, str) else self.judges
         self._set(judges=tuple(dict.fromkeys(name.strip() for name in given)))
 
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "judge:verdict"
-
-    @property
-    def of_classes(self) -> bool:
-        """Labels are classes, or scores."""
-        return True
-
     def compares(self, predicted: str | bool, kept: str | None) -> bool:
         """Return whether labels are compared with this column of answers."""
         return predicted is True or predicted in self.judges
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The columns of verdicts."""
-        return self.judges
 
     def influence(self, population: Population) -> Influence:
         """Return that of the first one's agreement, or of its correlation where it gives scores."""
@@ -119,11 +104,9 @@ class JudgeReport(Estimand):
         if self._scores(sample):
             found += [(name, row) for name in judges for row in _of_scores(sample, labels, name, target)]
             if together:
-                every = np.stack([number_column(sample, name, name) for name in judges])
-                found += [
-                    (f"mean of {len(judges)}", row)
-                    for row in _associations(sample, labels, every.mean(axis=0), target)
-                ]
+                mean = np.mean([number_column(sample, name, name) for name in judges], axis=0)
+                name = f"mean of {len(judges)}"
+                found += [(name, row) for row in _associations(sample, labels, mean, target)]
         else:
             if len(judges) > 2:  # of two, that of the first
                 sample, judges = with_majority(sample, judges)
@@ -195,8 +178,8 @@ def with_majority(sample: Sample, judges: tuple[str, ...]) -> tuple[Sample, tupl
     return with_group(sample, name, dict(zip(sample.ids.tolist(), chosen, strict=True))), (*judges, name)
 
 
-def _associations(sample: Sample, labels: Any, scores: FloatArray, target: str) -> Iterator[Row]:
-    """Yield the correlations of scores (n,) that are no proxy of the sample."""
+def _associations(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
+    """Yield the correlations of scores: a proxy's name, or one for each drawn unit (n,)."""
     x, y, frame, _ = OfScores.units(sample, labels, scores)
     for name, statistic in (("pearson", pearson), ("spearman", spearman), ("icc", intraclass)):
         found = association(statistic, x, y, frame.weighting, target)
@@ -204,19 +187,16 @@ def _associations(sample: Sample, labels: Any, scores: FloatArray, target: str) 
 
 
 def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+    yield from _associations(sample, labels, judge, target)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
-    requested: list[Estimand] = [
-        kind(judge) for kind in (PearsonCorrelation, SpearmanCorrelation, IntraclassCorrelation)
-    ]
-    if target == "population":
-        requested.append(Bias(judge))
     numbers = number_column(sample, labels, "label")
+    if target == "population":
+        yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
     if info.bounds == (0.0, 1.0) and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 1:
-        requested.append(CalibrationError(judge))
-    for entry in requested:
-        row = entry.estimate(sample, labels, Request(target=target))
-        assert isinstance(row, Estimate)
-        yield {"metric": entry.kind}, row
+        yield (
+            {"metric": "calibration_error"},
+            CalibrationError(judge).estimate(sample, labels, Request(target=target)),
+        )
 
 
 def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
@@ -233,16 +213,11 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
     for name in ("recall", "false_discovery_rate", "prevalence"):
         for k, level in enumerate(levels):
             yield {"metric": name, "class": level}, answered.metric(sample, name, k, target)
-    raw = [
-        replace(answered.metric(sample, "predicted_prevalence", k, target), remarks=())
-        for k in range(len(levels))
-    ]
-    for name, rows in (
-        ("predicted_prevalence", raw),
-        ("rogan_gladen", [_rogan_gladen(answered, k, row, target) for k, row in enumerate(raw)]),
-    ):
-        if name == "predicted_prevalence" or len(levels) == 2:
-            yield from (({"metric": name, "class": of}, row) for of, row in zip(levels, rows, strict=True))
+    raw = [answered.metric(sample, "predicted_prevalence", k, target) for k in range(len(levels))]
+    for level, row in zip(levels, raw, strict=True):
+        yield {"metric": "predicted_prevalence", "class": level}, replace(row, remarks=())
+    for k, level in enumerate(levels if len(levels) == 2 else ()):
+        yield {"metric": "rogan_gladen", "class": level}, _rogan_gladen(answered, k, raw[k], target)
     for k, level in enumerate(levels):
         for j, other in enumerate(levels):
             cell = (confusion.true == k) & (confusion.predicted == j)

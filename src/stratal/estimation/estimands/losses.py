@@ -41,6 +41,10 @@ class ClassLoss(Estimand):
     """
 
     listed: ClassVar[str] = "probabilities"
+    shown: ClassVar[str] = "p_cat,p_dog"
+    reads_population = True
+    of_classes = True
+    compared = False
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
     bounds: ClassVar[tuple[float, float]]
     probabilities: tuple[str, ...]
@@ -48,31 +52,6 @@ class ClassLoss(Estimand):
 
     def __post_init__(self) -> None:
         self._set(probabilities=tuple(self.probabilities), surrogate=tuple(self.surrogate))
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return f"{cls.kind}:p_cat,p_dog"
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The columns of probabilities."""
-        return (*self.probabilities, *self.surrogate)
-
-    @property
-    def reads_population(self) -> bool:
-        """Whether the estimate reads columns of the population: the probabilities of the labelled units."""
-        return True
-
-    @property
-    def of_classes(self) -> bool:
-        """Labels are classes."""
-        return True
-
-    @property
-    def compared(self) -> bool:
-        """Labels are compared with no answers."""
-        return False
 
     @staticmethod
     def expected(probability: Expression) -> Expression:

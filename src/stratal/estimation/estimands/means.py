@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, not_bounds, refuse_unknown
+from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import class_column, group_column, named_columns, outcomes
+from stratal.estimation.columns import LabelOutcomes, group_column, named_columns, named_groups, outcomes
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -122,19 +122,13 @@ class Mean(Estimand):
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
         observed = outcomes(sample, labels, request.predicted, request.combine)
-        groups = class_column(sample, group, "by")
-        names = sorted({str(entry) for entry in groups if entry is not None})
-        if not names:
-            raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
+        groups, names = named_groups(sample, group)
         frame = Respondents.of(sample, observed.labelled)
-        z, (kind, ends, _) = (
-            observed.z,
-            known_outcome(sample, observed.z, request.outcome, request.bounds, observed),
-        )
+        outcome = known_outcome(sample, observed.z, request.outcome, request.bounds, observed)[:2]
         if request.limits is not None:
-            z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
-        own = groups[observed.labelled]
-        found = _group_means(sample, frame, z, own, names, (kind, ends), request, group, observed.labelled)
+            observed = replace(observed, z=within_limits(observed.z, request.limits))
+            outcome = "bounded", request.limits
+        found = _group_means(sample, observed, frame, (group, groups), names, outcome, request)
         return replace(found, remarks=(*found.remarks, *_not_drawn(sample, group, names), *observed.notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
@@ -187,44 +181,36 @@ def _winsorised_note(found: Estimate, z: FloatArray, limits: tuple[float, float]
     beyond = int(np.sum((z < low) | (z > high)))
     weighting = found.evidence.weighting
     moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
-    head = f"values beyond {low:g} to {high:g} count as the limit"
-    if beyond:
-        return (
-            f"{head}: {beyond} of {len(z)} labels, which moves the mean by {moved:+.4g} as far as they show; "
-            "the mean without limits is that much off, and more if its tail was missed"
-        )
     unseen = float(unseen_share(weighting.effective_draws, len(z) / weighting.population_size, _RISK))
     return (
-        f"{head}: no label is, so that the mean without limits differs by what up to {unseen:.1%} of the "
-        "units may hold that no label was like"
+        f"values beyond {low:g} to {high:g} count as the limit: {beyond} of {len(z)} labels, which moves the "
+        f"mean by {moved:+.4g} as far as they show; the mean without limits is that much off, and more by "
+        f"what up to {unseen:.1%} of the units may hold that no label was like"
     )
 
 
 def _group_means(
     sample: Sample,
+    observed: LabelOutcomes,
     frame: Respondents,
-    z: FloatArray,
-    groups: AnyArray,
+    by: tuple[Any, AnyArray],
     names: Sequence[str],
     outcome: tuple[OutcomeKind | None, tuple[float, float] | None],
     request: Request,
-    group: Any,
-    labelled: BoolArray,
 ) -> Estimates:
-    """Return the means of the outcomes z (m,) of each named group; `groups` (m,) are those of the units."""
+    """Return the mean of each named group, `by` being the column and the groups (n,) of the drawn units."""
     refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
+    z, group, groups = observed.z, by[0], by[1][observed.labelled]
     _, limits = infer_outcome(z, *outcome)
     assisted = None
     if request.estimator != "horvitz-thompson":
-        assisted = slice_residuals(sample, group, labelled, z, groups, frame.weighting)
+        assisted = slice_residuals(sample, group, observed.labelled, z, groups, frame.weighting)
     estimator = "linearised" if assisted is None else "ppi++"
     rows = []
     for name in names:
+        member = groups == name
         found = domain_mean(
-            *(z, groups == name, frame.weighting),
-            bounds=limits,
-            target=request.target,
-            assisted=assisted,
+            z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
         )
         rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
@@ -274,39 +260,21 @@ class LevelMean(Estimand):
     @property
     def text(self) -> str:
         """The text form: that of the means of the levels that are named, of which there is one."""
-        return LevelMeans(self.group, (self.level,), self.proxy, self.predicted).text
+        return self._of.text
 
     @property
-    def outside(self) -> Expression:
-        """The formula that is 1 for the units of other levels, which do not matter."""
-        return ByLevel(name=self.group, levels=(self.level,), values=(0.0,), otherwise=1.0)
+    def _of(self) -> LevelMeans:
+        return LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
-        counts = population.levels(population.require_group(self.group))
-        _require_level(self.group, self.level, counts)
-        observed = AnticipatedMoments.of(population, self.proxy)
-        share = counts[self.level] / population.size
-        inside = ByLevel(name=self.group, levels=(self.level,), values=(1.0,))
-        value = float(averages(population, [inside * observed.mean])[0]) / share
-        gap = observed.mean - value
-        return Influence(
-            value=value,
-            mean=(1.0 / share) * inside * gap,
-            square=(1.0 / share**2) * inside * (gap * gap + observed.variance),
-            cells=Cells(names=(f"other {self.group}", f"{self.group} {self.level}"), tests=(self.outside,)),
-            known=(f"other {self.group}",),
-        )
+        names = (f"other {self.group}", f"{self.group} {self.level}")
+        cells = Cells(names=names, tests=(self._of.outside,))
+        return replace(next(self._of.influences(population)).within, cells=cells, known=names[:1])
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean of the level's units."""
-        found = LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
-        return replace(found.estimate(sample, labels, request)[0], label=self.label)
-
-
-def _require_level(group: str, level: str, counts: Mapping[str, int]) -> None:
-    if level not in counts:
-        raise InputError(f"no unit has {group} = {level!r}", allowed=near_names(level, list(counts)))
+        return replace(self._of.estimate(sample, labels, request)[0], label=self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +300,7 @@ class LevelMeans(Several):
 
     kind: ClassVar[str] = "mean@"
     listed: ClassVar[str] = "levels"
+    shown: ClassVar[str] = "language"
     group: str
     levels: tuple[str, ...] = ()
     proxy: str | None = None
@@ -346,11 +315,6 @@ class LevelMeans(Several):
         rest = Estimand.text.fget(self).partition(":")[2]  # type: ignore[attr-defined]
         parts = [part for part in rest.split(",") if part and not part.startswith("group=")]
         return f"{self.kind}{self.group}" + (f":{','.join(parts)}" if parts else "")
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "mean@language"
 
     takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator")
 
@@ -384,7 +348,7 @@ class LevelMeans(Several):
             value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
-            cells=Cells(names=names, tests=((self._outside,) * len(known) + tests)[:-1]),
+            cells=Cells(names=names, tests=((self.outside,) * len(known) + tests)[:-1]),
             known=known,
         )
 
@@ -395,7 +359,7 @@ class LevelMeans(Several):
         values = self._of_levels(population, levels, observed.mean)
         gap = observed.mean - self._by_level(levels, values)
         within = Influence(
-            value=0.0,
+            value=float(values[0]) if len(levels) == 1 else np.nan,
             mean=self._by_level(levels, 1.0 / shares) * gap,
             square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
             cells=_EVERYONE,
@@ -409,7 +373,9 @@ class LevelMeans(Several):
         """Return the share of the units (L,) that is in each level."""
         counts = population.levels(population.require_group(self.group))
         for level in levels:
-            _require_level(self.group, level, counts)
+            if level not in counts:
+                near = near_names(level, list(counts))
+                raise InputError(f"no unit has {self.group} = {level!r}", allowed=near)
         return np.array([counts[level] for level in levels]) / population.size
 
     def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
@@ -420,25 +386,17 @@ class LevelMeans(Several):
         return np.array([float(f"{found[level]:.9g}") for level in levels])
 
     @property
-    def _outside(self) -> Expression:
+    def outside(self) -> Expression:
+        """The formula that is 1 for the units of other levels than those named, which do not matter."""
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
         observed = outcomes(sample, labels, self.predicted or False)
-        frame = Respondents.of(sample, observed.labelled, self._outside if self.levels else None)
+        frame = Respondents.of(sample, observed.labelled, self.outside if self.levels else None)
         names = [part.level for part in self.parts_of(sample)]
-        return _group_means(
-            sample,
-            frame,
-            observed.z,
-            group_column(sample, self.group)[observed.labelled],
-            names,
-            known_outcome(sample, observed.z)[:2],
-            request,
-            self.group,
-            observed.labelled,
-        )
+        by, outcome = (self.group, group_column(sample, self.group)), known_outcome(sample, observed.z)[:2]
+        return _group_means(sample, observed, frame, by, names, outcome, request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.columns import class_column, number_column, require_some
-from stratal.estimation.confusion import satterthwaite_of_groups, smoothed_variance
+from stratal.estimation.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
@@ -133,25 +133,18 @@ def _smoothed(
     labels of a stratum of high scores miss its positives, and those seen elsewhere rank low: intervals around
     the labels' own value alone covered .82.
     """
-    counts, stratum, factors = weighting.counts, weighting.stratum, weighting.variance_factors
-    total = counts + 1.0
-    own = ((counts + 0.5) / total)[stratum]
+    own = ((weighting.counts + 0.5) / (weighting.counts + 1.0))[weighting.stratum]
     classes = np.concatenate([positive, ~positive])
     shares = np.concatenate([own, 1.0 - own])
     weights = shares * np.tile(weighting.weights, 2)
     value, influence = statistic(np.tile(score, 2), classes, weights)
-    first, second = (
-        np.bincount(np.tile(stratum, 2), shares * influence**power, minlength=len(counts))
-        / np.maximum(counts, 1)
-        for power in (1, 2)
-    )
-    hidden = float(factors @ np.maximum(second - first**2, 0.0))
+    hidden = mixed_variance(weighting, shares, influence)
     largest, error = smoothed_variance(hidden, influence, weights, result, weighting, target)
     bounds = (0.0, 1.0)
     if largest <= _DUST:
         # Either every unit is labelled, or all scores tie, so that no label tells anything.
         fewest = float(min(positive.sum(), len(positive) - positive.sum()))
-        trials = fewest if np.any(factors > 0) else np.inf
+        trials = fewest if np.any(weighting.variance_factors > 0) else np.inf
         return BinomialLimits(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
@@ -171,22 +164,14 @@ class Ranking(Estimand):
     """
 
     listed: ClassVar[str] = "positive"
+    of_classes = True
+    compared = False
     statistic: ClassVar[Statistic]
     positive: str = "1"
     score: str | None = None
 
     def __post_init__(self) -> None:
         self._set(positive=class_text(self.positive))
-
-    @property
-    def of_classes(self) -> bool:
-        """Labels are classes."""
-        return True
-
-    @property
-    def compared(self) -> bool:
-        """Labels are compared with no answers: the score ranks their units."""
-        return False
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return the scores and whether they are positive of the labelled units, and which these are."""

@@ -21,7 +21,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.confusion import smoothed_variance
+from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
@@ -190,8 +190,7 @@ def _smoothed(
 
     Each stratum's labels are mixed with one label's worth of such pairs.
     """
-    counts, stratum, factors = weighting.counts, weighting.stratum, weighting.variance_factors
-    n, own = len(x), (counts / (counts + 1.0))[stratum]
+    n, own = len(x), (weighting.counts / (weighting.counts + 1.0))[weighting.stratum]
     steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
     pairs = [np.roll(np.arange(n), int(step)) for step in steps]
     shares = np.concatenate([own, *((1.0 - own) / len(pairs) for _ in pairs)])
@@ -203,12 +202,7 @@ def _smoothed(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )
     influence = influence / weighting.total
-    groups = np.tile(stratum, 1 + len(pairs))
-    first, second = (
-        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
-        for power in (1, 2)
-    )
-    hidden = float(factors @ np.maximum(second - first**2, 0.0)) * weighting.total**2
+    hidden = mixed_variance(weighting, shares, influence) * weighting.total**2
     largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
     freedom = result.degrees_of_freedom
     if result.standard_error > _ROUNDING:
@@ -242,12 +236,8 @@ class OfScores(Estimand):
     """
 
     listed: ClassVar[str] = "score"
+    shown: ClassVar[str] = "judge"
     score: str | None = None
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return f"{cls.kind}:judge"
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         return self.units(sample, labels, self.score or only_proxy(sample))
@@ -263,6 +253,17 @@ class OfScores(Estimand):
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         return self._units(sample, labels)[3]
+
+    def _scaled(self, population: Population) -> tuple[Number, tuple[float, float]]:
+        """Return the score, and the bounds of the labels' scale that it is on."""
+        info = population.proxy_info(self.score)
+        if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
+            raise InputError(
+                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
+                given=repr(info.name),
+                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
+            )
+        return Number(name=info.name), info.bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,15 +286,7 @@ class Association(OfScores):
         u = c_0 + c_1 x for each of the two labels, plus c_2 x², with the slopes of the correlation at the
         moments that are expected. Ranks and distances are planned for as the correlation.
         """
-        info = population.proxy_info(self.score)
-        if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            raise InputError(
-                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
-                given=repr(info.name),
-                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
-            )
-        low, high = info.bounds
-        x = Number(name=info.name)
+        x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
         if second - first**2 <= _DUST:
             raise InputError(
@@ -407,15 +400,7 @@ class Bias(OfScores):
 
     def influence(self, population: Population) -> Influence:
         """Return what a plan expects of the mean: the score's own mean is known."""
-        info = population.proxy_info(self.score)
-        x = Number(name=info.name)
-        low, high = info.bounds if info.scaled and info.bounds is not None else (-np.inf, np.inf)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise InputError(
-                "'bias' cannot be planned for: the score has no scale of the labels",
-                given=repr(info.name),
-                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
-            )
+        x, (low, high) = self._scaled(population)
         (first,) = averages(population, [x])
         expected = SLOPE * x + (1.0 - SLOPE) * float(first)
         mean = x - expected

@@ -41,21 +41,6 @@ def test_each_of_several_estimands_is_looked_at(scores):
         stratal.plan(population, 200, estimand=["accuracy", "recall:match"])
 
 
-def test_a_threshold_that_divides_the_answers_is_noticed_for_a_common_class():
-    score = np.random.default_rng(2).uniform(0.1, 0.9, 1000)
-    population = _pool(score, np.where(score > 0.5, "yes", "no"))
-
-    with pytest.raises(InputError, match="probability=score"):
-        refuse_a_misread_proxy(F1("yes"), population)
-
-
-def test_the_probability_of_the_other_class_is_noticed_too(scores):
-    population = _pool(1.0 - scores, np.where(scores > 0.5, "match", "other"))
-
-    with pytest.raises(InputError, match="1 - score and name it: f1:match,probability=COLUMN"):
-        refuse_a_misread_proxy(F1("match"), population)
-
-
 def test_what_may_be_a_confidence_passes(scores):
     confidence = np.maximum(scores, 1.0 - scores)
     answer = np.where(scores > 0.5, "match", "other")
