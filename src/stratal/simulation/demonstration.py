@@ -7,6 +7,7 @@ and predicts the other 1,497, whose labels are then revealed only where they are
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,9 @@ class Demonstration:
 
     data: DemoData
     plan: Plan
-    sample: Sample
     estimate: Estimate
     truth: float
     equivalent_labels: float
-    repeats: int
 
     def opening(self) -> list[str]:
         """Return the lines that tell what is shown."""
@@ -97,7 +96,7 @@ class Demonstration:
         inside = "inside" if low <= self.truth <= high else "outside"
         return [
             f"The truth, from all {len(self.data.ids):,} labels: {self.truth:.4f} ({inside} the interval).",
-            f"Over {self.repeats:,} repeated draws, {self.estimate.n} labels chosen this way were as precise "
+            f"Over {REPEATS:,} repeated draws, {self.estimate.n} labels chosen this way were as precise "
             f"as {self.equivalent_labels:.0f} chosen at random.",
         ]
 
@@ -108,7 +107,7 @@ class Demonstration:
             "estimate": self.estimate.to_dict(),
             "truth": self.truth,
             "equivalent_random_labels": self.equivalent_labels,
-            "repeats": self.repeats,
+            "repeats": REPEATS,
         }
 
 
@@ -126,8 +125,8 @@ def run(budget: int = 100, seed: int = 7) -> Demonstration:
 
     Examples
     --------
-    >>> run(budget=50, seed=1).repeats
-    1000
+    >>> run(budget=50, seed=1).plan.budget
+    50
     """
     data = make_data()
     population = Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids)
@@ -138,11 +137,9 @@ def run(budget: int = 100, seed: int = 7) -> Demonstration:
     return Demonstration(
         data=data,
         plan=planned,
-        sample=sample,
         estimate=result,
         truth=float(data.outcomes.mean()),
         equivalent_labels=equivalent_random_labels(planned, data.outcomes, seed),
-        repeats=REPEATS,
     )
 
 
@@ -164,10 +161,9 @@ def equivalent_random_labels(planned: Plan, outcomes: FloatArray, seed: int) -> 
     True
     """
     assert planned.population is not None
-    strata = planned.strata
+    strata, rule = planned.strata, planned.allocation.method
     design = SimulatedDesign()
     if strata.n_strata > 1:
-        rule = planned.allocation.method
         design = SimulatedDesign(stratification=strata.method, n_strata=strata.n_strata, allocation=rule)
     table = simulate(
         planned.population,
@@ -284,17 +280,16 @@ def fill_labels(path: Path) -> int:
     classes = drawn.exists() and Sample.read(drawn).predicted is not None
     values = data.label if classes else data.outcomes.astype(int)
     truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream)
-            rows, columns = list(table), list(table.fieldnames or ())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read", action="Give the to_label.csv of a draw.") from error
+    rows: list[dict[str, str]] = []
+    columns: tuple[str, ...] = ()
+    with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8-sig", newline="") as stream:
+        table = csv.DictReader(stream)
+        rows, columns = list(table), tuple(table.fieldnames or ())
     if not {"id", "label"} <= set(columns):
         raise InputError(
             f"{path}: this is no table to label",
-            given=", ".join(columns) or "no column",
-            allowed="the columns id and label",
+            given=", ".join(columns) or "no column that could be read",
+            allowed="the to_label.csv of a draw, with the columns id and label",
         )
     unknown = next((row["id"] for row in rows if row["id"] not in truth), None)
     if unknown is not None:

@@ -388,13 +388,8 @@ def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
     Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
     """
     first, settings = task.designs[0], task.settings
-    strata = stratify(
-        task.population,
-        first.stratification or "none",
-        first.n_strata,
-        by=first.by,
-        proxy=first.proxy,
-    )
+    method = first.stratification or "none"
+    strata = stratify(task.population, method, first.n_strata, by=first.by, proxy=first.proxy)
     if strata.codes is None and strata.n_strata > 1:
         raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
     truth = None
@@ -446,17 +441,11 @@ def summed_replicates(
     size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
 
     def draws(rows: int) -> Draws:
+        replacing, fourths = settings.with_replacement, counts is None and not truth.binary
         if urns:
-            return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-        return OrderedUnits(
-            truth,
-            most,
-            rows,
-            rng,
-            with_replacement=settings.with_replacement,
-            thirds=settings.thirds,
-            fourths=counts is None and not truth.binary,
-        )
+            return Urns(truth, rows, rng, with_replacement=replacing)
+        powers = {"thirds": settings.thirds, "fourths": fourths}
+        return OrderedUnits(truth, most, rows, rng, with_replacement=replacing, **powers)
 
     collected: Collected = {}
     for start in range(0, settings.replicates, size):
@@ -702,7 +691,7 @@ def _yardstick(
 ) -> Yardstick:
     if truth is None:
         return Yardstick(truth=task.value)
-    settings, spread = task.settings, truth.population_variance
+    settings, variance = task.settings, truth.population_variance
     exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
@@ -710,11 +699,11 @@ def _yardstick(
         closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
     return Yardstick(
         truth=truth.value,
-        random_variance=exact(np.array([truth.size]), np.array([spread]), np.array([budget])),
-        population_variance=spread,
+        random_variance=exact(np.array([truth.size]), np.array([variance]), np.array([budget])),
+        population_variance=variance,
         size=truth.size,
         closed_form=closed,
-        target_variance=spread / budget if settings.target == "superpopulation" else None,
+        target_variance=variance / budget if settings.target == "superpopulation" else None,
     )
 
 
@@ -760,18 +749,14 @@ def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTa
         For what only sums per stratum can do, and for units with ids of their own.
     """
     settings = task.settings
-    refused = [name for name in (*settings.estimators, *settings.intervals) if name.startswith("published")]
-    leave_out = f"Leave {design.name} out, or "
-    if refused:
-        raise InputError(f"'{refused[0]}' is for strata only", action=f"{leave_out}name another.")
-    if settings.with_replacement:
-        raise InputError(
-            f"{design.name} is not drawn with replacement", action=f"{leave_out}with_replacement."
-        )
-    if not task.population.numbered_by_row:
-        raise InputError(
-            f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."
-        )
+    named = (*settings.estimators, *settings.intervals)
+    for bad, what in (
+        (any(name.startswith("published") for name in named), "takes nothing that is 'published'"),
+        (settings.with_replacement, "is not drawn with replacement"),
+        (not task.population.numbered_by_row, "needs units numbered by row, without ids"),
+    ):
+        if bad:
+            raise InputError(f"{design.name} {what}", action="Leave it out, or the other.")
     draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
     collected: dict[tuple[int, str, str], list[float]] = {}
     with warnings.catch_warnings():
