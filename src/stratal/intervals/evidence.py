@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
-from stratal.errors import InputError, LabelError, not_bounds
+from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
@@ -471,7 +470,7 @@ OutcomeKind = Literal["binary", "bounded", "unbounded"]
 TARGETS = ("population", "superpopulation")
 
 
-class IntervalEvidence(ABC):
+class IntervalEvidence:
     """What every interval method reads: of one estimate, or of R replicates, each number then an array (R,).
 
     Attributes
@@ -499,57 +498,41 @@ class IntervalEvidence(ABC):
         Whether there are several strata, and each one's labels are a random sample of it.
     in_one_stratum : bool
         Whether the labels are one random sample of a population whose units are all that counts.
+    variances : callable
+        `moments` to the variances that the guards compare, on the 0–1 scale.
     """
 
     __slots__ = ()
-    value: Any
-    degrees_of_freedom: Any
-    outcome: Any
-    bounds: Any
-    tuned: bool
-    superpopulation: Any
     own: Limits | None = None
-    linearised: bool = False
-    n: Any
-    census: Any
-    textbook_variance: Any
-    moments: Any
-    trials: Any
-    skewness: Any
-    in_strata: Any
-    in_one_stratum: Any
-
-    @abstractmethod
-    def variances(self, labels: UnitMoments) -> Variances:
-        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
+    linearised = False
 
     @property
-    def varies(self) -> bool:
+    def varies(self: Any) -> bool:
         """Whether the labels do not all agree; replicates among which they may are taken as they are."""
         return True
 
     @property
-    def draws(self) -> int:
+    def draws(self: Any) -> int:
         """Units or clusters drawn."""
         return int(self.n)
 
     @property
-    def weights_freedom(self) -> float:
+    def weights_freedom(self: Any) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
 
     @property
-    def size_shift(self) -> float:
+    def size_shift(self: Any) -> float:
         """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
         return 0.0
 
     @property
-    def size_reach(self) -> tuple[float, float, float]:
+    def size_reach(self: Any) -> tuple[float, float, float]:
         """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
         return 0.0, 1.0, 1.0
 
     @property
-    def limits(self) -> tuple[float, float]:
+    def limits(self: Any) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
         if self.bounds is None:
             raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
@@ -557,7 +540,7 @@ class IntervalEvidence(ABC):
         return low, high
 
     @property
-    def rates(self) -> StratumRates:
+    def rates(self: Any) -> StratumRates:
         """What the labels say of each stratum, on the 0–1 scale."""
         low, high = self.limits
         labels = self.moments
@@ -568,7 +551,7 @@ class IntervalEvidence(ABC):
         found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
 
-    def unseen(self, error: float) -> Any:
+    def unseen(self: Any, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like: if all labels agreed."""
         if error <= 0:
             return 0.0
@@ -830,29 +813,26 @@ def infer_outcome(
     >>> infer_outcome(np.array([3.0, 5.0]), None, (1, 5))
     ('bounded', (1.0, 5.0))
     """
-    if outcome is not None and outcome not in OUTCOMES:
-        raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+    if outcome is not None:
+        refuse_unknown("kind of outcome", outcome, OUTCOMES)
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
         if not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
-        if bounds is None:
-            outcome = "binary" if binary_labels else "unbounded"
-        else:
-            outcome = "binary" if bounds == (0.0, 1.0) and binary_labels else "bounded"
+        outcome = "unbounded" if bounds is None else "bounded"
+        outcome = "binary" if binary_labels and bounds in (None, (0.0, 1.0)) else outcome
     if outcome == "unbounded":
         return outcome, None
     if outcome == "binary":
         bounds = (0.0, 1.0)
     if bounds is None:
         raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
-    allowed = binary_labels if outcome == "binary" else bool(np.all((z >= bounds[0]) & (z <= bounds[1])))
-    if not allowed:
-        bad = z[(z != 0) & (z != 1)] if outcome == "binary" else z[(z < bounds[0]) | (z > bounds[1])]
+    outside = (z != 0) & (z != 1) if outcome == "binary" else (z < bounds[0]) | (z > bounds[1])
+    if np.any(outside):
         raise LabelError(
-            f"{len(bad)} labels lie outside the {outcome} outcome's values (first: {bad[0]:g})",
+            f"{outside.sum()} labels lie outside the {outcome} outcome's values (first: {z[outside][0]:g})",
             allowed="0 or 1" if outcome == "binary" else f"{bounds[0]:g} to {bounds[1]:g}",
         )
     return outcome, bounds
@@ -890,5 +870,4 @@ def require_target(target: str) -> None:
     --------
     >>> require_target("population")
     """
-    if target not in TARGETS:
-        raise InputError("no such target", given=repr(target), allowed="'population' or 'superpopulation'")
+    refuse_unknown("target", target, TARGETS)
