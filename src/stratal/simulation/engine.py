@@ -215,7 +215,7 @@ def simulate(
         designs=chosen,
         settings=settings,
     )
-    with CellStore(store) as finished:
+    with CellStore.kept(store) as finished:
         tasks, keys = _tasks(whole, finished)
         done = len(chosen) - sum(len(task.designs) for task in tasks)
         report = progress or _silent
@@ -224,7 +224,7 @@ def simulate(
             finished.add(key, rows)
             done += 1
             report(done, len(chosen))
-    found = (row for key in keys for row in finished.get(key) or [])
+    found = (row for key in keys for row in finished.cells.get(key) or [])
     return SimulationTable.from_rows(relative_to_random(found))
 
 
@@ -247,7 +247,7 @@ def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationT
             task = replace(whole, proxy=columns[name], proxy_name=name, designs=(), keys=())
         key = cell_key(_fingerprint(whole, task.proxy, design), design, whole.settings)
         keys.append(key)
-        if finished.get(key) is None:
+        if finished.cells.get(key) is None:
             tasks[group] = replace(task, designs=(*task.designs, design), keys=(*task.keys, key))
     return list(tasks.values()), keys
 
