@@ -395,63 +395,6 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
     )
 
 
-def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting) -> float:
-    """Return the number of independent binary trials that the labels are worth, all three guards applied.
-
-    Infinite where nothing is left to chance.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
-    >>> unit = np.array([1.0, 1, 1, 1, 1, 1, 0, 0])
-    >>> labels = UnitMoments.of(unit, weighting)
-    >>> variance = float(weighting.covariance(unit[:, None])[0, 0])
-    >>> found = variances_of(unit, labels, weighting, residual=variance)
-    >>> round(effective_trials(labels, found, weighting), 6)
-    16.0
-    """
-    smooth = smoothed_moments(labels)
-    return float(binary_trials(_among_few_draws(worth(smooth, found), weighting), smooth))
-
-
-def variances_of(
-    unit: FloatArray, labels: UnitMoments, weighting: Weighting, *, drawn: bool = False, **known: Any
-) -> Variances:
-    """Return the variances of an estimate from its labelled units (n,) on the 0–1 scale.
-
-    Parameters
-    ----------
-    unit, labels, weighting
-        The units, and what they add up to.
-    drawn : bool
-        Whether the population's own draw counts.
-    **known
-        The fields of `Variances` that do not follow from the labels: `residual`, and `population_part`,
-        `tuned` and `weights_known` where they are not the defaults.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, dtype=int), sizes=np.array([10]))
-    >>> unit = np.array([0.0, 1.0])
-    >>> variances_of(unit, UnitMoments.of(unit, weighting), weighting, residual=0.2).plain
-    0.2
-    """
-    total, size = weighting.total, weighting.population_size
-    spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
-    centred = (unit - weighting.weights @ unit / total) / total  # as it is, where the weights add up to one
-    plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
-    information = smoothed_moments(labels).information
-    return Variances(
-        plain=plain,
-        spread=spread,
-        drawn_from=size if drawn else np.inf,
-        **known,
-        of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
-    )
-
-
 def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
     """Return the units' worth, moved to the number of clusters where units were drawn in clusters.
 
@@ -505,11 +448,12 @@ class IntervalEvidence:
     __slots__ = ()
     own: Limits | None = None
     linearised = False
-
-    @property
-    def varies(self: Any) -> bool:
-        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
-        return True
+    varies: Any = True
+    """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+    size_shift: Any = 0.0
+    """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+    size_reach: Any = (0.0, 1.0, 1.0)
+    """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
     def draws(self: Any) -> int:
@@ -520,16 +464,6 @@ class IntervalEvidence:
     def weights_freedom(self: Any) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
-
-    @property
-    def size_shift(self: Any) -> float:
-        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
-        return 0.0
-
-    @property
-    def size_reach(self: Any) -> tuple[float, float, float]:
-        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
-        return 0.0, 1.0, 1.0
 
     @property
     def limits(self: Any) -> tuple[float, float]:
@@ -695,7 +629,9 @@ class Evidence(IntervalEvidence, Record):
         if self.given_trials is not None:
             return self.given_trials
         labels = self.moments
-        return effective_trials(labels, self.variances(labels), self.weighting)
+        smooth = smoothed_moments(labels)
+        own = worth(smooth, self.variances(labels))
+        return float(binary_trials(_among_few_draws(own, self.weighting), smooth))
 
     @property
     def weights_freedom(self) -> float:
@@ -765,17 +701,23 @@ class Evidence(IntervalEvidence, Record):
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
-        low, high = self.limits
-        scale = (high - low) ** 2
-        return variances_of(
-            self.unit,
-            labels,
-            self.weighting,
+        (low, high), unit, weighting = self.limits, self.unit, self.weighting
+        total, size, scale = weighting.total, weighting.population_size, (high - low) ** 2
+        spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
+        centred = (
+            unit - weighting.weights @ unit / total
+        ) / total  # as it is, where the weights add up to one
+        plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
+        information = smoothed_moments(labels).information
+        return Variances(
             residual=(self.variance - self.population_part) / scale,
+            plain=plain,
+            spread=spread,
             population_part=self.population_part / scale,
             tuned=self.tuned,
-            drawn=self.superpopulation,
+            drawn_from=size if self.superpopulation else np.inf,
             weights_known=self.stratum_weights_known,
+            of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
         )
 
     @property

@@ -357,9 +357,12 @@ class OrderedUnits:
     def sums(self, counts: IntArray) -> StratumSums:
         """Look the sums up at n_h."""
         wanted = np.atleast_2d(counts)
-        rows = slice(None) if len(wanted) == 1 else np.arange(len(wanted))
+        rows: Any = slice(None)
+        places = wanted[0]
+        if len(wanted) > 1:
+            rows, places = np.arange(len(wanted)), wanted.T
         columns = [
-            [table[rows, at] for table in tables] for tables, at in zip(self._tables, wanted.T, strict=True)
+            [table[rows, at] for table in tables] for tables, at in zip(self._tables, places, strict=True)
         ]
         stacked = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
         return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))

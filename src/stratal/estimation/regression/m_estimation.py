@@ -1096,7 +1096,15 @@ def _sandwich(
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
         hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
         few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
-    corrected = _corrected(rectified, fit, residual, pulls, few)
+    corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
+    if rectified.options.correction == "leverage":  # for what was fitted on the same labels: θ and λ
+        if few is not None:
+            corrected = few.stretched(residual)
+        elif pulls is None:
+            corrected = residual * degrees_factor(*residual.shape)
+        else:
+            leverages = leverages + pulls
+        corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     spread = bread @ rectified.meat(theta, lam, corrected) @ bread
     influences = -corrected @ bread
     freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
@@ -1147,26 +1155,6 @@ def leverage_notes(
         f"(highest leverage {highest:.2f}); its interval covers less often than it says where other units "
         "lie farther out: take the logarithm of a feature with a long tail, or label its far units",
     )
-
-
-def _corrected(
-    rectified: RectifiedLoss,
-    fit: ChosenLam,
-    residual: FloatArray,
-    pulls: FloatArray | None,
-    few: FewClusters | None,
-) -> FloatArray:
-    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
-    if rectified.options.correction == "none":
-        return residual
-    leverages = np.zeros(len(residual)) if fit.leverages is None else fit.leverages
-    if few is not None:
-        residual = few.stretched(residual)
-    elif pulls is None:
-        residual = residual * degrees_factor(*residual.shape)
-    else:
-        leverages = leverages + pulls
-    return left_out_residuals(residual, leverages, rectified.stratum, len(rectified.shares))
 
 
 def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
