@@ -456,11 +456,6 @@ class IntervalEvidence:
     """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
-    def draws(self: Any) -> int:
-        """Units or clusters drawn."""
-        return int(self.n)
-
-    @property
     def weights_freedom(self: Any) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
@@ -562,11 +557,6 @@ class Evidence(IntervalEvidence, Record):
     def n(self) -> int:
         """Labels."""
         return len(self.z)
-
-    @property
-    def draws(self) -> int:
-        """Units or clusters drawn."""
-        return int(self.weighting.draws)
 
     @property
     def census(self) -> bool:

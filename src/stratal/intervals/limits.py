@@ -398,32 +398,6 @@ def largest_statistics(
     return np.sort(largest)
 
 
-def critical_value(draws: FloatArray, confidence_level: float) -> float:
-    """Return the smallest draw beyond which every statistic has a p-value of at most 1 − level.
-
-    Examples
-    --------
-    >>> critical_value(np.arange(1.0, 101.0), 0.95)
-    96.0
-    """
-    rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
-    return float(draws[min(rank, len(draws)) - 1])
-
-
-def exceedance(draws: FloatArray, statistic: FloatArray) -> FloatArray:
-    """Return the p-value of each statistic: the share of draws that reach it, itself counted, so never 0.
-
-    Davison & Hinkley (1997), eq. 4.11: (k + 1) / (m + 1).
-
-    Examples
-    --------
-    >>> exceedance(np.arange(1.0, 100.0), np.array([96.0, 100.0]))
-    array([0.05, 0.01])
-    """
-    reached = len(draws) - np.searchsorted(draws, statistic, side="left")
-    return np.asarray((reached + 1) / (len(draws) + 1))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Together:
     """Several estimates whose intervals hold together, and the level that this makes of each one's own.
@@ -461,13 +435,21 @@ class Together:
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
         """Return the level that the interval of one of them has for itself."""
         draws, freedom = self._largest(alternative, normal)
-        beyond = upper_tail(np.array(critical_value(draws, confidence_level)), np.array(freedom))
+        # The smallest draw beyond which every statistic has a p-value of at most 1 − level.
+        rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
+        beyond = upper_tail(draws[min(rank, len(draws)) - 1], np.array(freedom))
         return float(1.0 - _SIDES[alternative] * beyond)
 
     def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
-        """Return the p-value that the p-value of one of them by itself becomes."""
+        """Return the p-value that the p-value of one of them by itself becomes.
+
+        The share of draws that reach the statistic, itself counted, so never 0 (Davison & Hinkley 1997,
+        eq. 4.11).
+        """
         draws, freedom = self._largest(alternative, normal)
-        return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
+        statistic = -student_quantile(p / _SIDES[alternative], freedom)
+        reached = len(draws) - np.searchsorted(draws, statistic, side="left")
+        return float((reached + 1) / (len(draws) + 1))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
         """Return draws of the largest statistic, simulated on first use, and its freedom."""

@@ -151,7 +151,7 @@ def _with_shift(
     """
     shift, further, wider, freedom = shifts
     value = evidence.value
-    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.draws, freedom, error))
+    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.weighting.draws, freedom, error))
     below, above = low + min(shift, 0.0), high + max(shift, 0.0)
     if further < 0:
         below = min(below, value + further - stretch * (value - low))
