@@ -181,12 +181,11 @@ class OffsetLimits(Limits):
         error = max(tail_shares(confidence_level, alternative))
         # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
         mirrored = error > 0.5
-        side = (
-            {"greater": "less", "less": "greater"}.get(alternative, alternative) if mirrored else alternative
-        )
-        below, above = self.lengths(1.0 - error if mirrored else error, side)
+        other = {"greater": "less", "less": "greater"}.get(alternative, alternative)
         if mirrored:
-            below, above = -above, -below
+            above, below = (-length for length in self.lengths(1.0 - error, other))
+        else:
+            below, above = self.lengths(error, alternative)
         low = self.value - below if alternative != "less" else -np.inf
         return self.within(low, self.value + above if alternative != "greater" else np.inf)
 
@@ -279,8 +278,7 @@ class SkewedLimits(OffsetLimits):
         γ of the estimate.
     own_freedom : float
         The degrees of freedom at which it is transformed: those of the estimate by itself.
-    name : str
-        Of the method.
+    method : str
 
     Examples
     --------
@@ -295,20 +293,15 @@ class SkewedLimits(OffsetLimits):
     degrees_of_freedom: float
     skewness: float
     own_freedom: float
-    name: str = "skewness-corrected"
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return self.name
+    method: str = "skewness-corrected"
 
     def by(self, method: str) -> Limits | None:
         """Return these limits, or those of Student's t or of the normal distribution."""
         if method == "t":
-            return replace(self, skewness=0.0, name="t")
+            return replace(self, skewness=0.0, method="t")
         if method == "normal":
-            return replace(self, skewness=0.0, name="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
-        return self if method in ("auto", self.name) else None
+            return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
+        return self if method in ("auto", self.method) else None
 
     def with_freedom(self, degrees_of_freedom: float) -> Limits:
         """Return the limits with these degrees of freedom, where they have any."""

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,8 +62,6 @@ from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
-Task = TypeVar("Task")
-Found = TypeVar("Found")
 Progress = Callable[[int, int], None]
 
 _CACHE_NUMBERS = 1 << 17
@@ -266,8 +264,7 @@ def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: Simulat
         digest.update(task.z.tobytes())
     if proxy is not None:
         digest.update(np.ascontiguousarray(proxy).tobytes())
-    others = [design.proxy] if design.proxy else []
-    others += [design.by] if design.by else []
+    others = [name for name in (design.proxy, design.by) if name]
     others += list(population.feature_names) if design.stratification == "features" else []
     for column in others:
         for part in population.batches((column,)):
@@ -303,9 +300,7 @@ def check_workers(workers: Any) -> None:
         )
 
 
-def completed(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: Any
-) -> Iterator[Found]:
+def completed(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], workers: Any) -> Iterator[Any]:
     """Yield what the tasks give: one process does them in order, several as they come.
 
     Parameters
@@ -346,17 +341,15 @@ def completed(
         yield from found
 
 
-def _listed(work: Callable[[Task], Iterator[Found]], task: Task) -> list[Found]:
+def _listed(work: Callable[[Any], Iterator[Any]], task: Any) -> list[Any]:
     return list(work(task))
 
 
-def _on_spark(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], context: Any
-) -> Iterator[Found]:
+def _on_spark(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], context: Any) -> Iterator[Any]:
     """Yield what tasks give as they end, each a job; what is left is cancelled if nobody waits."""
     group = f"stratal-{uuid.uuid4().hex}"
 
-    def one(task: Task) -> list[Found]:
+    def one(task: Any) -> list[Any]:
         context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
         return list(context.parallelize([task], 1).flatMap(work).collect())
 

@@ -89,9 +89,8 @@ class SimulatedDesign:
             if given is not None:
                 refuse_unknown(what, given, known)
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
-            raise InputError(
-                "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
-            )
+            what = "the pilot is a share of the budget"
+            raise InputError(what, given=self.pilot, allowed="between 0 and 1")
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
             raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
         if self.step is not None and self.step < 1:
@@ -235,12 +234,7 @@ def check_settings(settings: Settings, size: int) -> None:
     ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
     """
     if settings.replicates < 2:
-        raise InputError(
-            "replicates must be 2 or more",
-            given=settings.replicates,
-            allowed="2 or more",
-            action="A few thousand measure coverage to within half a percent.",
-        )
+        raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
     if not settings.estimators:
         raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:

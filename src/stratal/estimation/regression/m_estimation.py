@@ -972,8 +972,7 @@ def m_estimate(
     if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = kept * own_hessian + (1.0 - kept) * hessian
-    residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom, influences, doubts = _sandwich(rectified, solution, fit, hessian, residual, kept)
+    covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
     parts = [
         Linearised(
@@ -1078,15 +1077,11 @@ def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, targ
 
 
 def _sandwich(
-    rectified: RectifiedLoss,
-    solution: Solution,
-    fit: ChosenLam,
-    hessian: FloatArray,
-    residual: FloatArray,
-    moved: float,
+    rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
-    theta, lam, bread = solution.theta, fit.lam[:, 0], require_inverse(hessian)
+    lam, bread = fit.lam[:, 0], require_inverse(hessian)
+    residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
     weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(lam))  # not taken from the proxy
     pulls, few = loss.leverages(theta, x, bread), None
