@@ -670,11 +670,8 @@ class Evidence(IntervalEvidence, Record):
     @property
     def in_strata(self) -> bool:
         """Whether there are several strata, and each one's labels are a random sample of it."""
-        return (
-            self.given_trials is None
-            and self.weighting.random_within_strata
-            and int(np.sum(self.weighting.counts > 0)) > 1
-        )
+        several = bool(np.sum(self.weighting.counts > 0) > 1)
+        return self.given_trials is None and self.weighting.random_within_strata and several
 
     @property
     def in_one_stratum(self) -> bool:
