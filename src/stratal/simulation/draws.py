@@ -348,7 +348,8 @@ class OrderedUnits:
             if truth.proxies:
                 units["p"] = truth.proxies[h][order]
             products = (np.prod([units[letter] for letter in name], axis=0) for name in self._names)
-            self._tables.append([_running(product) for product in products])
+            # Running sums along each row, with a zero in front (R, n + 1).
+            self._tables.append([np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1) for part in products])
 
     def branch(self) -> OrderedUnits:
         """Return itself: looking sums up changes nothing."""
@@ -370,13 +371,6 @@ class OrderedUnits:
 
 Draws: TypeAlias = Urns | OrderedUnits
 """R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far."""
-
-
-def _running(variable: FloatArray) -> FloatArray:
-    """Return running sums along each row, with a zero in front, (R, n + 1)."""
-    result = np.zeros((variable.shape[0], variable.shape[1] + 1))
-    np.cumsum(variable, axis=1, out=result[:, 1:])
-    return result
 
 
 def ordered_units(

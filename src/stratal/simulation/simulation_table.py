@@ -408,13 +408,10 @@ def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
-    missing = [name for name in wanted if name not in table.column_names]
-    if missing:
-        raise InputError(
-            f"{path} {otherwise}",
-            given=f"without column {missing[0]!r}",
-            action="Give a path that does not exist yet.",
-        )
+    for name in wanted:
+        if name not in table.column_names:
+            what, given = f"{path} {otherwise}", f"without column {name!r}"
+            raise InputError(what, given=given, action="Give a path that does not exist yet.")
     return table
 
 
