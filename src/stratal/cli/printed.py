@@ -289,8 +289,6 @@ class Demo(Struct, kw_only=True):
     plan: Plan
     estimate: Estimate
     truth: float
-    equivalent_random_labels: Number
-    repeats: int
     output: Text = UNSET
 
 

@@ -50,7 +50,7 @@ def demo(
         plan_page(shown.plan.to_dict(), details=False),
         "",
         answer_page(shown.estimate.to_dict()),
-        ["", *shown.closing(), *then],
+        ["", shown.closing(), *then],
     )
 
 

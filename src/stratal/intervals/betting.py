@@ -51,16 +51,11 @@ def betting_bounds(
     InputError
         For designs with unequal probabilities, and for a superpopulation from several strata.
     """
-    weighting = evidence.weighting
-    if not weighting.random_within_strata:
+    weighting, several = evidence.weighting, len(evidence.weighting.sizes) > 1
+    if not weighting.random_within_strata or (evidence.superpopulation and several):
         raise InputError(
-            "betting intervals need a simple random or stratified sample",
-            action="Use method='auto' for unequal probabilities.",
-        )
-    if evidence.superpopulation and len(weighting.sizes) > 1:
-        raise InputError(
-            "betting intervals of a superpopulation need a simple random sample",
-            action="Use target='population', or method='auto'.",
+            "betting intervals need a simple random sample, or a stratified one of one population",
+            action="Use method='auto', or target='population'.",
         )
     lowest, highest = evidence.limits
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
@@ -69,14 +64,10 @@ def betting_bounds(
     independent = not np.any(weighting.sampled_fractions) or evidence.superpopulation
 
     def bounds(level: float) -> tuple[float, float]:
-        below, above = tail_shares(level, alternative)
-        if len(weighting.sizes) == 1:
-            size = np.inf if independent else float(weighting.sizes[0])
-            low, high = betting_interval(unit, size, below, above, anytime=anytime)
-        else:
-            low, high = stratified_betting_interval(
-                unit, stratum, weighting.sizes, below, above, with_replacement=independent, anytime=anytime
-            )
+        errors = tail_shares(level, alternative)
+        low, high = stratified_betting_interval(
+            unit, stratum, weighting.sizes, *errors, with_replacement=independent, anytime=anytime
+        )
         return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
 
     return bounds
@@ -138,19 +129,12 @@ def stratified_betting_interval(
     open_strata = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
     shares = sizes / np.sum(sizes)
     low = high = 0.0
-    for h, size in enumerate(sizes):
-        own = unit[stratum == h]
-        bounds = (0.0, 1.0)
-        if len(own) and len(own) >= size and not with_replacement:
+    for h, size in enumerate(np.where(with_replacement, np.inf, sizes).tolist()):
+        own, bounds = unit[stratum == h], (0.0, 1.0)
+        if len(own) >= size:
             bounds = (float(own.mean()),) * 2
         elif len(own):
-            bounds = betting_interval(
-                own,
-                np.inf if with_replacement else float(size),
-                below / open_strata,
-                above / open_strata,
-                anytime=anytime,
-            )
+            bounds = betting_interval(own, size, below / open_strata, above / open_strata, anytime=anytime)
         low, high = low + shares[h] * bounds[0], high + shares[h] * bounds[1]
     return float(low), float(high)
 

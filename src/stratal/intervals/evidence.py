@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
-from stratal.errors import InputError, LabelError, not_bounds
+from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
@@ -396,63 +395,6 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
     )
 
 
-def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting) -> float:
-    """Return the number of independent binary trials that the labels are worth, all three guards applied.
-
-    Infinite where nothing is left to chance.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
-    >>> unit = np.array([1.0, 1, 1, 1, 1, 1, 0, 0])
-    >>> labels = UnitMoments.of(unit, weighting)
-    >>> variance = float(weighting.covariance(unit[:, None])[0, 0])
-    >>> found = variances_of(unit, labels, weighting, residual=variance)
-    >>> round(effective_trials(labels, found, weighting), 6)
-    16.0
-    """
-    smooth = smoothed_moments(labels)
-    return float(binary_trials(_among_few_draws(worth(smooth, found), weighting), smooth))
-
-
-def variances_of(
-    unit: FloatArray, labels: UnitMoments, weighting: Weighting, *, drawn: bool = False, **known: Any
-) -> Variances:
-    """Return the variances of an estimate from its labelled units (n,) on the 0–1 scale.
-
-    Parameters
-    ----------
-    unit, labels, weighting
-        The units, and what they add up to.
-    drawn : bool
-        Whether the population's own draw counts.
-    **known
-        The fields of `Variances` that do not follow from the labels: `residual`, and `population_part`,
-        `tuned` and `weights_known` where they are not the defaults.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, dtype=int), sizes=np.array([10]))
-    >>> unit = np.array([0.0, 1.0])
-    >>> variances_of(unit, UnitMoments.of(unit, weighting), weighting, residual=0.2).plain
-    0.2
-    """
-    total, size = weighting.total, weighting.population_size
-    spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
-    centred = (unit - weighting.weights @ unit / total) / total  # as it is, where the weights add up to one
-    plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
-    information = smoothed_moments(labels).information
-    return Variances(
-        plain=plain,
-        spread=spread,
-        drawn_from=size if drawn else np.inf,
-        **known,
-        of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
-    )
-
-
 def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
     """Return the units' worth, moved to the number of clusters where units were drawn in clusters.
 
@@ -471,7 +413,7 @@ OutcomeKind = Literal["binary", "bounded", "unbounded"]
 TARGETS = ("population", "superpopulation")
 
 
-class IntervalEvidence(ABC):
+class IntervalEvidence:
     """What every interval method reads: of one estimate, or of R replicates, each number then an array (R,).
 
     Attributes
@@ -499,57 +441,27 @@ class IntervalEvidence(ABC):
         Whether there are several strata, and each one's labels are a random sample of it.
     in_one_stratum : bool
         Whether the labels are one random sample of a population whose units are all that counts.
+    variances : callable
+        `moments` to the variances that the guards compare, on the 0–1 scale.
     """
 
     __slots__ = ()
-    value: Any
-    degrees_of_freedom: Any
-    outcome: Any
-    bounds: Any
-    tuned: bool
-    superpopulation: Any
     own: Limits | None = None
-    linearised: bool = False
-    n: Any
-    census: Any
-    textbook_variance: Any
-    moments: Any
-    trials: Any
-    skewness: Any
-    in_strata: Any
-    in_one_stratum: Any
-
-    @abstractmethod
-    def variances(self, labels: UnitMoments) -> Variances:
-        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
+    linearised = False
+    varies: Any = True
+    """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+    size_shift: Any = 0.0
+    """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+    size_reach: Any = (0.0, 1.0, 1.0)
+    """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
-    def varies(self) -> bool:
-        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
-        return True
-
-    @property
-    def draws(self) -> int:
-        """Units or clusters drawn."""
-        return int(self.n)
-
-    @property
-    def weights_freedom(self) -> float:
+    def weights_freedom(self: Any) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
 
     @property
-    def size_shift(self) -> float:
-        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
-        return 0.0
-
-    @property
-    def size_reach(self) -> tuple[float, float, float]:
-        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
-        return 0.0, 1.0, 1.0
-
-    @property
-    def limits(self) -> tuple[float, float]:
+    def limits(self: Any) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
         if self.bounds is None:
             raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
@@ -557,7 +469,7 @@ class IntervalEvidence(ABC):
         return low, high
 
     @property
-    def rates(self) -> StratumRates:
+    def rates(self: Any) -> StratumRates:
         """What the labels say of each stratum, on the 0–1 scale."""
         low, high = self.limits
         labels = self.moments
@@ -568,7 +480,7 @@ class IntervalEvidence(ABC):
         found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
 
-    def unseen(self, error: float) -> Any:
+    def unseen(self: Any, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like: if all labels agreed."""
         if error <= 0:
             return 0.0
@@ -647,11 +559,6 @@ class Evidence(IntervalEvidence, Record):
         return len(self.z)
 
     @property
-    def draws(self) -> int:
-        """Units or clusters drawn."""
-        return int(self.weighting.draws)
-
-    @property
     def census(self) -> bool:
         """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
         return self.weighting.census and not self.superpopulation
@@ -712,7 +619,9 @@ class Evidence(IntervalEvidence, Record):
         if self.given_trials is not None:
             return self.given_trials
         labels = self.moments
-        return effective_trials(labels, self.variances(labels), self.weighting)
+        smooth = smoothed_moments(labels)
+        own = worth(smooth, self.variances(labels))
+        return float(binary_trials(_among_few_draws(own, self.weighting), smooth))
 
     @property
     def weights_freedom(self) -> float:
@@ -761,11 +670,8 @@ class Evidence(IntervalEvidence, Record):
     @property
     def in_strata(self) -> bool:
         """Whether there are several strata, and each one's labels are a random sample of it."""
-        return (
-            self.given_trials is None
-            and self.weighting.random_within_strata
-            and int(np.sum(self.weighting.counts > 0)) > 1
-        )
+        several = bool(np.sum(self.weighting.counts > 0) > 1)
+        return self.given_trials is None and self.weighting.random_within_strata and several
 
     @property
     def in_one_stratum(self) -> bool:
@@ -782,17 +688,23 @@ class Evidence(IntervalEvidence, Record):
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
-        low, high = self.limits
-        scale = (high - low) ** 2
-        return variances_of(
-            self.unit,
-            labels,
-            self.weighting,
+        (low, high), unit, weighting = self.limits, self.unit, self.weighting
+        total, size, scale = weighting.total, weighting.population_size, (high - low) ** 2
+        spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
+        centred = (
+            unit - weighting.weights @ unit / total
+        ) / total  # as it is, where the weights add up to one
+        plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
+        information = smoothed_moments(labels).information
+        return Variances(
             residual=(self.variance - self.population_part) / scale,
+            plain=plain,
+            spread=spread,
             population_part=self.population_part / scale,
             tuned=self.tuned,
-            drawn=self.superpopulation,
+            drawn_from=size if self.superpopulation else np.inf,
             weights_known=self.stratum_weights_known,
+            of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
         )
 
     @property
@@ -830,29 +742,26 @@ def infer_outcome(
     >>> infer_outcome(np.array([3.0, 5.0]), None, (1, 5))
     ('bounded', (1.0, 5.0))
     """
-    if outcome is not None and outcome not in OUTCOMES:
-        raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+    if outcome is not None:
+        refuse_unknown("kind of outcome", outcome, OUTCOMES)
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
         if not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
-        if bounds is None:
-            outcome = "binary" if binary_labels else "unbounded"
-        else:
-            outcome = "binary" if bounds == (0.0, 1.0) and binary_labels else "bounded"
+        outcome = "unbounded" if bounds is None else "bounded"
+        outcome = "binary" if binary_labels and bounds in (None, (0.0, 1.0)) else outcome
     if outcome == "unbounded":
         return outcome, None
     if outcome == "binary":
         bounds = (0.0, 1.0)
     if bounds is None:
         raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
-    allowed = binary_labels if outcome == "binary" else bool(np.all((z >= bounds[0]) & (z <= bounds[1])))
-    if not allowed:
-        bad = z[(z != 0) & (z != 1)] if outcome == "binary" else z[(z < bounds[0]) | (z > bounds[1])]
+    outside = (z != 0) & (z != 1) if outcome == "binary" else (z < bounds[0]) | (z > bounds[1])
+    if np.any(outside):
         raise LabelError(
-            f"{len(bad)} labels lie outside the {outcome} outcome's values (first: {bad[0]:g})",
+            f"{outside.sum()} labels lie outside the {outcome} outcome's values (first: {z[outside][0]:g})",
             allowed="0 or 1" if outcome == "binary" else f"{bounds[0]:g} to {bounds[1]:g}",
         )
     return outcome, bounds
@@ -890,5 +799,4 @@ def require_target(target: str) -> None:
     --------
     >>> require_target("population")
     """
-    if target not in TARGETS:
-        raise InputError("no such target", given=repr(target), allowed="'population' or 'superpopulation'")
+    refuse_unknown("target", target, TARGETS)

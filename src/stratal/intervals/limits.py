@@ -181,12 +181,11 @@ class OffsetLimits(Limits):
         error = max(tail_shares(confidence_level, alternative))
         # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
         mirrored = error > 0.5
-        side = (
-            {"greater": "less", "less": "greater"}.get(alternative, alternative) if mirrored else alternative
-        )
-        below, above = self.lengths(1.0 - error if mirrored else error, side)
+        other = {"greater": "less", "less": "greater"}.get(alternative, alternative)
         if mirrored:
-            below, above = -above, -below
+            above, below = (-length for length in self.lengths(1.0 - error, other))
+        else:
+            below, above = self.lengths(error, alternative)
         low = self.value - below if alternative != "less" else -np.inf
         return self.within(low, self.value + above if alternative != "greater" else np.inf)
 
@@ -279,8 +278,7 @@ class SkewedLimits(OffsetLimits):
         γ of the estimate.
     own_freedom : float
         The degrees of freedom at which it is transformed: those of the estimate by itself.
-    name : str
-        Of the method.
+    method : str
 
     Examples
     --------
@@ -295,20 +293,15 @@ class SkewedLimits(OffsetLimits):
     degrees_of_freedom: float
     skewness: float
     own_freedom: float
-    name: str = "skewness-corrected"
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return self.name
+    method: str = "skewness-corrected"
 
     def by(self, method: str) -> Limits | None:
         """Return these limits, or those of Student's t or of the normal distribution."""
         if method == "t":
-            return replace(self, skewness=0.0, name="t")
+            return replace(self, skewness=0.0, method="t")
         if method == "normal":
-            return replace(self, skewness=0.0, name="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
-        return self if method in ("auto", self.name) else None
+            return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
+        return self if method in ("auto", self.method) else None
 
     def with_freedom(self, degrees_of_freedom: float) -> Limits:
         """Return the limits with these degrees of freedom, where they have any."""
@@ -398,32 +391,6 @@ def largest_statistics(
     return np.sort(largest)
 
 
-def critical_value(draws: FloatArray, confidence_level: float) -> float:
-    """Return the smallest draw beyond which every statistic has a p-value of at most 1 − level.
-
-    Examples
-    --------
-    >>> critical_value(np.arange(1.0, 101.0), 0.95)
-    96.0
-    """
-    rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
-    return float(draws[min(rank, len(draws)) - 1])
-
-
-def exceedance(draws: FloatArray, statistic: FloatArray) -> FloatArray:
-    """Return the p-value of each statistic: the share of draws that reach it, itself counted, so never 0.
-
-    Davison & Hinkley (1997), eq. 4.11: (k + 1) / (m + 1).
-
-    Examples
-    --------
-    >>> exceedance(np.arange(1.0, 100.0), np.array([96.0, 100.0]))
-    array([0.05, 0.01])
-    """
-    reached = len(draws) - np.searchsorted(draws, statistic, side="left")
-    return np.asarray((reached + 1) / (len(draws) + 1))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Together:
     """Several estimates whose intervals hold together, and the level that this makes of each one's own.
@@ -461,13 +428,21 @@ class Together:
     def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
         """Return the level that the interval of one of them has for itself."""
         draws, freedom = self._largest(alternative, normal)
-        beyond = upper_tail(np.array(critical_value(draws, confidence_level)), np.array(freedom))
+        # The smallest draw beyond which every statistic has a p-value of at most 1 − level.
+        rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
+        beyond = upper_tail(draws[min(rank, len(draws)) - 1], np.array(freedom))
         return float(1.0 - _SIDES[alternative] * beyond)
 
     def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
-        """Return the p-value that the p-value of one of them by itself becomes."""
+        """Return the p-value that the p-value of one of them by itself becomes.
+
+        The share of draws that reach the statistic, itself counted, so never 0 (Davison & Hinkley 1997,
+        eq. 4.11).
+        """
         draws, freedom = self._largest(alternative, normal)
-        return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
+        statistic = -student_quantile(p / _SIDES[alternative], freedom)
+        reached = len(draws) - np.searchsorted(draws, statistic, side="left")
+        return float((reached + 1) / (len(draws) + 1))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
         """Return draws of the largest statistic, simulated on first use, and its freedom."""

@@ -18,7 +18,7 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError, near_names, warn_caller
 from stratal.intervals import proportion
 from stratal.intervals.betting import betting_bounds
-from stratal.intervals.evidence import Evidence, IntervalEvidence
+from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.limits import nothing_varies
 from stratal.intervals.stratified import stratified_clopper_pearson
@@ -27,7 +27,7 @@ Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
 """Confidence level to (low, high)."""
 
 
-def resolve_method(evidence: IntervalEvidence) -> str:
+def resolve_method(evidence: Any) -> str:
     """Return the method that `auto` stands for: fixed by what is known of the outcome, never by the result.
 
     An outcome with bounds gets Clopper–Pearson on the effective number of trials, those of each stratum
@@ -76,7 +76,7 @@ def p_value_of(
     return p if evidence.look is None else evidence.look.adjusted(p, alternative)
 
 
-def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
+def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, Bounds]:
     """Return the method's name, `auto` resolved, and the function from level to bounds.
 
     What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no
@@ -125,7 +125,7 @@ def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -
     return method, bounds
 
 
-def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
+def _refuse_unfit(evidence: Any, method: str) -> None:
     """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
     if evidence.bounds is not None and TABLE[method].reads_skewness:
         raise InputError(
@@ -143,7 +143,7 @@ def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
 
 
 def _with_shift(
-    evidence: IntervalEvidence, low: Any, high: Any, shifts: tuple[float, ...], error: float
+    evidence: Any, low: Any, high: Any, shifts: tuple[float, ...], error: float
 ) -> tuple[Any, Any]:
     """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
 
@@ -151,7 +151,7 @@ def _with_shift(
     """
     shift, further, wider, freedom = shifts
     value = evidence.value
-    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.draws, freedom, error))
+    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.weighting.draws, freedom, error))
     below, above = low + min(shift, 0.0), high + max(shift, 0.0)
     if further < 0:
         below = min(below, value + further - stretch * (value - low))
@@ -160,9 +160,7 @@ def _with_shift(
     return below, above
 
 
-def _with_unseen(
-    evidence: IntervalEvidence, low: Any, high: Any, errors: tuple[float, float]
-) -> tuple[Any, Any]:
+def _with_unseen(evidence: Any, low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
     """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
     (lowest, highest), value = evidence.limits, evidence.value
     unseen = {error: evidence.unseen(error) for error in set(errors)}
@@ -172,7 +170,7 @@ def _with_unseen(
     )
 
 
-def _kept_within(evidence: IntervalEvidence, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
+def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
     if np.any(np.isnan(low) | np.isnan(high)):
@@ -193,7 +191,7 @@ def _kept_within(evidence: IntervalEvidence, low: Any, high: Any, alternative: s
 # ---- the methods
 
 
-def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Bounds:
+def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
     corrected = name == "skewness-corrected"
     if not evidence.varies:
         warn_caller(
@@ -213,7 +211,7 @@ def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Boun
     )
 
 
-def _stratified(evidence: IntervalEvidence, alternative: str) -> Bounds:
+def _stratified(evidence: Any, alternative: str) -> Bounds:
     """Return the test inverted over strata: of one alone too, where units are left."""
     lowest, highest = evidence.limits
     rates = evidence.rates
@@ -226,7 +224,7 @@ def _stratified(evidence: IntervalEvidence, alternative: str) -> Bounds:
 
 
 def _proportion(
-    evidence: IntervalEvidence,
+    evidence: Any,
     alternative: str,
     *,
     formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
@@ -245,15 +243,15 @@ def _proportion(
     return bounds
 
 
-def _effective(evidence: IntervalEvidence, trials: Any, error: float) -> Any:
+def _effective(evidence: Any, trials: Any, error: float) -> Any:
     return trials
 
 
-def _with_lost_freedom(evidence: IntervalEvidence, trials: Any, error: float) -> Any:
+def _with_lost_freedom(evidence: Any, trials: Any, error: float) -> Any:
     return trials * proportion.freedom_factor(evidence.n, evidence.weights_freedom, error)
 
 
-def _clopper_pearson(evidence: IntervalEvidence, alternative: str, *, by_strata: bool = False) -> Bounds:
+def _clopper_pearson(evidence: Any, alternative: str, *, by_strata: bool = False) -> Bounds:
     if evidence.in_one_stratum or (by_strata and evidence.in_strata):
         return _stratified(evidence, alternative)
     return _proportion(evidence, alternative, trials=_with_lost_freedom)

@@ -399,11 +399,8 @@ def _exact(found: StratumRates, below: float, above: float) -> tuple[FloatArray,
     """Return the limits (…,) of one stratum by the hypergeometric test itself."""
     size, counts = round(found.units), np.round(found.counts[..., 0]).astype(np.int64)
     ones = np.round(found.rates[..., 0] * counts).astype(np.int64)
-    low, high = np.zeros(ones.shape), np.ones(ones.shape)
-    if below > 0:
-        low = smallest_count(ones, counts, size, below) / size
-    if above > 0:
-        high = largest_count(ones, counts, size, above) / size
+    low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
+    high = largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
     return low, high
 
 
@@ -413,14 +410,11 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
     rates = np.broadcast_to(found.rates, (*shape, found.rates.shape[-1])).reshape(len(value), -1)
     layouts = [np.atleast_2d(part) for part in (found.counts, found.trials, found.shares)]
     alike = all(len(part) == 1 for part in layouts)
-    common = _Sums.of(*layouts) if alike else None
-    n_strata = rates.shape[1]
-    batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // n_strata ** (1 if alike else 2))
+    batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // rates.shape[1] ** (1 if alike else 2))
     low, high = np.zeros(len(value)), np.ones(len(value))
     for start in range(0, len(value), batch):
         some = slice(start, start + batch)
-        sums = common or _Sums.of(*(part if len(part) == 1 else part[some] for part in layouts))
-        sums = replace(sums, factor=factor[some])
+        sums = _Sums.of(factor[some], *(part if len(part) == 1 else part[some] for part in layouts))
         own = np.ascontiguousarray(rates[some].T)
         if below > 0:
             low[some] = _lower_limit(value[some], own, sums, below)
@@ -451,7 +445,7 @@ class _Sums:
     factor: FloatArray
 
     @classmethod
-    def of(cls, counts: FloatArray, trials: FloatArray, shares: FloatArray) -> _Sums:
+    def of(cls, factor: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray) -> _Sums:
         counts, trials, shares = (part.T for part in np.broadcast_arrays(counts, trials, shares))
         random = np.isfinite(trials) & (shares > 0)
         weights = np.where(random, shares, 0.0)
@@ -471,7 +465,7 @@ class _Sums:
             third=weights**3 / left**2 * (2.0 - t / n),
             blur=blur,
             largest=largest,
-            factor=np.ones(1),
+            factor=factor,
         )
 
     def at(self, rows: IntArray) -> _Sums:
@@ -506,27 +500,21 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
     known = _weighted(sums.shares - sums.weights, rates)
-    total = sums.weights.sum(axis=0)
-    limit = np.zeros(len(value))
-    sought = np.flatnonzero((value > known) & (total > 0))
-    if 0 < len(sought) < len(value):
-        value, rates, sums, known_there = value[sought], rates[:, sought], sums.at(sought), known[sought]
-    else:
-        known_there = known
-    if len(sought):
-        found = _limit_of_sum(value - known_there, rates, sums, error)
-        limit[sought] = np.minimum(found, value - known_there)
-    return np.asarray(known + limit)
-
-
-def _limit_of_sum(estimate: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
-    overall = np.minimum(estimate / sums.weights.sum(axis=0), 1.0)
+    total = np.broadcast_to(sums.weights.sum(axis=0), value.shape)
+    limit, rest = np.zeros(len(value)), value - known
+    sought = np.flatnonzero((rest > 0) & (total > 0))
+    if len(sought) == 0:
+        return known
+    if len(sought) < len(value):
+        rates, sums = rates[:, sought], sums.at(sought)
+    rest, overall = rest[sought], np.minimum(rest[sought] / total[sought], 1.0)
     trials = sums.trials if np.all(sums.factor == 1.0) else sums.trials * sums.factor
     labels = trials + sums.borrowed
     ones = trials * rates + sums.borrowed * overall
     middle = (ones + 0.5) / (labels + 1.0)
     deviation = np.sqrt(_weighted(sums.weights**2 / labels, middle * (1.0 - middle)))
-    return _solved(estimate, ones, labels, deviation, sums, float(ndtri(error)))
+    limit[sought] = np.minimum(_solved(rest, ones, labels, deviation, sums, float(ndtri(error))), rest)
+    return np.asarray(known + limit)
 
 
 def _solved(

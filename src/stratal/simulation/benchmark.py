@@ -93,11 +93,8 @@ def read_benchmark(
     agreements = [info for info in read.proxies if info.name not in (*proxies, outcome)]
     proxies = (*(info.name for info in agreements), *proxies)
     names = (*proxies, *groups, *numbers, outcome)
-    parts: dict[str, list[AnyArray]] = {name: [] for name in names}
-    for batch in read.batches(names):
-        for name in names:
-            parts[name].append(np.asarray(batch[name]))
-    whole = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    batches = list(read.batches(names))
+    whole = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
     on_own_scale = {
         one.name: Proxy(values=whole[one.name], scaled=one.scaled, bounds=one.bounds, name=one.name)
         for one in agreements

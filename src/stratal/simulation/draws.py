@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import gammaln
@@ -113,31 +113,24 @@ class Truth:
 
         shifts = total(z - centre) / sizes
         variances = np.maximum(total((z - centre) ** 2) - sizes * shifts**2, 0.0) / divisor
-        zeros = np.zeros(n_strata)
-        proxy_means, proxy_variances, covariances, centred = zeros, zeros, zeros, None
-        if proxy is not None:
-            proxy_means = total(proxy) / sizes
-            centred = proxy - proxy_means[codes]
-            proxy_variances = total(centred**2) / divisor
-            covariances = total(centred * (z - centre)) / divisor
-        outcomes: tuple[FloatArray, ...] = ()
-        proxies: tuple[FloatArray, ...] = ()
-        if units:
-            order = np.argsort(codes, kind="stable")
-            places = np.cumsum(sizes)[:-1]
-            outcomes = tuple(np.split((z - centre)[order], places))
-            proxies = () if centred is None else tuple(np.split(centred[order], places))
+        column = np.zeros(len(z)) if proxy is None else proxy
+        proxy_means = total(column) / sizes
+        centred = column - proxy_means[codes]
+
+        def by_stratum(values: FloatArray) -> tuple[FloatArray, ...]:
+            return tuple(np.split(values[np.argsort(codes, kind="stable")], np.cumsum(sizes)[:-1]))
+
         return cls(
             sizes=sizes,
             means=total(z) / sizes if binary else shifts + centre,
             variances=variances,
             proxy_means=proxy_means,
-            proxy_variances=proxy_variances,
-            covariances=covariances,
+            proxy_variances=total(centred**2) / divisor,
+            covariances=total(centred * (z - centre)) / divisor,
             binary=binary,
             centre=centre,
-            outcomes=outcomes,
-            proxies=proxies,
+            outcomes=by_stratum(z - centre) if units else (),
+            proxies=by_stratum(centred) if units and proxy is not None else (),
         )
 
 
@@ -170,14 +163,14 @@ class StratumSums:
     counts: FloatArray
     z: FloatArray
     zz: FloatArray
-    p: FloatArray | None = None
-    pp: FloatArray | None = None
-    zp: FloatArray | None = None
-    zzz: FloatArray | None = None
-    zzp: FloatArray | None = None
-    zpp: FloatArray | None = None
-    ppp: FloatArray | None = None
-    zzzz: FloatArray | None = None
+    p: Any = None
+    pp: Any = None
+    zp: Any = None
+    zzz: Any = None
+    zzp: Any = None
+    zpp: Any = None
+    ppp: Any = None
+    zzzz: Any = None
 
     @property
     def means(self) -> FloatArray:
@@ -187,7 +180,7 @@ class StratumSums:
     @property
     def kurtoses(self) -> FloatArray | None:
         """n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² (R, H), where fourth powers were summed."""
-        if self.zzz is None or self.zzzz is None:
+        if self.zzzz is None:
             return None
         mean = self.means
         second = np.maximum(self.zz - mean * self.z, 0.0)
@@ -196,9 +189,6 @@ class StratumSums:
 
     def moments(self, centre: float) -> StratumMoments:
         """Return the moments of outcome and proxy, `centre` having been taken off the outcome."""
-        assert self.p is not None
-        assert self.pp is not None
-        assert self.zp is not None
         free = np.maximum(self.counts - 1.0, 1.0)
         cross = (self.zp - self.z * self.p / self.counts) / free * (self.counts > 1)
         own = spread(self.counts, self.p, self.pp)
@@ -213,16 +203,15 @@ class StratumSums:
 
     def residual(self, lam: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Σ r and Σ r² (R, H) of r = z − λ_h p; λ is (H,) or (R, H)."""
-        if self.p is None or self.pp is None or self.zp is None or not np.any(lam):
+        if self.p is None or not np.any(lam):
             return self.z, self.zz
         return self.z - lam * self.p, self.zz - 2.0 * lam * self.zp + lam**2 * self.pp
 
     def centred_thirds(self, lam: FloatArray) -> FloatArray:
         """Return Σ (r − r̄_h)³ (R, H) of r = z − λ_h p."""
         first, second = self.residual(lam)
-        assert self.zzz is not None
         third = self.zzz
-        if self.ppp is not None and self.zzp is not None and self.zpp is not None and np.any(lam):
+        if self.ppp is not None and np.any(lam):
             third = third - 3.0 * lam * self.zzp + 3.0 * lam**2 * self.zpp - lam**3 * self.ppp
         mean = first / self.counts
         return np.asarray(third - 3.0 * mean * second + 2.0 * mean**2 * first)
@@ -359,7 +348,8 @@ class OrderedUnits:
             if truth.proxies:
                 units["p"] = truth.proxies[h][order]
             products = (np.prod([units[letter] for letter in name], axis=0) for name in self._names)
-            self._tables.append([_running(product) for product in products])
+            # Running sums along each row, with a zero in front (R, n + 1).
+            self._tables.append([np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1) for part in products])
 
     def branch(self) -> OrderedUnits:
         """Return itself: looking sums up changes nothing."""
@@ -368,27 +358,19 @@ class OrderedUnits:
     def sums(self, counts: IntArray) -> StratumSums:
         """Look the sums up at n_h."""
         wanted = np.atleast_2d(counts)
-        columns = []
-        for h, tables in enumerate(self._tables):
-            at = wanted[:, h]
-            if len(at) == 1:
-                columns.append([table[:, at[0]] for table in tables])
-            else:
-                rows = np.arange(len(at))
-                columns.append([table[rows, at] for table in tables])
+        rows: Any = slice(None)
+        places = wanted[0]
+        if len(wanted) > 1:
+            rows, places = np.arange(len(wanted)), wanted.T
+        columns = [
+            [table[rows, at] for table in tables] for tables, at in zip(self._tables, places, strict=True)
+        ]
         stacked = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
         return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))
 
 
 Draws: TypeAlias = Urns | OrderedUnits
 """R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far."""
-
-
-def _running(variable: FloatArray) -> FloatArray:
-    """Return running sums along each row, with a zero in front, (R, n + 1)."""
-    result = np.zeros((variable.shape[0], variable.shape[1] + 1))
-    np.cumsum(variable, axis=1, out=result[:, 1:])
-    return result
 
 
 def ordered_units(

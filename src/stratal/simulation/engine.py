@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
-Task = TypeVar("Task")
-Found = TypeVar("Found")
 Progress = Callable[[int, int], None]
 
 _CACHE_NUMBERS = 1 << 17
@@ -216,7 +214,7 @@ def simulate(
         designs=chosen,
         settings=settings,
     )
-    with CellStore(store) as finished:
+    with CellStore.kept(store) as finished:
         tasks, keys = _tasks(whole, finished)
         done = len(chosen) - sum(len(task.designs) for task in tasks)
         report = progress or _silent
@@ -225,7 +223,7 @@ def simulate(
             finished.add(key, rows)
             done += 1
             report(done, len(chosen))
-    found = (row for key in keys for row in finished.get(key) or [])
+    found = (row for key in keys for row in finished.cells.get(key) or [])
     return SimulationTable.from_rows(relative_to_random(found))
 
 
@@ -248,7 +246,7 @@ def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationT
             task = replace(whole, proxy=columns[name], proxy_name=name, designs=(), keys=())
         key = cell_key(_fingerprint(whole, task.proxy, design), design, whole.settings)
         keys.append(key)
-        if finished.get(key) is None:
+        if finished.cells.get(key) is None:
             tasks[group] = replace(task, designs=(*task.designs, design), keys=(*task.keys, key))
     return list(tasks.values()), keys
 
@@ -267,8 +265,7 @@ def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: Simulat
         digest.update(task.z.tobytes())
     if proxy is not None:
         digest.update(np.ascontiguousarray(proxy).tobytes())
-    others = [design.proxy] if design.proxy else []
-    others += [design.by] if design.by else []
+    others = [name for name in (design.proxy, design.by) if name]
     others += list(population.feature_names) if design.stratification == "features" else []
     for column in others:
         for part in population.batches((column,)):
@@ -304,9 +301,7 @@ def check_workers(workers: Any) -> None:
         )
 
 
-def completed(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: Any
-) -> Iterator[Found]:
+def completed(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], workers: Any) -> Iterator[Any]:
     """Yield what the tasks give: one process does them in order, several as they come.
 
     Parameters
@@ -347,17 +342,15 @@ def completed(
         yield from found
 
 
-def _listed(work: Callable[[Task], Iterator[Found]], task: Task) -> list[Found]:
+def _listed(work: Callable[[Any], Iterator[Any]], task: Any) -> list[Any]:
     return list(work(task))
 
 
-def _on_spark(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], context: Any
-) -> Iterator[Found]:
+def _on_spark(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], context: Any) -> Iterator[Any]:
     """Yield what tasks give as they end, each a job; what is left is cancelled if nobody waits."""
     group = f"stratal-{uuid.uuid4().hex}"
 
-    def one(task: Task) -> list[Found]:
+    def one(task: Any) -> list[Any]:
         context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
         return list(context.parallelize([task], 1).flatMap(work).collect())
 
@@ -389,13 +382,8 @@ def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
     Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
     """
     first, settings = task.designs[0], task.settings
-    strata = stratify(
-        task.population,
-        first.stratification or "none",
-        first.n_strata,
-        by=first.by,
-        proxy=first.proxy,
-    )
+    method = first.stratification or "none"
+    strata = stratify(task.population, method, first.n_strata, by=first.by, proxy=first.proxy)
     if strata.codes is None and strata.n_strata > 1:
         raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
     truth = None
@@ -447,17 +435,11 @@ def summed_replicates(
     size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
 
     def draws(rows: int) -> Draws:
+        replacing, fourths = settings.with_replacement, counts is None and not truth.binary
         if urns:
-            return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-        return OrderedUnits(
-            truth,
-            most,
-            rows,
-            rng,
-            with_replacement=settings.with_replacement,
-            thirds=settings.thirds,
-            fourths=counts is None and not truth.binary,
-        )
+            return Urns(truth, rows, rng, with_replacement=replacing)
+        powers = {"thirds": settings.thirds, "fourths": fourths}
+        return OrderedUnits(truth, most, rows, rng, with_replacement=replacing, **powers)
 
     collected: Collected = {}
     for start in range(0, settings.replicates, size):
@@ -703,7 +685,7 @@ def _yardstick(
 ) -> Yardstick:
     if truth is None:
         return Yardstick(truth=task.value)
-    settings, spread = task.settings, truth.population_variance
+    settings, variance = task.settings, truth.population_variance
     exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
@@ -711,11 +693,11 @@ def _yardstick(
         closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
     return Yardstick(
         truth=truth.value,
-        random_variance=exact(np.array([truth.size]), np.array([spread]), np.array([budget])),
-        population_variance=spread,
+        random_variance=exact(np.array([truth.size]), np.array([variance]), np.array([budget])),
+        population_variance=variance,
         size=truth.size,
         closed_form=closed,
-        target_variance=spread / budget if settings.target == "superpopulation" else None,
+        target_variance=variance / budget if settings.target == "superpopulation" else None,
     )
 
 
@@ -761,18 +743,14 @@ def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTa
         For what only sums per stratum can do, and for units with ids of their own.
     """
     settings = task.settings
-    refused = [name for name in (*settings.estimators, *settings.intervals) if name.startswith("published")]
-    leave_out = f"Leave {design.name} out, or "
-    if refused:
-        raise InputError(f"'{refused[0]}' is for strata only", action=f"{leave_out}name another.")
-    if settings.with_replacement:
-        raise InputError(
-            f"{design.name} is not drawn with replacement", action=f"{leave_out}with_replacement."
-        )
-    if not task.population.numbered_by_row:
-        raise InputError(
-            f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."
-        )
+    named = (*settings.estimators, *settings.intervals)
+    for bad, what in (
+        (any(name.startswith("published") for name in named), "takes nothing that is 'published'"),
+        (settings.with_replacement, "is not drawn with replacement"),
+        (not task.population.numbered_by_row, "needs units numbered by row, without ids"),
+    ):
+        if bad:
+            raise InputError(f"{design.name} {what}", action="Leave it out, or the other.")
     draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
     collected: dict[tuple[int, str, str], list[float]] = {}
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ ROUNDS = ("two-round", "opt-a1", "opt-a2")
 MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 PLANS = ("planned", "two-round")
 """Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
+
+
+_DRAWN = re.compile(r"(poisson|proportional-to-size)(?::([^:]+))?")
+_IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +89,8 @@ class SimulatedDesign:
             if given is not None:
                 refuse_unknown(what, given, known)
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
-            raise InputError(
-                "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
-            )
+            what = "the pilot is a share of the budget"
+            raise InputError(what, given=self.pilot, allowed="between 0 and 1")
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
             raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
         if self.step is not None and self.step < 1:
@@ -117,12 +121,10 @@ class SimulatedDesign:
             return self.mechanism if self.size == "sqrt-variance" else f"{self.mechanism}:{self.size}"
         if self.stratification is None:
             return "simple-random"
-        text = f"{self.stratification}:{self.n_strata}:{self.allocation}"
-        if self.pilot is not None:
-            text += f":{self.pilot:g}"
-        if self.step is not None:
-            text += f":{self.step}" if self.pilot is not None else f"::{self.step}"
-        return text
+        pilot = "" if self.pilot is None else f"{self.pilot:g}"
+        step = "" if self.step is None else f":{self.step}"
+        rounds = f":{pilot}{step}" if pilot or step else ""
+        return f"{self.stratification}:{self.n_strata}:{self.allocation}{rounds}"
 
     @property
     def strata_key(self) -> tuple[Any, ...]:
@@ -138,21 +140,21 @@ class SimulatedDesign:
         """
         if text == "simple-random":
             return cls()
-        parts = text.split(":")
-        if text in PLANS:
+        if text in PLANS or text == "systematic":
             return cls(mechanism=text)
-        if parts[0] in MECHANISMS and len(parts) <= 2 and (parts[0] != "systematic" or len(parts) == 1):
-            return cls(mechanism=parts[0], size=parts[1] if len(parts) > 1 else "sqrt-variance")
-        shape = "simple-random, or stratification:number:allocation[:pilot[:step]], as k-means:10:neyman"
-        if not 3 <= len(parts) <= 5 or not parts[1].isdigit() or int(parts[1]) < 1:
-            raise InputError("this design cannot be read", given=repr(text), allowed=shape)
-        try:
-            pilot = float(parts[3]) if len(parts) > 3 and parts[3] else None
-            step = int(parts[4]) if len(parts) > 4 else None
-        except ValueError:
-            raise InputError("this design cannot be read", given=repr(text), allowed=shape) from None
+        drawn, strata = _DRAWN.fullmatch(text), _IN_STRATA.fullmatch(text)
+        if drawn is not None:
+            return cls(mechanism=drawn[1], size=drawn[2] or "sqrt-variance")
+        if strata is None or int(strata[2]) < 1:
+            raise InputError(
+                "this design cannot be read",
+                given=repr(text),
+                allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
+                "k-means:10:neyman",
+            )
+        pilot, step = float(strata[4]) if strata[4] else None, int(strata[5]) if strata[5] else None
         return cls(
-            stratification=parts[0], n_strata=int(parts[1]), allocation=parts[2], pilot=pilot, step=step
+            stratification=strata[1], n_strata=int(strata[2]), allocation=strata[3], pilot=pilot, step=step
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,12 +234,7 @@ def check_settings(settings: Settings, size: int) -> None:
     ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
     """
     if settings.replicates < 2:
-        raise InputError(
-            "replicates must be 2 or more",
-            given=settings.replicates,
-            allowed="2 or more",
-            action="A few thousand measure coverage to within half a percent.",
-        )
+        raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
     if not settings.estimators:
         raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -409,13 +409,10 @@ def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
-    missing = [name for name in wanted if name not in table.column_names]
-    if missing:
-        raise InputError(
-            f"{path} {otherwise}",
-            given=f"without column {missing[0]!r}",
-            action="Give a path that does not exist yet.",
-        )
+    for name in wanted:
+        if name not in table.column_names:
+            what, given = f"{path} {otherwise}", f"without column {name!r}"
+            raise InputError(what, given=given, action="Give a path that does not exist yet.")
     return table
 
 
@@ -436,6 +433,7 @@ def refuse_others_file(path: Path) -> None:
         )
 
 
+@dataclass(slots=True, eq=False)
 class CellStore:
     """The rows of finished cells by the cells' keys; written anew, whole, after every cell.
 
@@ -446,78 +444,65 @@ class CellStore:
     ----------
     path : path, optional
         Parquet file; nothing is kept without one.
+    cells : dict of key to rows
 
     Examples
     --------
-    >>> store = CellStore(None)
-    >>> store.add("a", [{"budget": 50}])
-    >>> store.get("a"), store.get("b")
-    ([{'budget': 50}], None)
+    >>> with CellStore.kept(None) as store:
+    ...     store.add("a", [{"budget": 50}])
+    >>> store.cells
+    {'a': [{'budget': 50}]}
     """
 
-    def __init__(self, path: str | Path | None) -> None:
-        self._path = None if path is None else Path(path)
-        self._cells: dict[str, list[dict[str, Any]]] = {}
-        self._release: Callable[[], None] | None = None
-        if self._path is not None and not self._path.parent.is_dir():
-            raise InputError(
-                f"{self._path}: there is no directory {self._path.parent}", action="Make it first."
-            )
-        self._read()
+    path: Path | None
+    cells: dict[str, list[Row]]
 
-    def __len__(self) -> int:
-        return len(self._cells)
-
-    def __enter__(self) -> Self:
-        """Keep the file to this run alone, and read what another has added since.
+    @classmethod
+    @contextmanager
+    def kept(cls, file: str | Path | None) -> Iterator[CellStore]:
+        """Keep the file to this run alone, with what it holds.
 
         Raises
         ------
         InputError
-            While another run keeps it.
+            While another run keeps it, and for a file that holds no cells.
         """
-        if self._path is not None:
-            self._release = locked(self._lock)
-            if self._release is None:
-                raise InputError(
-                    f"{self._path}: another run is adding to it",
-                    action="Wait for its end, or give another file.",
-                )
-        self._read()
-        return self
+        if file is None:
+            yield cls(None, {})
+            return
+        path = Path(file)
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: there is no directory {path.parent}", action="Make it first.")
+        lock = path.with_name(f".{path.name}.lock")
+        release = locked(lock)
+        if release is None:
+            raise InputError(
+                f"{path}: another run is adding to it", action="Wait for its end, or give another file."
+            )
+        try:
+            yield cls(path, read_cells(path) if path.exists() else {})
+        finally:
+            lock.unlink(missing_ok=True)
+            release()
 
-    def __exit__(self, *_: object) -> None:
-        if self._release is not None:
-            self._lock.unlink(missing_ok=True)
-            self._release()
-
-    @property
-    def _lock(self) -> Path:
-        path = Path(self._path or "")
-        return path.with_name(f".{path.name}.lock")
-
-    def get(self, key: str) -> list[dict[str, Any]] | None:
-        """Return the rows of a finished cell, or None."""
-        return self._cells.get(key)
-
-    def add(self, key: str, rows: list[dict[str, Any]]) -> None:
+    def add(self, key: str, rows: list[Row]) -> None:
         """Keep the rows of a cell, and write the file."""
-        self._cells[key] = rows
-        if self._path is None:
+        self.cells[key] = rows
+        if self.path is None:
             return
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         table = pa.Table.from_pylist(
-            [{"cell": key, **row} for key, kept in self._cells.items() for row in kept]
+            [{"cell": key, **row} for key, kept in self.cells.items() for row in kept]
         )
-        with replacing(self._path) as partial:  # whole or not at all, whenever the run is killed
+        with replacing(self.path) as partial:  # whole or not at all, whenever the run is killed
             pq.write_table(table, partial)
 
-    def _read(self) -> None:
-        if self._path is None or not self._path.exists():
-            return
-        self._cells = {}
-        rows = read_own_parquet(self._path, ("cell", *COLUMNS), "holds no cells of a simulation").to_pylist()
-        for row in rows:
-            self._cells.setdefault(row.pop("cell"), []).append(row)
+
+def read_cells(path: Path) -> dict[str, list[Row]]:
+    """Return the rows of a file's finished cells, by their keys."""
+    found: dict[str, list[Row]] = {}
+    for row in read_own_parquet(path, ("cell", *COLUMNS), "holds no cells of a simulation").to_pylist():
+        found.setdefault(row.pop("cell"), []).append(row)
+    return found

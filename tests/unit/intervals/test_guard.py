@@ -8,13 +8,12 @@ import pytest
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import (
+    Evidence,
     UnitMoments,
     Variances,
-    effective_trials,
     remaining_share,
     smoothed_moments,
     stratum_rates,
-    variances_of,
 )
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.population.summary import StratumSummary
@@ -22,9 +21,19 @@ from stratal.population.summary import StratumSummary
 
 def trials(unit, weighting, share=1.0, *, tuned=False) -> float:
     plain = float(weighting.covariance(unit[:, None])[0, 0])
-    labels = UnitMoments.of(unit, weighting)
-    found = variances_of(unit, labels, weighting, residual=share * plain, tuned=tuned)
-    return effective_trials(labels, found, weighting)
+    return Evidence(
+        value=float(unit.mean()),
+        variance=share * plain,
+        population_part=0.0,
+        degrees_of_freedom=1.0,
+        outcome="bounded",
+        bounds=(0.0, 1.0),
+        z=unit,
+        residuals=unit,
+        known=0.0,
+        weighting=weighting,
+        tuned=tuned,
+    ).trials
 
 
 @pytest.mark.parametrize("ones", [0, 1, 10, 20])

@@ -11,7 +11,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.simulation.simulation_table import CellStore
+from stratal.simulation.simulation_table import CellStore, read_cells
 
 RUN = """
 import sys, numpy, stratal
@@ -40,12 +40,14 @@ def test_of_runs_at_once_one_goes_on_and_the_others_are_told(tmp_path):
 
     assert len(told) < 3
     assert all("another run is adding to it" in message for message in told)
-    assert len(CellStore(tmp_path / "cells.parquet")) == 5
+    assert len(read_cells(tmp_path / "cells.parquet")) == 5
 
 
 def test_a_second_run_is_refused_while_the_first_holds_the_file(tmp_path):
-    held = CellStore(tmp_path / "cells.parquet")
-    with held, pytest.raises(InputError, match="another run is adding to it"):
+    with (
+        CellStore.kept(tmp_path / "cells.parquet"),
+        pytest.raises(InputError, match="another run is adding to it"),
+    ):
         run(tmp_path / "cells.parquet")
     run(tmp_path / "cells.parquet")
 

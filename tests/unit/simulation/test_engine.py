@@ -351,8 +351,8 @@ def test_designs_without_strata_are_drawn_by_the_library(benchmark):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimators": ["published-ppi++"]}, "for strata only"),
-        ({"intervals": ["published"]}, "for strata only"),
+        ({"estimators": ["published-ppi++"]}, "takes nothing that is 'published'"),
+        ({"intervals": ["published"]}, "takes nothing that is 'published'"),
         ({"with_replacement": True}, "not drawn with replacement"),
         ({"designs": ["poisson:a:b"]}, "cannot be read"),
     ],

@@ -10,7 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -19,8 +19,7 @@ from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite
 from stratal.errors import InputError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossSums:
+class LossSums(NamedTuple):
     """Weighted sums of a loss over units at one θ.
 
     Parameters
@@ -45,11 +44,8 @@ class LossSums:
 
     def plus(self, other: LossSums) -> LossSums:
         """Return these sums plus the other ones."""
-        return LossSums(
-            value=self.value + other.value,
-            gradient=self.gradient + other.gradient,
-            hessian=self.hessian + other.hessian,
-        )
+        value, gradient = self.value + other.value, self.gradient + other.gradient
+        return LossSums(value, gradient, self.hessian + other.hessian)
 
 
 class Loss(ABC):

@@ -467,11 +467,8 @@ class RectifiedLoss:
     def proxied(self) -> tuple[FloatArray, Unlabelled]:
         """Return the labelled units' proxy and the population side, or raise where there is none."""
         if self.proxy is None or self.unlabelled is None:
-            raise InputError(
-                "λ needs a proxy",
-                given="no proxy",
-                action="Give proxy= and unlabelled=, or estimator='classical'.",
-            )
+            action = "Give proxy= and unlabelled=, or estimator='classical'."
+            raise InputError("λ needs a proxy", given="no proxy", action=action)
         return self.proxy, self.unlabelled
 
     @property
@@ -510,12 +507,11 @@ class RectifiedLoss:
         """Minimise the rectified loss at a given λ."""
         if self.options.form == "fits" and np.any(lam):
             return self._two_fits(lam)
-        return newton(
-            lambda theta, curvature: self.evaluate(theta, lam, curvature=curvature),
-            start,
-            quadratic=self.loss.quadratic,
-            tolerance=tolerance,
-        )
+
+        def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
+            return self.evaluate(theta, lam, curvature=curvature)
+
+        return newton(evaluate, start, quadratic=self.loss.quadratic, tolerance=tolerance)
 
     def _two_fits(self, lam: FloatArray) -> Solution:
         """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
@@ -976,8 +972,7 @@ def m_estimate(
     if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = kept * own_hessian + (1.0 - kept) * hessian
-    residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom, influences, doubts = _sandwich(rectified, solution, fit, hessian, residual, kept)
+    covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
     parts = [
         Linearised(
@@ -989,13 +984,8 @@ def m_estimate(
         )
         for k in range(len(theta))
     ]
-    shown: dict[str, Any] = {
-        "target": chosen.target,
-        "null": 0.0,
-        "estimator": estimator,
-        "lam": common_lam(lam),
-        "population_size": round(size),
-    }
+    shown: dict[str, Any] = {"target": chosen.target, "null": 0.0, "estimator": estimator}
+    shown |= {"lam": common_lam(lam), "population_size": round(size)}
     rows = [
         linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
         for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
@@ -1087,15 +1077,11 @@ def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, targ
 
 
 def _sandwich(
-    rectified: RectifiedLoss,
-    solution: Solution,
-    fit: ChosenLam,
-    hessian: FloatArray,
-    residual: FloatArray,
-    moved: float,
+    rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
-    theta, lam, bread = solution.theta, fit.lam[:, 0], require_inverse(hessian)
+    lam, bread = fit.lam[:, 0], require_inverse(hessian)
+    residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
     weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(lam))  # not taken from the proxy
     pulls, few = loss.leverages(theta, x, bread), None
@@ -1105,18 +1091,24 @@ def _sandwich(
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
         hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
         few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
-    corrected = _corrected(rectified, fit, residual, pulls, few)
+    corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
+    if rectified.options.correction == "leverage":  # for what was fitted on the same labels: θ and λ
+        if few is not None:
+            corrected = few.stretched(residual)
+        elif pulls is None:
+            corrected = residual * degrees_factor(*residual.shape)
+        else:
+            leverages = leverages + pulls
+        corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     spread = bread @ rectified.meat(theta, lam, corrected) @ bread
-    used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
-    free = max(len(residual) - len(rectified.shares), 1)
     influences = -corrected @ bread
-    if few is None:
-        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
-    else:
-        freedom = few.degrees_of_freedom()
+    freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
+    freedom = freedom if few is None else few.degrees_of_freedom()
+    used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
+    left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
     spread = _without_rounding(rectified, bread, 0.5 * (spread + spread.T))
-    return spread, np.maximum(max(1.0 - used / free, 0.0) * freedom, 1.0), influences, notes
+    return spread, np.maximum(left * freedom, 1.0), influences, notes
 
 
 _PERFECT = 1e-12
@@ -1151,35 +1143,13 @@ def leverage_notes(
     squares, fourth = np.sum(influences**2, axis=0), np.sum(influences**4, axis=0)
     worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
     fewest, highest = int(np.argmin(worth)), float(pulls.max())
-    few = highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES
-    if not few:
+    if not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES):
         return ()
     return (
         f"coefficient {names[fewest]!r} rests on about {worth[fewest]:.1f} of {len(influences)} labels "
         f"(highest leverage {highest:.2f}); its interval covers less often than it says where other units "
         "lie farther out: take the logarithm of a feature with a long tail, or label its far units",
     )
-
-
-def _corrected(
-    rectified: RectifiedLoss,
-    fit: ChosenLam,
-    residual: FloatArray,
-    pulls: FloatArray | None,
-    few: FewClusters | None,
-) -> FloatArray:
-    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
-    n, n_strata = len(residual), len(rectified.shares)
-    if rectified.options.correction == "none":
-        return residual
-    leverages = np.zeros(n) if fit.leverages is None else fit.leverages
-    if few is not None:
-        residual = few.stretched(residual)
-    elif pulls is None:
-        residual = residual * degrees_factor(n, residual.shape[1])
-    else:
-        leverages = leverages + pulls
-    return left_out_residuals(residual, leverages, rectified.stratum, n_strata)
 
 
 def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
@@ -1286,11 +1256,7 @@ def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithR
     """
     given = finite_vector("sampling_weight", sampling_weight)
     if len(given) == 0 or given.min() <= 0:
-        raise InputError(
-            "sampling weights must be positive",
-            given=f"{given.min():g} at the lowest" if len(given) else "none",
-            action="Leave units with weight 0 out.",
-        )
+        raise InputError("sampling weights must be positive", action="Leave units with weight 0 out.")
     total = float(given.sum())
     size = total if size is None else float(size)
     return WithReplacementWeighting(design_weight=given * (size / total), size=size)
@@ -1398,11 +1364,11 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     shares = unlabelled.totals / unlabelled.totals.sum()
     block = next(unlabelled.blocks())
     start = np.zeros(loss.n_parameters(block.features, block.proxy))
-    fit = newton(
-        lambda theta, curvature: unlabelled.summed(loss, theta, shares, curvature=curvature),
-        start,
-        quadratic=loss.quadratic,
-    )
+
+    def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
+        return unlabelled.summed(loss, theta, shares, curvature=curvature)
+
+    fit = newton(evaluate, start, quadratic=loss.quadratic)
     gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
     if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")

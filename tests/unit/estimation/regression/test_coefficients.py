@@ -9,7 +9,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import with_intercept
 from stratal.estimation.regression.m_estimation import linear_regression
-from stratal.intervals.limits import critical_value, exceedance, largest_statistics
+from stratal.intervals.limits import largest_statistics
 from stratal.intervals.proportion import skewness_of
 
 
@@ -96,18 +96,11 @@ def test_max_t_is_narrower_than_a_part_of_the_error_each_and_wider_than_one_at_a
 
 def test_max_t_covers_all_coefficients_together():
     correlation = 0.9 * np.ones((4, 4)) + 0.1 * np.eye(4)
-    critical = critical_value(largest_statistics(correlation, np.inf, "two-sided", seed=1), 0.95)
+    critical = np.quantile(largest_statistics(correlation, np.inf, "two-sided", seed=1), 0.95)
 
     draws = np.random.default_rng(2).multivariate_normal(np.zeros(4), correlation, size=20_000)
     covered = np.mean(np.abs(draws).max(axis=1) <= critical)
     assert covered == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / 20_000))
-
-
-def test_ties_of_draws_count_as_reached():
-    draws = np.sort(np.repeat([1.0, 2.0], 50))
-
-    assert critical_value(draws, 0.5) == 2.0
-    assert exceedance(draws, np.array([2.0])) == 51 / 101
 
 
 def test_the_seed_decides(result):

@@ -159,3 +159,21 @@ def test_proxies_that_separate_have_no_heuristic():
 
     with pytest.raises(InputError, match="no minimum"):
         heuristic_spreads(PoissonLoss(), units)
+
+
+def test_the_scale_of_a_proxy_that_is_stretched_does_not_matter():
+    """The stretch was counted twice: half the scale gave twice the spread of unlabelled units."""
+    random = np.random.default_rng(7)
+    x = np.column_stack([np.ones(1500), random.normal(size=1500)])
+    y = x @ [1.0, 0.5] + random.normal(size=1500)
+    judge = y + 0.5 * random.normal(size=1500)
+    weighting = StratifiedWeighting(stratum=np.zeros(200, int), sizes=np.array([1500]))
+    spreads = []
+    for scale in (0.4, 0.2):
+        units = ArrayUnlabelled(features=x, proxy=scale * judge)
+        pilot = linear_regression(
+            x[:200], y[:200], weighting=weighting, proxy=scale * judge[:200], unlabelled=units
+        )
+        spreads.append(influence_spreads(pilot, side="unlabelled")[0])
+
+    assert spreads[0] == pytest.approx(spreads[1])
