@@ -518,21 +518,11 @@ def _given_moments(given: Labelled) -> OtherUnits:
     names = columns.texts("stratum").tolist() if stratified else [WHOLE]
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole=True)
-    if np.any(variances < 0):
-        raise InputError(
-            f"{columns.label}: a variance is negative", given=float(variances.min()), allowed="0 or more"
-        )
-    if len(set(names)) < len(names) or len(names) != len(columns):
-        raise InputError(
-            f"{columns.label}: there must be one row per stratum",
-            action="Leave out repeated rows; without strata there is one row in all.",
-        )
-    rows = zip(
-        columns.numbers("mean").tolist(),
-        variances.tolist(),
-        counts.astype(np.int64).tolist(),
-        strict=True,
-    )
+    if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
+        what = f"{columns.label}: there must be one row per stratum, and no negative variance"
+        raise InputError(what, action="Without strata there is one row in all.")
+    means, counts = columns.numbers("mean"), counts.astype(np.int64)
+    rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     return OtherUnits(strata=dict(zip(names, rows, strict=True)))
 
 
@@ -546,7 +536,10 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
         size = n + sum(count for _, _, count in others.strata.values())
     sized = given.weight is None and given.inclusion_probability is None
     if given.inclusion_probability is not None:
-        probabilities = _probabilities(columns, given.inclusion_probability)
+        probabilities = columns.numbers(given.inclusion_probability, positive=True)
+        if np.any(probabilities > 1):
+            what = f"{columns.label}: column {given.inclusion_probability!r} holds a probability above 1"
+            raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
         if sized:  # clusters whose units came without weights: N_h / n_h
@@ -563,36 +556,19 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
             )
         scale *= 1.0 if size is None else size / total
     if size is not None and size < n and given.mechanism == "poisson":
-        raise InputError(
-            "more units were drawn than there are",
-            given=f"{n} of {size}",
-            action="Correct population_size=, the number of units in the whole population.",
-        )
-    design = {
-        "scale": scale,
-        "mechanism": given.mechanism,
-        "known_size": size is not None or sized,
-        "stratum": given.stratum,
-        "cluster": given.cluster,
-        "sizes_known": sized and given.stratum is not None,
-    }
+        raise InputError("more units were drawn than there are", given=f"{n} of {size}")
     sizes = np.array([max(round(total) if size is None else size, 1)])
-    summary = StratumSummary.without_proxies(sizes)
     return {
         "stratum": np.zeros(n, np.int64),
         "inclusion_probability": probabilities,
-        "summary": summary,
-        "design": {"kind": "given-weights", **design},
+        "summary": StratumSummary.without_proxies(sizes),
+        "design": {
+            "kind": "given-weights",
+            "scale": scale,
+            "mechanism": given.mechanism,
+            "known_size": size is not None or sized,
+            "stratum": given.stratum,
+            "cluster": given.cluster,
+            "sizes_known": sized and given.stratum is not None,
+        },
     }
-
-
-def _probabilities(columns: SmallTable, name: str) -> FloatArray:
-    probabilities = columns.numbers(name, positive=True)
-    if np.any(probabilities > 1):
-        raise InputError(
-            f"{columns.label}: column {name!r} holds a probability above 1",
-            given=float(probabilities.max()),
-            allowed="above 0, at most 1",
-            action="If these are weights, give weight= instead.",
-        )
-    return probabilities

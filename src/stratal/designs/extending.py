@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -218,11 +217,8 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         return
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
-        raise not_drawn_from(
-            " strata differ",
-            given=f"strata of {sizes.tolist()[:5]} units",
-            allowed=f"strata of {sample.summary.sizes.tolist()[:5]} units",
-        )
+        given, allowed = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
+        raise not_drawn_from(" strata differ", given=given, allowed=allowed)
 
 
 def _words(proxies: Sequence[str], column: str) -> str:
@@ -255,27 +251,12 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     if lost:
         raise InputError(
             f"the population lacks column {lost[0]!r} of the sample",
-            allowed=", ".join((*sample.groups, *sample.shown)),
             action="Name it again in groups= or show=, as when the sample was drawn.",
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
-    return replace(
-        larger,
-        ids=larger.ids[order],
-        stratum=larger.stratum[order],
-        inclusion_probability=larger.inclusion_probability[order],
-        proxies=larger.proxies[order],
-        groups={name: values[order] for name, values in larger.groups.items()},
-        shown={name: values[order] for name, values in larger.shown.items()},
-        round=rounds,
-        outcome=sample.outcome,
-        estimand=sample.estimand,
-        bounds=sample.bounds,
-        counted=sample.counted,
-        half_width=sample.half_width,
-        looks=sample.looks,
-    )
+    kept = ("outcome", "estimand", "bounds", "counted", "half_width", "looks")
+    return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in kept})
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
@@ -310,8 +291,7 @@ def refuse_other_designs(sample: Sample) -> None:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
             allowed="simple-random, stratified",
-            action="Where the design is nested, extend it without looking at labels: next_round(sample, "
-            "additional=…). A larger systematic sample is another draw.",
+            action="Where it is nested, extend it without labels: next_round(sample, additional=…).",
         )
 
 
@@ -336,7 +316,6 @@ def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
         raise InputError(
             f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
-            allowed="a larger design of a nested kind, from the same population",
-            action="Give the population that the sample was drawn from, unchanged.",
+            allowed="a larger design of a nested kind, from the same population, unchanged",
         )
     return np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])

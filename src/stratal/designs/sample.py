@@ -327,6 +327,14 @@ class Sample(Record, Tabular):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
 
+    def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
+        """Return the sample of some of the units (m,), in this order, with other changes."""
+        columns = ("ids", "stratum", "inclusion_probability", "proxies", "round")
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        for name in ("groups", "shown"):
+            taken[name] = {column: values[rows] for column, values in getattr(self, name).items()}
+        return replace(self, **{**taken, **changes})
+
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
         """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
         mask = np.ones(self.size, dtype=bool) if labelled is None else labelled

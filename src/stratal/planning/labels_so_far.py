@@ -590,14 +590,10 @@ def _repeating(
         parts = [np.resize(rows, n) for rows, n in zip(of_stratum, n_h.tolist(), strict=True) if len(rows)]
         rows = np.concatenate(parts)
         counts = np.bincount(sample.stratum[rows], minlength=len(n_h))
-        made = replace(
-            sample,
+        made = sample.of_rows(
+            rows,
             ids=np.arange(len(rows)),
-            stratum=sample.stratum[rows],
             inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
-            proxies=sample.proxies[rows],
-            groups={name: column[rows] for name, column in sample.groups.items()},
-            shown={},
             round=np.ones(len(rows), np.int64),
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,

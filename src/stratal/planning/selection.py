@@ -82,7 +82,7 @@ def outcomes_of(
     Examples
     --------
     >>> codes = np.array([[0, 1], [1, 1]])
-    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1)).values.tolist()
+    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1))[0].tolist()
     [[0.0, 1.0]]
     """
     answers, known = codes[rows], truth >= 0
@@ -625,9 +625,10 @@ def select(
         raise InputError(
             "too few or too many models to select from", given=len(names), allowed=f"2 to {MOST_MODELS}"
         )
-    if not 0.5 < confidence < 1 or not 0 <= indifference < 1:
-        given, allowed = f"{confidence=}, {indifference=}", "above 0.5, below 1; 0 to 1, without 1"
-        raise InputError("confidence or indifference is out of range", given=given, allowed=allowed)
+    if not 0.5 < confidence < 1:
+        raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
+    if not 0 <= indifference < 1:
+        raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
     known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
     if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))
