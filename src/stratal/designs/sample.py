@@ -347,7 +347,14 @@ class Sample(Record, Tabular):
         Of the population while that is in memory, counted when first needed; empty where nothing is known.
         """
         if self.level_means is None:
-            self._set(level_means=_means_of_levels(self.population, self.totals))
+            population, found = self.population, {}
+            if population is not None and population.proxies:
+                for name, counts in self.totals.items():
+                    levels = tuple(sorted(counts))
+                    rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
+                    means = population.summarise(rule).proxy_means.tolist()
+                    found[name] = dict(zip(levels, means, strict=True))
+            self._set(level_means=found)
         assert self.level_means is not None
         return self.level_means
 
@@ -590,20 +597,6 @@ def _totals(population: Population, groups: Mapping[str, AnyArray]) -> dict[str,
     few = [name for name, column in groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
     found = {name: population.levels(name) for name in few}
     return {name: levels for name, levels in found.items() if len(levels) <= _MOST_LEVELS}
-
-
-def _means_of_levels(
-    population: Population | None, totals: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, list[float]]]:
-    """Return the proxies' means in each level of some groups."""
-    if population is None or not population.proxies:
-        return {}
-    found = {}
-    for name, counts in totals.items():
-        levels = tuple(sorted(counts))
-        rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
-        found[name] = dict(zip(levels, population.summarise(rule).proxy_means.tolist(), strict=True))
-    return found
 
 
 def _outcome(population: Population) -> dict[str, Any]:
