@@ -191,9 +191,7 @@ class Successive(Design):
     def larger(self, sample: Sample, additional: int) -> Successive:
         """Return the design with another round by the same prediction."""
         return replace(
-            self,
-            budgets=(*self.budgets, additional),
-            predicted=(*self.predicted, self.predicted[-1]),
+            self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
     def following(self, sample: Sample, additional: int, known: Any) -> Design:

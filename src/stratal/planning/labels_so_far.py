@@ -21,11 +21,7 @@ from stratal.designs import Stratified
 from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
-from stratal.errors import (
-    InputError,
-    StratalWarning,
-    refuse_unknown,
-)
+from stratal.errors import InputError, StratalWarning, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.columns import class_column
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
@@ -35,11 +31,7 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
 from stratal.planning.planner import floor_of, influence_spreads, one_stratum
-from stratal.planning.widths import (
-    expected_half_width,
-    expected_of_counts,
-    likely_means,
-)
+from stratal.planning.widths import expected_half_width, expected_of_counts, likely_means
 from stratal.strata import Allocation, Strata, allocate_several, neyman
 from stratal.strata.moments import expected_variance
 from stratal.strata.rates import smoothed_standard_deviations

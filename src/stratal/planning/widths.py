@@ -235,10 +235,7 @@ def interval_of_counts(
     found = stratum_rates(value, labels, smoothed_moments(labels), Variances())
     share = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(found, share, share)
-    return (
-        np.minimum(low, value).reshape(shape[:-1]),
-        np.maximum(high, value).reshape(shape[:-1]),
-    )
+    return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))
 
 
 def expected_of_counts(

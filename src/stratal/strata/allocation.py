@@ -259,12 +259,7 @@ def allocate(
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
             notes = (_UNSCALED,)
     return Allocation(
-        n_h=n_h,
-        method=method,
-        budget=int(n_h.sum()),
-        minimum=limits.lower,
-        maximum=limits.upper,
-        notes=notes,
+        n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
     )
 
 

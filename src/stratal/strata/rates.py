@@ -314,12 +314,7 @@ def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, 
 
 
 def likely_rates(
-    strata: Moments,
-    counts: Any,
-    sums: Any,
-    *,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    number: int = 2_000,
+    strata: Moments, counts: Any, sums: Any, *, bounds: tuple[float, float] = (0.0, 1.0), number: int = 2_000
 ) -> FloatArray:
     """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
 
