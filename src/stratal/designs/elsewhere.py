@@ -89,18 +89,13 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     if name is None:
         return np.arange(len(columns))
     if any(is_missing(entry) for entry in columns.values(name)):
-        raise InputError(
-            f"{columns.label}: an id is missing in column {name!r}",
-            action="Fill it in, or number the rows: id='row', --id row.",
-        )
+        action = "Fill it in, or number the rows: id='row', --id row."
+        raise InputError(f"{columns.label}: an id is missing in column {name!r}", action=action)
     ids = id_array(np.array(columns.values(name), dtype=object))
     again, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
-        raise LabelError(
-            f"{columns.label}: id {again!r} occurs twice",
-            allowed="one row per unit",
-            action="Average several answers of one unit first, or join them as Labels.",
-        )
+        action = "Average several answers of one unit first, or join them as Labels."
+        raise LabelError(f"{columns.label}: id {again!r} occurs twice", action=action)
     return ids
 
 
@@ -127,11 +122,8 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
     if wrong:
-        raise InputError(
-            f"{columns.label}: a stratum occurs twice, with different sizes",
-            given=repr(wrong[0]),
-            action="Keep the row with the size of the whole population.",
-        )
+        what = f"{columns.label}: a stratum occurs twice, with different sizes"
+        raise InputError(what, given=repr(wrong[0]))
     return found
 
 
@@ -415,11 +407,8 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     counts = np.bincount(codes, minlength=len(names))
     for name in names if given.proxy_moments is not None else ():
         if name not in unlabelled:
-            raise InputError(
-                f"proxy_moments has no row for stratum {name!r}",
-                allowed=", ".join(list(unlabelled)[:8]),
-                action="Give a row with mean, variance and count for each stratum of the labels.",
-            )
+            allowed = ", ".join(list(unlabelled)[:8])
+            raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
     moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
     others_known = None if others is None else moments[:, 2]
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
@@ -462,20 +451,15 @@ def _checked_sizes(
         if given is not None and name not in given:
             raise InputError(f"{label}: stratum {name!r} has no size", allowed=near_names(name, given))
     if np.any(counts == 0):
-        raise InputError(
-            f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit",
-            action="Merge it with another stratum, in the table and in the sizes.",
-        )
+        what = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
+        raise InputError(what, action="Merge it with another stratum, in the table and in the sizes.")
     if given is None:
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
     sizes = np.array([given[name] for name in names], np.int64)
     for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
-        raise InputError(
-            f"{label}: stratum {names[h]!r} has more labelled units than units",
-            given=f"{counts[h]} of {sizes[h]}",
-            action="Sizes count the units of the whole population, labelled ones included.",
-        )
+        what = f"{label}: stratum {names[h]!r} has more labelled units than units"
+        raise InputError(what, given=f"{counts[h]} of {sizes[h]}")
     return sizes
 
 
@@ -549,11 +533,8 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
         total, scale = float(weights.sum()), min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + 1e-9):
-            raise InputError(
-                f"{columns.label}: the weights sum to no more than the number of labelled units",
-                given=f"{total:g} for {len(weights)}",
-                action="They are relative: give population_size= too.",
-            )
+            what = f"{columns.label}: the weights sum to no more than the number of labelled units"
+            raise InputError(what, action="They are relative: give population_size= too.")
         scale *= 1.0 if size is None else size / total
     if size is not None and size < n and given.mechanism == "poisson":
         raise InputError("more units were drawn than there are", given=f"{n} of {size}")

@@ -48,12 +48,8 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot write here ({error.strerror})",
-            action="Choose another folder."
-            if path.parent.is_dir()
-            else f"Make the folder {path.parent} first.",
-        ) from None
+        action = f"Make the folder {path.parent} first, or choose another."
+        raise InputError(f"{path}: cannot write here ({error.strerror})", action=action) from None
     try:
         yield partial
         on_disk(partial)

@@ -335,18 +335,13 @@ class Poisson(UnequalProbabilities):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.probability is None) == (self.budget is None):
-            raise InputError(
-                "give either probabilities or a budget",
-                given=f"probability={self.probability}, budget={self.budget}",
-                action="Give each unit's probability, or the number of labels.",
-            )
-        if self.probability is not None and not isinstance(self.probability, numbers.Real):
-            require_column_name(self.probability, "probability")
-        elif self.probability is not None and not 0 < float(self.probability) <= 1:
-            raise InputError(
-                "a probability is out of range", given=self.probability, allowed="above 0, at most 1"
-            )
+        given = self.probability
+        if (given is None) == (self.budget is None):
+            raise InputError("give either probabilities or a budget", given=f"{given}, {self.budget}")
+        if given is not None and not isinstance(given, numbers.Real):
+            require_column_name(given, "probability")
+        elif given is not None and not 0 < float(given) <= 1:
+            raise InputError("a probability is out of range", given=given, allowed="above 0, at most 1")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw every unit with u < π."""

@@ -102,8 +102,7 @@ class Design(Described, ABC):
         """Return the design that draws `additional` units more, and all that were drawn."""
         raise InputError(
             f"a sample of design '{self.kind}' cannot be extended",
-            action="Where the design is nested, give a larger one: next_round(sample, design=…). Else draw "
-            "a larger sample for another study.",
+            action="Where the design is nested, give a larger one: next_round(sample, design=…).",
         )
 
     def following(self, sample: Sample, additional: int, known: Any) -> Design:
@@ -265,10 +264,8 @@ class Sample(Record, Tabular):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return (
-            f"Sample({self.size} of {self.population_size} units, design={self.design.kind!r}, "
-            f"strata={len(self.summary.sizes)}, seed={self.seed})"
-        )
+        about = f"design={self.design.kind!r}, strata={len(self.summary.sizes)}, seed={self.seed}"
+        return f"Sample({self.size} of {self.population_size} units, {about})"
 
     @property
     def size(self) -> int:
@@ -396,8 +393,6 @@ class Sample(Record, Tabular):
         """
         from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
 
-        if not isinstance(path, str | Path):
-            raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}", allowed="a path")
         columns, description = read_parts(Path(path))
         try:
             sample = _of_parts(parts_from(columns, description))
@@ -633,23 +628,20 @@ def require_sample(given: Any, verb: str) -> Sample:
     """
     if isinstance(given, Sample):
         return given
-    what, action = _described(given)
-    raise InputError(f"{verb} takes a Sample", given=what, action=action)
-
-
-def _described(given: Any) -> tuple[str, str]:
-    """Return what was given, in words, and what to write instead."""
+    what = kind_of(given)
     if isinstance(given, Population):
-        return kind_of(given), "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        return f"the path {path!r}", f"Read it first: stratal.Sample.read({path!r})."
-    if hasattr(given, "draw"):
-        return kind_of(given), "Draw it first: .draw(seed=…)."
-    return kind_of(given), (
-        "The sample comes first, then the labels. Units that were drawn and labelled elsewhere become one by "
-        "stratal.Sample.from_labelled(table, value=…, population_size=…)."
-    )
+        action = "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
+    elif isinstance(given, str | os.PathLike):
+        what = f"the path {os.fspath(given)!r}"
+        action = f"Read it first: stratal.Sample.read({os.fspath(given)!r})."
+    elif hasattr(given, "draw"):
+        action = "Draw it first: .draw(seed=…)."
+    else:
+        action = (
+            "The sample comes first, then the labels. Units drawn and labelled elsewhere become one by "
+            "stratal.Sample.from_labelled(table, value=…, population_size=…)."
+        )
+    raise InputError(f"{verb} takes a Sample", given=what, action=action)
 
 
 def require_column_name(given: Any, what: str) -> str:

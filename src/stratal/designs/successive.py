@@ -131,10 +131,7 @@ class Successive(Design):
     def __post_init__(self) -> None:
         self._freeze()
         if len(self.budgets) != len(self.predicted) or not self.budgets:
-            given = f"{len(self.budgets)} and {len(self.predicted)}"
-            raise InputError(
-                "each round has a number of units and a prediction", given=given, allowed="as many of each"
-            )
+            raise InputError("each round has a number of units and a prediction")
 
     @property
     def budget(self) -> int:

@@ -102,14 +102,22 @@ def estimated_deviations(
     n_strata = strata.n_strata
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
-    binary, limits = _outcome_of(strata, z, bounds)
+    low, high = strata.bounds if bounds is None else bounds
+    finite, zeros_and_ones = bool(np.isfinite(high - low)), bool(np.all((z == 0) | (z == 1)))
+    known = bounds is not None or strata.scaled
+    if zeros_and_ones and not finite and not known:
+        low, high = 0.0, 1.0
+    elif np.any((z < low) | (z > high)):
+        low, high = -np.inf, np.inf
+    binary = zeros_and_ones and (low, high) == (0.0, 1.0)
+    unbounded = not np.isfinite(high - low)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
         None if binary else np.bincount(stratum, z**2, minlength=n_strata),
-        kurtoses=None if np.isfinite(limits[1] - limits[0]) else stratum_kurtoses(z, stratum, n_strata),
-        bounds=limits,
+        kurtoses=stratum_kurtoses(z, stratum, n_strata) if unbounded else None,
+        bounds=(-np.inf, np.inf) if unbounded else (float(low), float(high)),
     )
 
 
@@ -125,26 +133,6 @@ def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArra
     free = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
     pooled = float(np.nansum(own * free)) / max(int(free.sum()), 1)
     return np.asarray(np.sqrt(np.where(np.isnan(own), pooled, own)))
-
-
-def _outcome_of(
-    strata: Strata, z: FloatArray, bounds: tuple[float, float] | None
-) -> tuple[bool, tuple[float, float]]:
-    """Return whether the outcome takes only the values of its bounds, and the bounds."""
-    limits = strata.bounds if bounds is None else bounds
-    if not np.all(np.isfinite(limits)) and (bounds is not None or strata.scaled):
-        return False, (-np.inf, np.inf)
-    binary = bool(np.all((z == 0) | (z == 1)))
-    finite = bool(np.isfinite(limits[0]) and np.isfinite(limits[1]))
-    if binary and (not finite or tuple(limits) == (0.0, 1.0)):
-        return True, (0.0, 1.0)
-    if finite and bool(np.all((z >= limits[0]) & (z <= limits[1]))):
-        return False, (float(limits[0]), float(limits[1]))
-    if bounds is not None:
-        raise InputError(
-            "a label lies outside the bounds", given=f"{z.min():g} to {z.max():g}", allowed=f"{bounds}"
-        )
-    return False, (-np.inf, np.inf)
 
 
 def residual_deviations(

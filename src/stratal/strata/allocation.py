@@ -10,7 +10,6 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, plain
 from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.report import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
 from stratal.strata.several_solver import check_money, filled
@@ -20,7 +19,7 @@ FROM_LABELS = ("opt-a1", "opt-a2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Allocation(Record, Tabular):
+class Allocation(Record):
     """How many units of the budget each stratum gets.
 
     Parameters
@@ -74,10 +73,6 @@ class Allocation(Record, Tabular):
     def n_strata(self) -> int:
         """H."""
         return len(self.n_h)
-
-    def _columns(self) -> dict[str, Any]:
-        bounds = {"minimum": self.minimum, "maximum": self.maximum}
-        return {"stratum": range(self.n_strata), "n_h": self.n_h, **bounds}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""

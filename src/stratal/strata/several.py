@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, plain
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.report import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.integers import Bounds, one_per_stratum
 from stratal.strata.several_solver import (
@@ -28,7 +27,7 @@ from stratal.strata.several_solver import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SharedAllocation(Record, Tabular):
+class SharedAllocation(Record):
     """Labels per stratum that serve J estimands at once, and how far they are from the best there is.
 
     Parameters
@@ -58,8 +57,6 @@ class SharedAllocation(Record, Tabular):
     >>> found = allocate_several([900, 100], [[0.4, 0.4], [0.0, 4.0]], standard_errors=[0.02, 0.04])
     >>> found.n_h, found.budget, found.gap
     (array([246,  50]), 296, 0.0)
-    >>> SharedAllocation.from_dict(found.to_dict()) == found
-    True
     """
 
     n_h: IntArray
@@ -95,19 +92,6 @@ class SharedAllocation(Record, Tabular):
         return Allocation(
             n_h=self.n_h, method="several", budget=self.budget, minimum=self.minimum, maximum=self.maximum
         )
-
-    def _columns(self) -> dict[str, Any]:
-        errors = {"standard error": self.standard_errors, "wanted": self.wanted, "ratio": self.ratios}
-        return {"estimand": self.names, **errors, "share": self.shares}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
-
-    @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> SharedAllocation:
-        """Return the allocation that `to_dict` described."""
-        return cls(**description)
 
 
 def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:

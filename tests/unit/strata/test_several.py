@@ -8,7 +8,7 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimand import as_estimand
 from stratal.planning.planner import Planner, influence_spreads
-from stratal.strata import SharedAllocation, allocate_several, neyman
+from stratal.strata import allocate_several, neyman
 
 SIZES = np.array([40, 25, 12])
 DEVIATIONS = np.array([[0.3, 0.5, 0.1], [0.1, 0.2, 0.9]])
@@ -191,22 +191,11 @@ class TestSpecialCases:
 
 
 class TestRecord:
-    def test_goes_through_json(self):
-        found = allocate_several(SIZES, DEVIATIONS, standard_errors=[0.05, 0.04], names=["F1", "recall"])
-
-        assert SharedAllocation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-
     def test_is_an_allocation_for_a_design(self):
         found = allocate_several(SIZES, DEVIATIONS, 30, standard_errors=[0.05, 0.04])
 
         assert found.allocation.n_h.tolist() == found.n_h.tolist()
         assert found.allocation.budget == 30
-
-    def test_is_a_table(self):
-        found = allocate_several(SIZES, DEVIATIONS, 30, standard_errors=[0.05, 0.04], names=["F1", "recall"])
-
-        assert "recall" in found._repr_html_()
-        assert list(found.to_pandas()) == ["estimand", "standard error", "wanted", "ratio", "share"]
 
 
 class TestErrors:
