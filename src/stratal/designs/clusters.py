@@ -284,7 +284,6 @@ class ClusterSample(Design):
         if not min(2, clusters) <= count <= clusters:
             raise BudgetError(
                 f"{count} clusters of '{self.cluster}' cannot be drawn",
-                given=f"{size / clusters:.1f} units per cluster",
                 allowed=f"{min(2, clusters)} to {clusters}",
                 action="One cluster has no variance: draw at least two." if count < 2 else None,
             )

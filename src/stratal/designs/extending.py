@@ -91,7 +91,6 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             "this sample does not extend the earlier one",
             given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
-            action="Extend the earlier sample: stratal.next_round.",
         )
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
@@ -290,7 +289,6 @@ def refuse_other_designs(sample: Sample) -> None:
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
-            allowed="simple-random, stratified",
             action="Where it is nested, extend it without labels: next_round(sample, additional=…).",
         )
 

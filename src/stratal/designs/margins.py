@@ -358,7 +358,6 @@ def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[s
         raise InputError(
             f"the sizes of {name!r} do not add up to the population",
             given=f"{sum(sizes.values()):,.0f} units",
-            allowed=f"{size:,}",
         )
     return dict(sorted(sizes.items()))
 
@@ -372,7 +371,6 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         raise InputError(
             f"the sample has no column {name!r}",
             allowed=near_names(name, columns) if columns else "none was drawn along",
-            action="Draw with groups= or show=.",
         )
     try:
         return np.asarray(columns[name], dtype=np.float64)

@@ -200,7 +200,6 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
         raise InputError(
             f"{name} holds a size that is not positive",
             given=f"{profile.low:g}",
-            allowed="above 0",
             action="A unit that can never be drawn biases the estimate: give it a small size.",
         )
 
@@ -365,7 +364,6 @@ class Poisson(UnequalProbabilities):
             raise InputError(
                 f"column '{self.probability}' holds a probability above 1",
                 given=f"{profile.high:g}",
-                allowed="above 0, at most 1",
                 action="Give it as a size: Poisson(budget=…, size=…) makes large units certain.",
             )
         return measured, 1.0

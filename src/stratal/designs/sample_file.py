@@ -161,7 +161,6 @@ def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, A
         raise InputError(
             f"{path}: written in another format",
             given=description.get("format"),
-            allowed=", ".join(map(str, _READ)),
             action="Read it with the version of stratal that wrote it.",
         )
     digested = "digest" in description or description["format"] > 1

@@ -419,10 +419,7 @@ def next_round(
     refuse_unknown("allocation", allocation_of, ALLOCATIONS)
     if sum(way is not None for way in (additional, half_width, design)) != 1:
         raise InputError(
-            "give one of additional, half_width and design",
-            given=f"{additional=}, {half_width=}, {design=}",
-            action="Give the number of further labels (additional=), how narrow the interval must be "
-            "(half_width=), or a larger design (design=).",
+            "give one of additional, half_width and design", given=f"{additional=}, {half_width=}, {design=}"
         )
     if labels is None or design is not None:
         options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
@@ -443,7 +440,6 @@ def next_round(
         raise InputError(
             f"a round for '{requested.kind}' goes where its influence varies among the labels",
             given=f"{learner=}, {deviations=}, {allocation_of=}",
-            action="Leave these options of the mean out.",
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
@@ -513,7 +509,6 @@ def _learning(
     if half_width is not None or sample.design.strata is None:
         raise InputError(
             "a learner chooses between strata, for additional= units",
-            given=f"{half_width=}, {sample.design.kind}",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
         )
     first = [0] if sample.proxy_names else []

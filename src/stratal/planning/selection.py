@@ -238,7 +238,6 @@ class Selection(Printed):
         if not isinstance(design, Disagreements) or population is None:
             raise InputError(
                 "this sample was not drawn to select a model",
-                given=f"design {design.kind!r}",
                 action="Begin with stratal.select, or stratal select FILE.",
             )
         self.sample, self._design = sample, design

@@ -81,11 +81,7 @@ def fit_centres(
         centres = _k_means(scaled, n_strata, seed)
     else:
         if not hasattr(clusterer, "fit_predict"):
-            raise InputError(
-                "this clusterer cannot be fitted",
-                given=type(clusterer).__name__,
-                allowed="scikit-learn's fit_predict",
-            )
+            raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
         labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
         found = [label for label in np.unique(labels) if label >= 0]
         if labels.shape != (len(rows),) or not found:

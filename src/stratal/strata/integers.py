@@ -104,8 +104,6 @@ class Bounds(Record):
             raise InputError(
                 f"the maximum of stratum {h} is below its minimum",
                 given=f"maximum {most[h]}, minimum {least[h]}",
-                allowed="maximum >= minimum",
-                action="Raise the maximum or lower the minimum.",
             )
         return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(most, counts))
 

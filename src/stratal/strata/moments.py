@@ -201,7 +201,6 @@ def refuse_widest(bins: Distribution | LevelBins) -> None:
         raise InputError(
             "the proxy ranges too widely",
             given=f"{low:g} to {high:g}",
-            allowed=f"up to {WIDEST:g} apart",
             action="Look for a placeholder among its values, or rescale it.",
         )
 

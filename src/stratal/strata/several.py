@@ -224,7 +224,6 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple
             f"no allocation within the bounds is as precise as wanted for {names[j]}",
             given=f"standard error {wanted[j]:g}",
             allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
-            action="Ask for less, or raise maximum.",
         )
     optimum = cheapest(demands)
     kept, open_ = without_settled(demands)

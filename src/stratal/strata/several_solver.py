@@ -437,7 +437,6 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArra
             "the budget is below the cost of the strata's minima",
             given=f"{money:g}",
             allowed=f"at least {least:g}",
-            action="Raise cost_budget, use fewer strata, or give minimum=1.",
         )
     return prices, money * (1 + _SLACK)
 
