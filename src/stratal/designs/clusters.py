@@ -248,7 +248,7 @@ class ClusterSample(Design):
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
             given = f"n_clusters={self.n_clusters}, budget={self.budget}"
-            raise InputError("give either n_clusters or a budget", given=given)
+            raise InputError("give either n_clusters or a budget", given=given, allowed="one of the two")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw clusters, and every unit of each."""

@@ -123,7 +123,7 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
     if wrong:
         what = f"{columns.label}: a stratum occurs twice, with different sizes"
-        raise InputError(what, given=repr(wrong[0]))
+        raise InputError(what, given=repr(wrong[0]), action="Keep the size of the whole population.")
     return found
 
 
@@ -414,7 +414,17 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
     summary, separate = StratumSummary.without_proxies(n_total), False
     if others is not None and given.proxy:
-        summary = _with_others(codes, counts, moments, columns.numbers(given.proxy), n_total)
+        # Moments of the proxy over labelled units and others together.
+        values, n, (mean, variance, m) = columns.numbers(given.proxy), counts, moments.T
+        own = np.bincount(codes, values, minlength=len(n)) / n
+        squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(n))
+        joint = (n * own + m * mean) / (n + m)
+        spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2
+        summary = StratumSummary(
+            sizes=n_total,
+            proxy_means=joint[:, None],
+            proxy_covariances=(spread / (n + m))[:, None, None],
+        )
         separate = bool(np.any(moments[:, 2] != n_total - counts))
     if separate:
         about = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
@@ -459,20 +469,8 @@ def _checked_sizes(
     sizes = np.array([given[name] for name in names], np.int64)
     for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
         what = f"{label}: stratum {names[h]!r} has more labelled units than units"
-        raise InputError(what, given=f"{counts[h]} of {sizes[h]}")
+        raise InputError(what, given=f"{counts[h]} of {sizes[h]}", action="Sizes count all units.")
     return sizes
-
-
-def _with_others(
-    codes: IntArray, counts: IntArray, moments: FloatArray, proxy: FloatArray, sizes: IntArray
-) -> StratumSummary:
-    """Return the moments of the proxy (n,) over labelled units and others (H, 3) together."""
-    n, (mean, variance, m) = counts, moments.T
-    own = np.bincount(codes, proxy, minlength=len(n)) / n
-    squares = np.bincount(codes, (proxy - own[codes]) ** 2, minlength=len(n))
-    joint = (n * own + m * mean) / (n + m)
-    spread = (squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2) / (n + m)
-    return StratumSummary(sizes=sizes, proxy_means=joint[:, None], proxy_covariances=spread[:, None, None])
 
 
 def _stratified(stratum: str, names: list[str], counts: IntArray, summary: StratumSummary) -> dict[str, Any]:
@@ -537,7 +535,9 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
             raise InputError(what, action="They are relative: give population_size= too.")
         scale *= 1.0 if size is None else size / total
     if size is not None and size < n and given.mechanism == "poisson":
-        raise InputError("more units were drawn than there are", given=f"{n} of {size}")
+        raise InputError(
+            "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
+        )
     sizes = np.array([max(round(total) if size is None else size, 1)])
     return {
         "stratum": np.zeros(n, np.int64),

@@ -336,7 +336,11 @@ class Poisson(UnequalProbabilities):
     def __post_init__(self) -> None:
         given = self.probability
         if (given is None) == (self.budget is None):
-            raise InputError("give either probabilities or a budget", given=f"{given}, {self.budget}")
+            raise InputError(
+                "give either probabilities or a budget",
+                given=f"{given}, {self.budget}",
+                allowed="one of the two",
+            )
         if given is not None and not isinstance(given, numbers.Real):
             require_column_name(given, "probability")
         elif given is not None and not 0 < float(given) <= 1:

@@ -319,7 +319,11 @@ class Sample(Record, Tabular):
         """
         refuse_unknown("kind of outcome", outcome, OUTCOMES)
         if (outcome == "bounded") != (bounds is not None):
-            raise InputError("a bounded outcome has bounds, any other has none", given=f"{outcome}, {bounds}")
+            raise InputError(
+                "a bounded outcome has bounds, any other has none",
+                given=f"{outcome}, {bounds}",
+                allowed="outcome='bounded' with bounds=",
+            )
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
@@ -563,6 +567,9 @@ def sample_of(
     >>> stratal.designs.Poisson(probability=0.5).draw(population, seed=7).stratum
     array([0, 0, 0])
     """
+    # Units of each level, of the groups that the drawn units show few levels of.
+    few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
+    totals = {name: population.levels(name) for name in few}
     return Sample(
         ids=drawn.ids,
         stratum=drawn.stratum,
@@ -572,7 +579,7 @@ def sample_of(
         groups=drawn.groups,
         shown=drawn.shown,
         predicted=population.predicted,
-        totals=_totals(population, drawn.groups),
+        totals={name: levels for name, levels in totals.items() if len(levels) <= _MOST_LEVELS},
         **_outcome(population),
         id_name=population.id_name,
         summary=population.summarise(Everything()) if summary is None else summary,
@@ -585,13 +592,6 @@ def sample_of(
 
 _MOST_LEVELS = 200
 """Groups with more levels are no classes to weigh by; their totals are not kept."""
-
-
-def _totals(population: Population, groups: Mapping[str, AnyArray]) -> dict[str, dict[str, int]]:
-    """Return the units of each level of the groups that the drawn units show few levels of."""
-    few = [name for name, column in groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
-    found = {name: population.levels(name) for name in few}
-    return {name: levels for name, levels in found.items() if len(levels) <= _MOST_LEVELS}
 
 
 def _outcome(population: Population) -> dict[str, Any]:

@@ -191,6 +191,7 @@ def findings(
         raise InputError(
             "the new version was compared with another estimate of the old one than this report's",
             given=f"{old:.6g} and {described['estimate']:.6g}",
+            action="Give both the same labels and options.",
         )
     agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])

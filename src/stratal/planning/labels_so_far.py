@@ -108,6 +108,8 @@ def estimated_deviations(
     if zeros_and_ones and not finite and not known:
         low, high = 0.0, 1.0
     elif np.any((z < low) | (z > high)):
+        if bounds is not None:
+            raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
         low, high = -np.inf, np.inf
     binary = zeros_and_ones and (low, high) == (0.0, 1.0)
     unbounded = not np.isfinite(high - low)

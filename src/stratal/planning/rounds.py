@@ -419,7 +419,9 @@ def next_round(
     refuse_unknown("allocation", allocation_of, ALLOCATIONS)
     if sum(way is not None for way in (additional, half_width, design)) != 1:
         raise InputError(
-            "give one of additional, half_width and design", given=f"{additional=}, {half_width=}, {design=}"
+            "give one of additional, half_width and design",
+            given=f"{additional=}, {half_width=}, {design=}",
+            allowed="one of the three",
         )
     if labels is None or design is not None:
         options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
@@ -440,6 +442,7 @@ def next_round(
         raise InputError(
             f"a round for '{requested.kind}' goes where its influence varies among the labels",
             given=f"{learner=}, {deviations=}, {allocation_of=}",
+            action="Leave these out.",
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)

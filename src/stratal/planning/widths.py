@@ -141,18 +141,14 @@ def label_sets(
         elif whole and variance > _NEARLY * largest:
             columns.append((np.arange(n) < ones).astype(np.float64))
         else:
-            columns.append(_graded(n, mean, min(variance, _NEARLY * largest), order))
+            strength = largest / max(min(variance, _NEARLY * largest), 1e-12) - 1.0
+            levels = (np.arange(n) + order[:, None]) / n
+            columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
     return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
 
 
 _NEARLY = 0.98
 """Share of the largest variance from which an outcome within bounds counts as one of 0 and 1."""
-
-
-def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArray:
-    strength = mean * (1.0 - mean) / max(variance, 1e-12) - 1.0
-    levels = (np.arange(n) + order[:, None]) / n
-    return np.asarray(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
 
 
 def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:

@@ -142,7 +142,11 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     method = how["method"]
     if method not in (*INTERVAL_METHODS, "none"):
-        raise InputError("an influence is divided into intervals", given=f"method={method!r}")
+        raise InputError(
+            "an influence is divided into intervals",
+            given=f"method={method!r}",
+            allowed="methods of intervals",
+        )
     view = influence.seen_in(population)
     several = len(view.levels(CELL)) > 1 and method != "none"
     found = stratify(view, by=CELL if several else None, proxy=INFLUENCE, **how)
