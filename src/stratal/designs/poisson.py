@@ -193,8 +193,7 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
     --------
     >>> refuse_nonpositive(SizeProfile.of(np.array([0.0, 1.0]), 1), "column 'length'")
     Traceback (most recent call last):
-    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0; allowed: above
-    0)...
+    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0). A unit...
     """
     if profile.low <= 0 or not np.isfinite(profile.high):
         raise InputError(

@@ -49,7 +49,7 @@ class PlannedDesign:
     >>> row = PlannedDesign(design="stratified", estimator="difference", expected_standard_error=0.02,
     ...                     optimistic_standard_error=0.01, conservative_standard_error=0.03,
     ...                     relative_efficiency=1.5)
-    >>> row.to_dict()["design"]
+    >>> row.design
     'stratified'
     """
 
@@ -95,7 +95,7 @@ class PlannedPart:
     --------
     >>> part = PlannedPart(estimand="mean@lang:de", labels=40, expected_standard_error=0.05,
     ...                    expected_half_width=0.1, wanted_half_width=None, relative_efficiency=1.4)
-    >>> part.to_dict()["labels"]
+    >>> part.labels
     40
     """
 
