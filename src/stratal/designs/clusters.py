@@ -247,11 +247,8 @@ class ClusterSample(Design):
 
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
-            raise InputError(
-                "give either n_clusters or a budget",
-                given=f"n_clusters={self.n_clusters}, budget={self.budget}",
-                action="Give the number of clusters, or the number of labels.",
-            )
+            given = f"n_clusters={self.n_clusters}, budget={self.budget}"
+            raise InputError("give either n_clusters or a budget", given=given, allowed="one of the two")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw clusters, and every unit of each."""
@@ -274,10 +271,8 @@ class ClusterSample(Design):
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of about a budget, in groups of a column."""
         if cluster is None:
-            raise InputError(
-                "a cluster sample needs the column of its clusters",
-                action="Name the column of the groups that are drawn whole: cluster= (--cluster COL).",
-            )
+            action = "Name the column of the groups that are drawn whole: cluster= (--cluster COL)."
+            raise InputError("a cluster sample needs the column of its clusters", action=action)
         return cls(cluster=cluster, budget=budget)
 
     def _count(self, clusters: int, size: int) -> int:
@@ -289,7 +284,6 @@ class ClusterSample(Design):
         if not min(2, clusters) <= count <= clusters:
             raise BudgetError(
                 f"{count} clusters of '{self.cluster}' cannot be drawn",
-                given=f"{size / clusters:.1f} units per cluster",
                 allowed=f"{min(2, clusters)} to {clusters}",
                 action="One cluster has no variance: draw at least two." if count < 2 else None,
             )

@@ -6,10 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import bare_form
@@ -24,6 +20,8 @@ from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing
+from typing import Any
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +87,13 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     if name is None:
         return np.arange(len(columns))
     if any(is_missing(entry) for entry in columns.values(name)):
-        raise InputError(
-            f"{columns.label}: an id is missing in column {name!r}",
-            action="Fill it in, or number the rows: id='row', --id row.",
-        )
+        action = "Fill it in, or number the rows: id='row', --id row."
+        raise InputError(f"{columns.label}: an id is missing in column {name!r}", action=action)
     ids = id_array(np.array(columns.values(name), dtype=object))
     again, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
-        raise LabelError(
-            f"{columns.label}: id {again!r} occurs twice",
-            allowed="one row per unit",
-            action="Average several answers of one unit first, or join them as Labels.",
-        )
+        action = "Average several answers of one unit first, or join them as Labels."
+        raise LabelError(f"{columns.label}: id {again!r} occurs twice", action=action)
     return ids
 
 
@@ -127,11 +120,8 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
     if wrong:
-        raise InputError(
-            f"{columns.label}: a stratum occurs twice, with different sizes",
-            given=repr(wrong[0]),
-            action="Keep the row with the size of the whole population.",
-        )
+        what = f"{columns.label}: a stratum occurs twice, with different sizes"
+        raise InputError(what, given=repr(wrong[0]), action="Keep the size of the whole population.")
     return found
 
 
@@ -414,17 +404,24 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     counts = np.bincount(codes, minlength=len(names))
     for name in names if given.proxy_moments is not None else ():
         if name not in unlabelled:
-            raise InputError(
-                f"proxy_moments has no row for stratum {name!r}",
-                allowed=", ".join(list(unlabelled)[:8]),
-                action="Give a row with mean, variance and count for each stratum of the labels.",
-            )
+            allowed = ", ".join(list(unlabelled)[:8])
+            raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
     moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
     others_known = None if others is None else moments[:, 2]
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
     summary, separate = StratumSummary.without_proxies(n_total), False
     if others is not None and given.proxy:
-        summary = _with_others(codes, counts, moments, columns.numbers(given.proxy), n_total)
+        # Moments of the proxy over labelled units and others together.
+        values, n, (mean, variance, m) = columns.numbers(given.proxy), counts, moments.T
+        own = np.bincount(codes, values, minlength=len(n)) / n
+        squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(n))
+        joint = (n * own + m * mean) / (n + m)
+        spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2
+        summary = StratumSummary(
+            sizes=n_total,
+            proxy_means=joint[:, None],
+            proxy_covariances=(spread / (n + m))[:, None, None],
+        )
         separate = bool(np.any(moments[:, 2] != n_total - counts))
     if separate:
         about = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
@@ -461,33 +458,16 @@ def _checked_sizes(
         if given is not None and name not in given:
             raise InputError(f"{label}: stratum {name!r} has no size", allowed=near_names(name, given))
     if np.any(counts == 0):
-        raise InputError(
-            f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit",
-            action="Merge it with another stratum, in the table and in the sizes.",
-        )
+        what = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
+        raise InputError(what, action="Merge it with another stratum, in the table and in the sizes.")
     if given is None:
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
     sizes = np.array([given[name] for name in names], np.int64)
     for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
-        raise InputError(
-            f"{label}: stratum {names[h]!r} has more labelled units than units",
-            given=f"{counts[h]} of {sizes[h]}",
-            action="Sizes count the units of the whole population, labelled ones included.",
-        )
+        what = f"{label}: stratum {names[h]!r} has more labelled units than units"
+        raise InputError(what, given=f"{counts[h]} of {sizes[h]}", action="Sizes count all units.")
     return sizes
-
-
-def _with_others(
-    codes: IntArray, counts: IntArray, moments: FloatArray, proxy: FloatArray, sizes: IntArray
-) -> StratumSummary:
-    """Return the moments of the proxy (n,) over labelled units and others (H, 3) together."""
-    n, (mean, variance, m) = counts, moments.T
-    own = np.bincount(codes, proxy, minlength=len(n)) / n
-    squares = np.bincount(codes, (proxy - own[codes]) ** 2, minlength=len(n))
-    joint = (n * own + m * mean) / (n + m)
-    spread = (squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2) / (n + m)
-    return StratumSummary(sizes=sizes, proxy_means=joint[:, None], proxy_covariances=spread[:, None, None])
 
 
 def _stratified(stratum: str, names: list[str], counts: IntArray, summary: StratumSummary) -> dict[str, Any]:
@@ -517,21 +497,11 @@ def _given_moments(given: Labelled) -> OtherUnits:
     names = columns.texts("stratum").tolist() if stratified else [WHOLE]
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole=True)
-    if np.any(variances < 0):
-        raise InputError(
-            f"{columns.label}: a variance is negative", given=float(variances.min()), allowed="0 or more"
-        )
-    if len(set(names)) < len(names) or len(names) != len(columns):
-        raise InputError(
-            f"{columns.label}: there must be one row per stratum",
-            action="Leave out repeated rows; without strata there is one row in all.",
-        )
-    rows = zip(
-        columns.numbers("mean").tolist(),
-        variances.tolist(),
-        counts.astype(np.int64).tolist(),
-        strict=True,
-    )
+    if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
+        what = f"{columns.label}: there must be one row per stratum, and no negative variance"
+        raise InputError(what, action="Without strata there is one row in all.")
+    means, counts = columns.numbers("mean"), counts.astype(np.int64)
+    rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     return OtherUnits(strata=dict(zip(names, rows, strict=True)))
 
 
@@ -545,7 +515,10 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
         size = n + sum(count for _, _, count in others.strata.values())
     sized = given.weight is None and given.inclusion_probability is None
     if given.inclusion_probability is not None:
-        probabilities = _probabilities(columns, given.inclusion_probability)
+        probabilities = columns.numbers(given.inclusion_probability, positive=True)
+        if np.any(probabilities > 1):
+            what = f"{columns.label}: column {given.inclusion_probability!r} holds a probability above 1"
+            raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
         if sized:  # clusters whose units came without weights: N_h / n_h
@@ -555,43 +528,25 @@ def _by_weight(columns: SmallTable, given: Labelled, others: OtherUnits | None) 
         total, scale = float(weights.sum()), min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + 1e-9):
-            raise InputError(
-                f"{columns.label}: the weights sum to no more than the number of labelled units",
-                given=f"{total:g} for {len(weights)}",
-                action="They are relative: give population_size= too.",
-            )
+            what = f"{columns.label}: the weights sum to no more than the number of labelled units"
+            raise InputError(what, action="They are relative: give population_size= too.")
         scale *= 1.0 if size is None else size / total
     if size is not None and size < n and given.mechanism == "poisson":
         raise InputError(
-            "more units were drawn than there are",
-            given=f"{n} of {size}",
-            action="Correct population_size=, the number of units in the whole population.",
+            "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
         )
-    design = {
-        "scale": scale,
-        "mechanism": given.mechanism,
-        "known_size": size is not None or sized,
-        "stratum": given.stratum,
-        "cluster": given.cluster,
-        "sizes_known": sized and given.stratum is not None,
-    }
     sizes = np.array([max(round(total) if size is None else size, 1)])
-    summary = StratumSummary.without_proxies(sizes)
     return {
         "stratum": np.zeros(n, np.int64),
         "inclusion_probability": probabilities,
-        "summary": summary,
-        "design": {"kind": "given-weights", **design},
+        "summary": StratumSummary.without_proxies(sizes),
+        "design": {
+            "kind": "given-weights",
+            "scale": scale,
+            "mechanism": given.mechanism,
+            "known_size": size is not None or sized,
+            "stratum": given.stratum,
+            "cluster": given.cluster,
+            "sizes_known": sized and given.stratum is not None,
+        },
     }
-
-
-def _probabilities(columns: SmallTable, name: str) -> FloatArray:
-    probabilities = columns.numbers(name, positive=True)
-    if np.any(probabilities > 1):
-        raise InputError(
-            f"{columns.label}: column {name!r} holds a probability above 1",
-            given=float(probabilities.max()),
-            allowed="above 0, at most 1",
-            action="If these are weights, give weight= instead.",
-        )
-    return probabilities

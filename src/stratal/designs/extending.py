@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
@@ -15,6 +10,9 @@ from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
+from typing import Any
+import numpy as np
+
 
 _LISTED = 3
 
@@ -92,7 +90,6 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             "this sample does not extend the earlier one",
             given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
-            action="Extend the earlier sample: stratal.next_round.",
         )
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
@@ -218,11 +215,8 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         return
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
-        raise not_drawn_from(
-            " strata differ",
-            given=f"strata of {sizes.tolist()[:5]} units",
-            allowed=f"strata of {sample.summary.sizes.tolist()[:5]} units",
-        )
+        given, allowed = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
+        raise not_drawn_from(" strata differ", given=given, allowed=allowed)
 
 
 def _words(proxies: Sequence[str], column: str) -> str:
@@ -255,27 +249,12 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     if lost:
         raise InputError(
             f"the population lacks column {lost[0]!r} of the sample",
-            allowed=", ".join((*sample.groups, *sample.shown)),
             action="Name it again in groups= or show=, as when the sample was drawn.",
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
-    return replace(
-        larger,
-        ids=larger.ids[order],
-        stratum=larger.stratum[order],
-        inclusion_probability=larger.inclusion_probability[order],
-        proxies=larger.proxies[order],
-        groups={name: values[order] for name, values in larger.groups.items()},
-        shown={name: values[order] for name, values in larger.shown.items()},
-        round=rounds,
-        outcome=sample.outcome,
-        estimand=sample.estimand,
-        bounds=sample.bounds,
-        counted=sample.counted,
-        half_width=sample.half_width,
-        looks=sample.looks,
-    )
+    kept = ("outcome", "estimand", "bounds", "counted", "half_width", "looks")
+    return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in kept})
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
@@ -309,9 +288,7 @@ def refuse_other_designs(sample: Sample) -> None:
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
-            allowed="simple-random, stratified",
-            action="Where the design is nested, extend it without looking at labels: next_round(sample, "
-            "additional=…). A larger systematic sample is another draw.",
+            action="Where it is nested, extend it without labels: next_round(sample, additional=…).",
         )
 
 
@@ -336,7 +313,6 @@ def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
         raise InputError(
             f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
-            allowed="a larger design of a nested kind, from the same population",
-            action="Give the population that the sample was drawn from, unchanged.",
+            allowed="a larger design of a nested kind, from the same population, unchanged",
         )
     return np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])

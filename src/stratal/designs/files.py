@@ -48,12 +48,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot write here ({error.strerror})",
-            action="Choose another folder."
-            if path.parent.is_dir()
-            else f"Make the folder {path.parent} first.",
-        ) from None
+        made = path.parent.is_dir()
+        action = "Choose another folder." if made else f"Make the folder {path.parent} first."
+        raise InputError(f"{path}: cannot write here ({error.strerror})", action=action) from None
     try:
         yield partial
         on_disk(partial)

@@ -297,7 +297,11 @@ def fit_margins(
     refuse_unknown("method", method, METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         given = ", ".join(names) or "none"
-        raise InputError("margins are given once, all together, each of another column", given=given)
+        raise InputError(
+            "margins are given once, all together, each of another column",
+            given=given,
+            allowed="names of columns",
+        )
     found = [_known(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
         base=sample.design.to_dict(),
@@ -372,7 +376,6 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         raise InputError(
             f"the sample has no column {name!r}",
             allowed=near_names(name, columns) if columns else "none was drawn along",
-            action="Draw with groups= or show=.",
         )
     try:
         return np.asarray(columns[name], dtype=np.float64)
@@ -491,25 +494,21 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     drawn = np.bincount(stratum, minlength=len(levels))
     if np.any(drawn > n_h):
         level = levels[int(np.argmax(drawn > n_h))]
-        raise InputError(f"level {level!r} of {by!r} has fewer units than were drawn", given=known[level])
-    summary = _level_summary(sample, by, levels, n_h)
-    kept = summary is not None
+        raise InputError(
+            f"level {level!r} of {by!r} has fewer units than were drawn",
+            given=known[level],
+            action="Sizes count all units.",
+        )
+    population, summary = sample.population, None
+    if population is not None and sample.proxy_info and by in population.group_names:
+        rule = Categories(column=by, levels=levels, codes=np.arange(len(levels)))
+        summary = population.summarise(rule)
+    kept = summary is not None and np.array_equal(summary.sizes, n_h)
     return replace(
         sample,
         stratum=stratum,
         design=PostStratified(group=by, levels=levels),
-        summary=summary or StratumSummary.without_proxies(n_h),
+        summary=summary if summary is not None and kept else StratumSummary.without_proxies(n_h),
         proxies=sample.proxies if kept else np.empty((sample.size, 0)),
         proxy_info=sample.proxy_info if kept else (),
     )
-
-
-def _level_summary(
-    sample: Sample, by: str, levels: tuple[str, ...], sizes: IntArray
-) -> StratumSummary | None:
-    """Return the proxies' moments within the levels, None where they cannot be counted."""
-    population = sample.population
-    if population is None or not sample.proxy_info or by not in population.group_names:
-        return None
-    found = population.summarise(Categories(column=by, levels=levels, codes=np.arange(len(levels))))
-    return found if np.array_equal(found.sizes, sizes) else None

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs.sample import Design, Sample, require_column_name
 from stratal.designs.stratified import StratifiedWeighting
@@ -19,6 +14,9 @@ from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
 from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
+from typing import Any, ClassVar, Self
+import numbers
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,14 +191,12 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
     --------
     >>> refuse_nonpositive(SizeProfile.of(np.array([0.0, 1.0]), 1), "column 'length'")
     Traceback (most recent call last):
-    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0; allowed: above
-    0)...
+    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0). A unit...
     """
     if profile.low <= 0 or not np.isfinite(profile.high):
         raise InputError(
             f"{name} holds a size that is not positive",
             given=f"{profile.low:g}",
-            allowed="above 0",
             action="A unit that can never be drawn biases the estimate: give it a small size.",
         )
 
@@ -335,18 +331,17 @@ class Poisson(UnequalProbabilities):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.probability is None) == (self.budget is None):
+        given = self.probability
+        if (given is None) == (self.budget is None):
             raise InputError(
                 "give either probabilities or a budget",
-                given=f"probability={self.probability}, budget={self.budget}",
-                action="Give each unit's probability, or the number of labels.",
+                given=f"{given}, {self.budget}",
+                allowed="one of the two",
             )
-        if self.probability is not None and not isinstance(self.probability, numbers.Real):
-            require_column_name(self.probability, "probability")
-        elif self.probability is not None and not 0 < float(self.probability) <= 1:
-            raise InputError(
-                "a probability is out of range", given=self.probability, allowed="above 0, at most 1"
-            )
+        if given is not None and not isinstance(given, numbers.Real):
+            require_column_name(given, "probability")
+        elif given is not None and not 0 < float(given) <= 1:
+            raise InputError("a probability is out of range", given=given, allowed="above 0, at most 1")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw every unit with u < π."""
@@ -370,7 +365,6 @@ class Poisson(UnequalProbabilities):
             raise InputError(
                 f"column '{self.probability}' holds a probability above 1",
                 given=f"{profile.high:g}",
-                allowed="above 0, at most 1",
                 action="Give it as a size: Poisson(budget=…, size=…) makes large units certain.",
             )
         return measured, 1.0

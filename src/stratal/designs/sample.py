@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
-
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.elsewhere import Labelled, parts_of_labelled
@@ -28,6 +22,11 @@ from stratal.randomness import check_seed, id_texts
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
+from typing import Any, ClassVar, Self
+import numpy as np
+import os
+import re
+
 
 OUTCOMES = ("binary", "bounded", "unbounded")
 """Kinds of outcome."""
@@ -102,8 +101,7 @@ class Design(Described, ABC):
         """Return the design that draws `additional` units more, and all that were drawn."""
         raise InputError(
             f"a sample of design '{self.kind}' cannot be extended",
-            action="Where the design is nested, give a larger one: next_round(sample, design=…). Else draw "
-            "a larger sample for another study.",
+            action="Where the design is nested, give a larger one: next_round(sample, design=…).",
         )
 
     def following(self, sample: Sample, additional: int, known: Any) -> Design:
@@ -265,10 +263,8 @@ class Sample(Record, Tabular):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return (
-            f"Sample({self.size} of {self.population_size} units, design={self.design.kind!r}, "
-            f"strata={len(self.summary.sizes)}, seed={self.seed})"
-        )
+        about = f"design={self.design.kind!r}, strata={len(self.summary.sizes)}, seed={self.seed}"
+        return f"Sample({self.size} of {self.population_size} units, {about})"
 
     @property
     def size(self) -> int:
@@ -322,10 +318,22 @@ class Sample(Record, Tabular):
         """
         refuse_unknown("kind of outcome", outcome, OUTCOMES)
         if (outcome == "bounded") != (bounds is not None):
-            raise InputError("a bounded outcome has bounds, any other has none", given=f"{outcome}, {bounds}")
+            raise InputError(
+                "a bounded outcome has bounds, any other has none",
+                given=f"{outcome}, {bounds}",
+                allowed="outcome='bounded' with bounds=",
+            )
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
+
+    def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
+        """Return the sample of some of the units (m,), in this order, with other changes."""
+        columns = ("ids", "stratum", "inclusion_probability", "proxies", "round")
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in columns}
+        for name in ("groups", "shown"):
+            taken[name] = {column: values[rows] for column, values in getattr(self, name).items()}
+        return replace(self, **{**taken, **changes})
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
         """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
@@ -339,7 +347,14 @@ class Sample(Record, Tabular):
         Of the population while that is in memory, counted when first needed; empty where nothing is known.
         """
         if self.level_means is None:
-            self._set(level_means=_means_of_levels(self.population, self.totals))
+            population, found = self.population, {}
+            if population is not None and population.proxies:
+                for name, counts in self.totals.items():
+                    levels = tuple(sorted(counts))
+                    rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
+                    means = population.summarise(rule).proxy_means.tolist()
+                    found[name] = dict(zip(levels, means, strict=True))
+            self._set(level_means=found)
         assert self.level_means is not None
         return self.level_means
 
@@ -381,8 +396,6 @@ class Sample(Record, Tabular):
         """
         from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
 
-        if not isinstance(path, str | Path):
-            raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}", allowed="a path")
         columns, description = read_parts(Path(path))
         try:
             sample = _of_parts(parts_from(columns, description))
@@ -553,6 +566,9 @@ def sample_of(
     >>> stratal.designs.Poisson(probability=0.5).draw(population, seed=7).stratum
     array([0, 0, 0])
     """
+    # Units of each level, of the groups that the drawn units show few levels of.
+    few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
+    totals = {name: population.levels(name) for name in few}
     return Sample(
         ids=drawn.ids,
         stratum=drawn.stratum,
@@ -562,7 +578,7 @@ def sample_of(
         groups=drawn.groups,
         shown=drawn.shown,
         predicted=population.predicted,
-        totals=_totals(population, drawn.groups),
+        totals={name: levels for name, levels in totals.items() if len(levels) <= _MOST_LEVELS},
         **_outcome(population),
         id_name=population.id_name,
         summary=population.summarise(Everything()) if summary is None else summary,
@@ -575,27 +591,6 @@ def sample_of(
 
 _MOST_LEVELS = 200
 """Groups with more levels are no classes to weigh by; their totals are not kept."""
-
-
-def _totals(population: Population, groups: Mapping[str, AnyArray]) -> dict[str, dict[str, int]]:
-    """Return the units of each level of the groups that the drawn units show few levels of."""
-    few = [name for name, column in groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
-    found = {name: population.levels(name) for name in few}
-    return {name: levels for name, levels in found.items() if len(levels) <= _MOST_LEVELS}
-
-
-def _means_of_levels(
-    population: Population | None, totals: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, list[float]]]:
-    """Return the proxies' means in each level of some groups."""
-    if population is None or not population.proxies:
-        return {}
-    found = {}
-    for name, counts in totals.items():
-        levels = tuple(sorted(counts))
-        rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
-        found[name] = dict(zip(levels, population.summarise(rule).proxy_means.tolist(), strict=True))
-    return found
 
 
 def _outcome(population: Population) -> dict[str, Any]:
@@ -632,23 +627,20 @@ def require_sample(given: Any, verb: str) -> Sample:
     """
     if isinstance(given, Sample):
         return given
-    what, action = _described(given)
-    raise InputError(f"{verb} takes a Sample", given=what, action=action)
-
-
-def _described(given: Any) -> tuple[str, str]:
-    """Return what was given, in words, and what to write instead."""
+    what = kind_of(given)
     if isinstance(given, Population):
-        return kind_of(given), "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        return f"the path {path!r}", f"Read it first: stratal.Sample.read({path!r})."
-    if hasattr(given, "draw"):
-        return kind_of(given), "Draw it first: .draw(seed=…)."
-    return kind_of(given), (
-        "The sample comes first, then the labels. Units that were drawn and labelled elsewhere become one by "
-        "stratal.Sample.from_labelled(table, value=…, population_size=…)."
-    )
+        action = "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
+    elif isinstance(given, str | os.PathLike):
+        what = f"the path {os.fspath(given)!r}"
+        action = f"Read it first: stratal.Sample.read({os.fspath(given)!r})."
+    elif hasattr(given, "draw"):
+        action = "Draw it first: .draw(seed=…)."
+    else:
+        action = (
+            "The sample comes first, then the labels. Units drawn and labelled elsewhere become one by "
+            "stratal.Sample.from_labelled(table, value=…, population_size=…)."
+        )
+    raise InputError(f"{verb} takes a Sample", given=what, action=action)
 
 
 def require_column_name(given: Any, what: str) -> str:

@@ -133,7 +133,6 @@ class Stratified(Design):
                 "these strata were made from another population",
                 given=f"sizes {summary.sizes.tolist()[:5]}",
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
-                action="Stratify this population, or give the one that the strata came from.",
             )
         drawn = population.smallest(strata.rule, self.allocation.n_h, seed, strata.codes)
         compact = Stratified(strata=replace(strata, codes=None), allocation=self.allocation)

@@ -33,8 +33,6 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
     >>> stratum_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2)
     array([[2.], [5.]])
     """
-    if n_strata == 1 and variables.shape[1] > 1 and len(variables):
-        return np.asarray(np.add.reduce(variables, axis=0)[None, :] / len(variables))
     counts = stratum_counts(stratum, n_strata)
     sums = np.stack([np.bincount(stratum, column, minlength=n_strata) for column in variables.T], axis=1)
     with np.errstate(invalid="ignore"):
@@ -55,12 +53,6 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
     deviations = variables - stratum_means(variables, stratum, n_strata)[stratum]
     q = variables.shape[1]
     result = np.empty((n_strata, q, q))
-    if n_strata < q:
-        # One matrix product per stratum takes less than one sum per pair of variables.
-        for h in range(n_strata):
-            part = deviations if n_strata == 1 else deviations[stratum == h]
-            result[h] = part.T @ part / (len(part) - 1) if len(part) > 1 else np.nan
-        return result
     with np.errstate(invalid="ignore", divide="ignore"):
         for a in range(q):
             for b in range(a, q):

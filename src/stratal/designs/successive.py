@@ -131,10 +131,7 @@ class Successive(Design):
     def __post_init__(self) -> None:
         self._freeze()
         if len(self.budgets) != len(self.predicted) or not self.budgets:
-            given = f"{len(self.budgets)} and {len(self.predicted)}"
-            raise InputError(
-                "each round has a number of units and a prediction", given=given, allowed="as many of each"
-            )
+            raise InputError("each round has a number of units and a prediction", allowed="as many of each")
 
     @property
     def budget(self) -> int:
@@ -191,9 +188,7 @@ class Successive(Design):
     def larger(self, sample: Sample, additional: int) -> Successive:
         """Return the design with another round by the same prediction."""
         return replace(
-            self,
-            budgets=(*self.budgets, additional),
-            predicted=(*self.predicted, self.predicted[-1]),
+            self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
     def following(self, sample: Sample, additional: int, known: Any) -> Design:

@@ -143,10 +143,9 @@ class Systematic(Design):
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SystematicWeighting:
         """Return equal weights and the order; nonresponse is taken to be at random."""
-        return SystematicWeighting(
-            order=np.argsort(_order_values(sample, self.order)[labelled], kind="stable"),
-            size=sample.population_size,
-        )
+        names: tuple[str | None, ...] = sample.proxy_names
+        values = sample.proxies[labelled, names.index(self.order)]
+        return SystematicWeighting(order=np.argsort(values, kind="stable"), size=sample.population_size)
 
 
 def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
@@ -167,8 +166,3 @@ def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
     start = np.floor(start * _STARTS) / _STARTS  # whole bits, so that i + start is exact
     ranks = np.floor((np.arange(budget) + start) * (size / budget)).astype(np.int64)
     return np.asarray(np.minimum(ranks, size - 1), dtype=np.int64)
-
-
-def _order_values(sample: Sample, column: str | None) -> FloatArray:
-    names: tuple[str | None, ...] = sample.proxy_names
-    return np.asarray(sample.proxies[:, names.index(column)])

@@ -97,6 +97,7 @@ def cheapest_samples(
         raise InputError(
             "give a standard error or a difference, a correlation, and shares as power and level",
             given=f"{goal}, {correlation=}, {power=}, {confidence_level=}",
+            allowed="shares below 1",
         )
     normal = NormalDist()
     steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)

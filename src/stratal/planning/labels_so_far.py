@@ -21,11 +21,7 @@ from stratal.designs import Stratified
 from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
-from stratal.errors import (
-    InputError,
-    StratalWarning,
-    refuse_unknown,
-)
+from stratal.errors import InputError, StratalWarning, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.columns import class_column
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
@@ -35,11 +31,7 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
 from stratal.planning.planner import floor_of, influence_spreads, one_stratum
-from stratal.planning.widths import (
-    expected_half_width,
-    expected_of_counts,
-    likely_means,
-)
+from stratal.planning.widths import expected_half_width, expected_of_counts, likely_means
 from stratal.strata import Allocation, Strata, allocate_several, neyman
 from stratal.strata.moments import expected_variance
 from stratal.strata.rates import smoothed_standard_deviations
@@ -110,14 +102,24 @@ def estimated_deviations(
     n_strata = strata.n_strata
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
-    binary, limits = _outcome_of(strata, z, bounds)
+    low, high = strata.bounds if bounds is None else bounds
+    finite, zeros_and_ones = bool(np.isfinite(high - low)), bool(np.all((z == 0) | (z == 1)))
+    known = bounds is not None or strata.scaled
+    if zeros_and_ones and not finite and not known:
+        low, high = 0.0, 1.0
+    elif np.any((z < low) | (z > high)):
+        if bounds is not None:
+            raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
+        low, high = -np.inf, np.inf
+    binary = zeros_and_ones and (low, high) == (0.0, 1.0)
+    unbounded = not np.isfinite(high - low)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
         None if binary else np.bincount(stratum, z**2, minlength=n_strata),
-        kurtoses=None if np.isfinite(limits[1] - limits[0]) else stratum_kurtoses(z, stratum, n_strata),
-        bounds=limits,
+        kurtoses=stratum_kurtoses(z, stratum, n_strata) if unbounded else None,
+        bounds=(-np.inf, np.inf) if unbounded else (float(low), float(high)),
     )
 
 
@@ -133,26 +135,6 @@ def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArra
     free = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
     pooled = float(np.nansum(own * free)) / max(int(free.sum()), 1)
     return np.asarray(np.sqrt(np.where(np.isnan(own), pooled, own)))
-
-
-def _outcome_of(
-    strata: Strata, z: FloatArray, bounds: tuple[float, float] | None
-) -> tuple[bool, tuple[float, float]]:
-    """Return whether the outcome takes only the values of its bounds, and the bounds."""
-    limits = strata.bounds if bounds is None else bounds
-    if not np.all(np.isfinite(limits)) and (bounds is not None or strata.scaled):
-        return False, (-np.inf, np.inf)
-    binary = bool(np.all((z == 0) | (z == 1)))
-    finite = bool(np.isfinite(limits[0]) and np.isfinite(limits[1]))
-    if binary and (not finite or tuple(limits) == (0.0, 1.0)):
-        return True, (0.0, 1.0)
-    if finite and bool(np.all((z >= limits[0]) & (z <= limits[1]))):
-        return False, (float(limits[0]), float(limits[1]))
-    if bounds is not None:
-        raise InputError(
-            "a label lies outside the bounds", given=f"{z.min():g} to {z.max():g}", allowed=f"{bounds}"
-        )
-    return False, (-np.inf, np.inf)
 
 
 def residual_deviations(
@@ -590,14 +572,10 @@ def _repeating(
         parts = [np.resize(rows, n) for rows, n in zip(of_stratum, n_h.tolist(), strict=True) if len(rows)]
         rows = np.concatenate(parts)
         counts = np.bincount(sample.stratum[rows], minlength=len(n_h))
-        made = replace(
-            sample,
+        made = sample.of_rows(
+            rows,
             ids=np.arange(len(rows)),
-            stratum=sample.stratum[rows],
             inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
-            proxies=sample.proxies[rows],
-            groups={name: column[rows] for name, column in sample.groups.items()},
-            shown={},
             round=np.ones(len(rows), np.int64),
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.successive import Successive
@@ -23,6 +18,9 @@ from stratal.report.pages import plan_page
 from stratal.report.text import Page, Printed, Tabular, plain_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.moments import Scenario, expected_variance, scenarios
+from typing import Any, TYPE_CHECKING
+import math
+import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Design, Sample
@@ -51,7 +49,7 @@ class PlannedDesign:
     >>> row = PlannedDesign(design="stratified", estimator="difference", expected_standard_error=0.02,
     ...                     optimistic_standard_error=0.01, conservative_standard_error=0.03,
     ...                     relative_efficiency=1.5)
-    >>> row.to_dict()["design"]
+    >>> row.design
     'stratified'
     """
 
@@ -97,7 +95,7 @@ class PlannedPart:
     --------
     >>> part = PlannedPart(estimand="mean@lang:de", labels=40, expected_standard_error=0.05,
     ...                    expected_half_width=0.1, wanted_half_width=None, relative_efficiency=1.4)
-    >>> part.to_dict()["labels"]
+    >>> part.labels
     40
     """
 

@@ -213,7 +213,6 @@ def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = Non
         percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
         raise InputError(
             f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
-            given=f"half-width {half_width:g}",
             allowed=f"below {(high - low) / 2:g}",
             action=f"Half-widths are on the outcome's own scale{percent}.",
         )

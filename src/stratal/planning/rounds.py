@@ -6,27 +6,13 @@ an interval is as narrow as was asked for.
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, IntArray
 from stratal.designs import Stratified
 from stratal.designs.extending import extended, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
-from stratal.errors import (
-    BudgetError,
-    InputError,
-    StratalWarning,
-    listing,
-    names_mistyped,
-    refuse_unknown,
-    warn_caller,
-)
+from stratal.errors import BudgetError, InputError, StratalWarning, listing, names_mistyped, refuse_unknown, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -38,6 +24,10 @@ from stratal.proxy.calibration import NAMES, is_learner
 from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.integers import whole_number
+from typing import Any, TYPE_CHECKING
+import math
+import numpy as np
+import warnings
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -422,8 +412,7 @@ def next_round(
         raise InputError(
             "give one of additional, half_width and design",
             given=f"{additional=}, {half_width=}, {design=}",
-            action="Give the number of further labels (additional=), how narrow the interval must be "
-            "(half_width=), or a larger design (design=).",
+            allowed="one of the three",
         )
     if labels is None or design is not None:
         options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
@@ -444,7 +433,7 @@ def next_round(
         raise InputError(
             f"a round for '{requested.kind}' goes where its influence varies among the labels",
             given=f"{learner=}, {deviations=}, {allocation_of=}",
-            action="Leave these options of the mean out.",
+            action="Leave these out.",
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
@@ -514,7 +503,6 @@ def _learning(
     if half_width is not None or sample.design.strata is None:
         raise InputError(
             "a learner chooses between strata, for additional= units",
-            given=f"{half_width=}, {sample.design.kind}",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
         )
     first = [0] if sample.proxy_names else []

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
@@ -19,12 +14,16 @@ from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
-from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
+from stratal.intervals.betting import DOUBLINGS, DifferenceLimits, SMALLEST_STEP, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
+from typing import Any, Self
+import math
+import numpy as np
+
 
 MOST_MODELS = 100
 """Pairs and their bounds grow with the square; beyond this nothing was measured."""
@@ -82,7 +81,7 @@ def outcomes_of(
     Examples
     --------
     >>> codes = np.array([[0, 1], [1, 1]])
-    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1)).values.tolist()
+    >>> outcomes_of("accuracy", None, codes, np.array([0]), np.array([1]), np.ones(1))[0].tolist()
     [[0.0, 1.0]]
     """
     answers, known = codes[rows], truth >= 0
@@ -238,7 +237,6 @@ class Selection(Printed):
         if not isinstance(design, Disagreements) or population is None:
             raise InputError(
                 "this sample was not drawn to select a model",
-                given=f"design {design.kind!r}",
                 action="Begin with stratal.select, or stratal select FILE.",
             )
         self.sample, self._design = sample, design
@@ -625,9 +623,10 @@ def select(
         raise InputError(
             "too few or too many models to select from", given=len(names), allowed=f"2 to {MOST_MODELS}"
         )
-    if not 0.5 < confidence < 1 or not 0 <= indifference < 1:
-        given, allowed = f"{confidence=}, {indifference=}", "above 0.5, below 1; 0 to 1, without 1"
-        raise InputError("confidence or indifference is out of range", given=given, allowed=allowed)
+    if not 0.5 < confidence < 1:
+        raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
+    if not 0 <= indifference < 1:
+        raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
     known = [PREFERENCE, *(name for name in METRICS if name not in _NOT_BETTER)]
     if criterion not in known and not is_f_measure(criterion):
         raise InputError("no such criterion", given=repr(criterion), allowed=near_names(criterion, known))

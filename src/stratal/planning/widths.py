@@ -9,13 +9,8 @@ a normal distribution where none are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 from scipy.special import bdtrik, betaincinv
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
@@ -25,6 +20,10 @@ from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments,
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import expected_variance
+from typing import Any
+import math
+import numpy as np
+
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
@@ -83,17 +82,16 @@ def expected_half_width(
     0.1
     """
     low, high = bounds
-    error = math.sqrt(expected_variance(sizes, n_h, variances))
-    if not np.isfinite(high - low) and np.all(n_h >= 2) and n_h.sum() <= _MOST_LABELS:
-        return expected_unbounded(sizes, n_h, variances, confidence_level, None if seen is None else seen[:2])
+    known, of_known, label_driven = seen or (np.empty(0), np.empty(0, np.int64), False)
+    error, share = math.sqrt(expected_variance(sizes, n_h, variances)), (1.0 - confidence_level) / 2.0
     if not np.isfinite(high - low):
-        share = (1.0 - confidence_level) / 2.0
+        if np.all(n_h >= 2) and n_h.sum() <= _MOST_LABELS:
+            return expected_unbounded(sizes, n_h, variances, confidence_level, (known, of_known))
         parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
         freedom = max(float(satterthwaite(parts, np.maximum(n_h - 1.0, 0.0))), 1.0)
         return float(-student_quantile(share, freedom)) * error
     if n_h.sum() > _MOST_LABELS or np.all(n_h >= sizes):
-        return float(-student_quantile((1.0 - confidence_level) / 2.0, np.inf)) * error
-    known, of_known, label_driven = (np.empty(0), np.empty(0, np.int64), False) if seen is None else seen
+        return float(-student_quantile(share, np.inf)) * error
     new = n_h - np.bincount(of_known, minlength=len(sizes))
     unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
     if seen is None and len(sizes) > 1 and np.all(unit_variances >= _NEARLY * unit_means * (1 - unit_means)):
@@ -102,20 +100,13 @@ def expected_half_width(
     follow = label_driven and len(sizes) > 1
     weighting = StratifiedWeighting(stratum=stratum, sizes=sizes, sizes_follow_labels=follow)
     binary = bool(np.all((known == low) | (known == high)))
-    widths = [
-        _width(np.concatenate([known, low + (high - low) * labels]), weighting, bounds, confidence_level)
-        for labels in label_sets(new, unit_means, unit_variances, whole=binary)
-    ]
+    how: dict[str, Any] = {"stratum": stratum, "estimator": "horvitz-thompson", "bounds": bounds}
+    widths = []
+    for labels in label_sets(new, unit_means, unit_variances, whole=binary):
+        z = np.concatenate([known, low + (high - low) * labels])
+        found = estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **how)
+        widths.append(found.confidence_interval(confidence_level).width)
     return float(np.mean(widths)) / 2.0
-
-
-def _width(
-    z: FloatArray, weighting: StratifiedWeighting, bounds: tuple[float, float], confidence_level: float
-) -> float:
-    options: dict[str, Any] = {"estimator": "horvitz-thompson", "bounds": bounds}
-    nothing = np.zeros((len(z), 0))
-    found = estimate_mean(z, nothing, weighting, None, stratum=weighting.stratum, **options)
-    return found.confidence_interval(confidence_level).width
 
 
 def label_sets(
@@ -149,18 +140,14 @@ def label_sets(
         elif whole and variance > _NEARLY * largest:
             columns.append((np.arange(n) < ones).astype(np.float64))
         else:
-            columns.append(_graded(n, mean, min(variance, _NEARLY * largest), order))
+            strength = largest / max(min(variance, _NEARLY * largest), 1e-12) - 1.0
+            levels = (np.arange(n) + order[:, None]) / n
+            columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
     return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
 
 
 _NEARLY = 0.98
 """Share of the largest variance from which an outcome within bounds counts as one of 0 and 1."""
-
-
-def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArray:
-    strength = mean * (1.0 - mean) / max(variance, 1e-12) - 1.0
-    levels = (np.arange(n) + order[:, None]) / n
-    return np.asarray(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
 
 
 def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
@@ -235,10 +222,7 @@ def interval_of_counts(
     found = stratum_rates(value, labels, smoothed_moments(labels), Variances())
     share = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(found, share, share)
-    return (
-        np.minimum(low, value).reshape(shape[:-1]),
-        np.maximum(high, value).reshape(shape[:-1]),
-    )
+    return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))
 
 
 def expected_of_counts(

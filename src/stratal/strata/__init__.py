@@ -1,13 +1,7 @@
 """Strata: how a population is divided, and how a budget of labels is shared among the parts."""
 
 from stratal.population.rules import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule
-from stratal.strata.allocation import (
-    Allocation,
-    allocate,
-    equal,
-    neyman,
-    proportional,
-)
+from stratal.strata.allocation import Allocation, allocate, equal, neyman, proportional
 from stratal.strata.dividing import METHODS, stratify
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.several import SharedAllocation, allocate_several

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import FloatArray, IntArray, Record, plain
 from stratal.errors import InputError, names_mistyped, refuse_unknown
 from stratal.report.text import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
 from stratal.strata.several_solver import check_money, filled
+from typing import Any
+import numpy as np
+
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Allocation(Record, Tabular):
+class Allocation(Record):
     """How many units of the budget each stratum gets.
 
     Parameters
@@ -74,10 +73,6 @@ class Allocation(Record, Tabular):
     def n_strata(self) -> int:
         """H."""
         return len(self.n_h)
-
-    def _columns(self) -> dict[str, Any]:
-        bounds = {"minimum": self.minimum, "maximum": self.maximum}
-        return {"stratum": range(self.n_strata), "n_h": self.n_h, **bounds}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
@@ -261,12 +256,7 @@ def allocate(
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
             notes = (_UNSCALED,)
     return Allocation(
-        n_h=n_h,
-        method=method,
-        budget=int(n_h.sum()),
-        minimum=limits.lower,
-        maximum=limits.upper,
-        notes=notes,
+        n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
     )
 
 

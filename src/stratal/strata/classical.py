@@ -7,6 +7,7 @@ first begins. Bins are never split, so there may be fewer strata than asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -165,6 +166,11 @@ class Mixture:
     means: FloatArray
     deviations: FloatArray
 
+    def part(self, which: Any) -> Mixture:
+        """Return some of the components."""
+        parts = (self.shares[which], self.means[which], self.deviations[which])
+        return Mixture(**dict(zip(("shares", "means", "deviations"), parts, strict=True)))
+
     def log_densities(self, values: FloatArray) -> FloatArray:
         """Return log(share · density) of each value under each component (B, K)."""
         standardised = (values[:, None] - self.means) / self.deviations
@@ -197,10 +203,7 @@ def fit_mixture(distribution: Distribution, n_components: int) -> Mixture:
         if likelihood - previous < TOLERANCE:
             break
         previous = likelihood
-    order = np.argsort(mixture.means, kind="stable")
-    return Mixture(
-        shares=mixture.shares[order], means=mixture.means[order], deviations=mixture.deviations[order]
-    )
+    return mixture.part(np.argsort(mixture.means, kind="stable"))
 
 
 def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
@@ -224,14 +227,10 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
         first, last = np.searchsorted(values, mixture.means[pair])
         between = np.arange(first, max(last, first) + 1)
         between = between[between < len(values)]
-        part = Mixture(
-            shares=mixture.shares[pair], means=mixture.means[pair], deviations=mixture.deviations[pair]
-        )
-        log_densities = part.log_densities(values[between])
+        log_densities = mixture.part(pair).log_densities(values[between])
         later = np.flatnonzero(log_densities[:, 1] > log_densities[:, 0])
         boundaries.append(int(between[later[0]]) if len(later) else int(last))
-    distinct = np.unique(np.array(boundaries, np.int64))
-    return np.asarray(distinct[(distinct > 0) & (distinct < len(values))])
+    return _inner(np.array(boundaries, np.int64), len(values))
 
 
 def _start(distribution: Distribution, n_components: int, deviation: float) -> Mixture:

@@ -81,11 +81,7 @@ def fit_centres(
         centres = _k_means(scaled, n_strata, seed)
     else:
         if not hasattr(clusterer, "fit_predict"):
-            raise InputError(
-                "this clusterer cannot be fitted",
-                given=type(clusterer).__name__,
-                allowed="scikit-learn's fit_predict",
-            )
+            raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
         labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
         found = [label for label in np.unique(labels) if label >= 0]
         if labels.shape != (len(rows),) or not found:
@@ -171,33 +167,24 @@ def cluster_strata(
     request: StratificationRequest,
 ) -> Strata:
     """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
-    if by is not None:
-        return _crossed_clusters(population, by, names, fit, proxy, request)
-    rows = rows_of_levels(population, None, {"": population.size}, names)[""]
-    drafts = [_settled(population, fit(rows, names, number), proxy, number) for number in _numbers(request)]
-    return _chosen(drafts, request)
-
-
-def _crossed_clusters(
-    population: Population,
-    by: str,
-    names: tuple[str, ...],
-    fit: Fit,
-    proxy: str | None,
-    request: StratificationRequest,
-) -> Strata:
-    """Return clusters within each level of a category; a pool of small categories is one stratum."""
+    if by is None:
+        rows = rows_of_levels(population, None, {"": population.size}, names)[""]
+        drafts = [
+            _settled(population, fit(rows, names, number), proxy, number) for number in _numbers(request)
+        ]
+        return _chosen(drafts, request)
+    # A pool of small categories is one stratum.
     groups = pooled_groups(population.levels(by), by, request)
     alone = {groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1}
     sizes = dict(zip(groups.rule.levels, groups.sizes.tolist(), strict=True))
-    rows = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
+    of_level = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
     drafts = []
     for number in _numbers(request):
         inner: list[Rule] = [Everything()] * groups.rule.n_strata
         for level, g in alone.items():
             most = min(number, request.most(sizes[level] / population.size), sizes[level])
             if most > 1:
-                inner[g] = fit(rows[level], names, most)
+                inner[g] = fit(of_level[level], names, most)
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
         drafts.append(_settled_groups(population, rule, groups, proxy))
     return _chosen(drafts, request)

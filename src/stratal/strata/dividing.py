@@ -103,7 +103,8 @@ def stratify(
     """
     population = require_population(population, "stratify")
     if influence is not None:
-        return _by_influence(population, influence, method, n_strata, budget, minimum)
+        how = {"method": method, "n_strata": n_strata, "budget": budget, "minimum": minimum}
+        return _by_influence(population, influence, how)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = StratificationRequest(
@@ -137,28 +138,18 @@ def stratify(
     )
 
 
-def _by_influence(
-    population: Population,
-    influence: Influence,
-    method: str,
-    n_strata: int | Literal["auto"],
-    budget: int | None,
-    minimum: int,
-) -> Strata:
+def _by_influence(population: Population, influence: Influence, how: dict[str, Any]) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
+    method = how["method"]
     if method not in (*INTERVAL_METHODS, "none"):
-        raise InputError("an influence is divided into intervals", given=f"method={method!r}")
+        raise InputError(
+            "an influence is divided into intervals",
+            given=f"method={method!r}",
+            allowed="methods of intervals",
+        )
     view = influence.seen_in(population)
     several = len(view.levels(CELL)) > 1 and method != "none"
-    found = stratify(
-        view,
-        method,
-        n_strata,
-        by=CELL if several else None,
-        proxy=INFLUENCE,
-        budget=budget,
-        minimum=minimum,
-    )
+    found = stratify(view, by=CELL if several else None, proxy=INFLUENCE, **how)
     known: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":
         cells = list(view.levels(CELL)) * found.n_strata

@@ -104,8 +104,7 @@ class Bounds(Record):
             raise InputError(
                 f"the maximum of stratum {h} is below its minimum",
                 given=f"maximum {most[h]}, minimum {least[h]}",
-                allowed="maximum >= minimum",
-                action="Raise the maximum or lower the minimum.",
+                allowed="as much",
             )
         return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(most, counts))
 
@@ -300,7 +299,9 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     array = one_per_stratum(name, values, count)
     if np.any(array != np.floor(array)):
         h = int(np.flatnonzero(array != np.floor(array))[0])
-        raise InputError(f"{name} must be whole numbers", given=f"{array[h]:g} in stratum {h}")
+        raise InputError(
+            f"{name} must be whole numbers", given=f"{array[h]:g} in stratum {h}", allowed="0, 1, 2, …"
+        )
     return frozen(array.astype(np.int64))
 
 
@@ -325,7 +326,7 @@ def one_per_stratum(
     refuse_nonfinite(name, array)
     if array.shape[-1] != count:
         given = f"{array.shape[-1]} for {count}"
-        raise InputError(f"{name} must have one entry per {of}", given=given)
+        raise InputError(f"{name} must have one entry per {of}", given=given, allowed="as many")
     if np.any(array < least):
         raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")
     return frozen(array)

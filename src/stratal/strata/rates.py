@@ -236,7 +236,10 @@ def smoothed_standard_deviations(
         )
     width = high - low
     share = None if means is None else (means - low) / width
-    binary = _binary_variances(pilot, share, strata.scaled)
+    centre, distance = _log_odds(pilot, share, strata.scaled)
+    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
+    binary = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths).reshape(cases.shape[:-1])
     if squares is None:
         return np.asarray(width * np.sqrt(binary))
     prior = 1.0
@@ -256,7 +259,11 @@ def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[f
         low, high = 0.0, 1.0
     # Sums of millions of labels in floating point may be off by a millionth.
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
-        raise InputError("sums are outside what counts and bounds allow", given=totals.tolist())
+        raise InputError(
+            "sums are outside what counts and bounds allow",
+            given=totals.tolist(),
+            allowed="sums of as many labels",
+        )
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
@@ -268,15 +275,6 @@ def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[f
         sums=rescaled,
         squares=second,
     )
-
-
-def _binary_variances(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> FloatArray:
-    """Return the posterior mean of r(1 − r) (…, H)."""
-    centre, distance = _log_odds(pilot, share, scaled)
-    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
-    cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
-    found = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths)
-    return found.reshape(cases.shape[:-1])
 
 
 def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
@@ -314,12 +312,7 @@ def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, 
 
 
 def likely_rates(
-    strata: Moments,
-    counts: Any,
-    sums: Any,
-    *,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    number: int = 2_000,
+    strata: Moments, counts: Any, sums: Any, *, bounds: tuple[float, float] = (0.0, 1.0), number: int = 2_000
 ) -> FloatArray:
     """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
 

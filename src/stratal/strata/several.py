@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
-
-import numpy as np
-
-from stratal.arrays import FloatArray, IntArray, Record, plain
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.integers import Bounds, one_per_stratum
-from stratal.strata.several_solver import (
-    Demands,
-    Optimum,
-    Whole,
-    cheapest,
-    check_money,
-    closest,
-    fewest,
-    most_precise,
-    without_floors,
-    without_settled,
-)
+from stratal.strata.several_solver import Demands, Optimum, Whole, cheapest, closest, fewest, most_precise, without_floors, without_settled
+from typing import Any
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SharedAllocation(Record, Tabular):
+class SharedAllocation(Record):
     """Labels per stratum that serve J estimands at once, and how far they are from the best there is.
 
     Parameters
@@ -38,7 +25,7 @@ class SharedAllocation(Record, Tabular):
     real_n_h : float (H,)
         The optimum in real numbers.
     objective : str
-        "cost" (labels or money) or "ratio" (largest of expected to wanted standard error).
+        "cost" (labels) or "ratio" (largest of expected to wanted standard error).
     value, bound : float
         The objective at n_h, and a number that no whole allocation comes below: a certificate.
     standard_errors : float (J,)
@@ -58,8 +45,6 @@ class SharedAllocation(Record, Tabular):
     >>> found = allocate_several([900, 100], [[0.4, 0.4], [0.0, 4.0]], standard_errors=[0.02, 0.04])
     >>> found.n_h, found.budget, found.gap
     (array([246,  50]), 296, 0.0)
-    >>> SharedAllocation.from_dict(found.to_dict()) == found
-    True
     """
 
     n_h: IntArray
@@ -96,19 +81,6 @@ class SharedAllocation(Record, Tabular):
             n_h=self.n_h, method="several", budget=self.budget, minimum=self.minimum, maximum=self.maximum
         )
 
-    def _columns(self) -> dict[str, Any]:
-        errors = {"standard error": self.standard_errors, "wanted": self.wanted, "ratio": self.ratios}
-        return {"estimand": self.names, **errors, "share": self.shares}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
-
-    @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> SharedAllocation:
-        """Return the allocation that `to_dict` described."""
-        return cls(**description)
-
 
 def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
@@ -124,22 +96,6 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
 
-def _money(
-    bounds: Bounds, budget: Any, costs: Any, cost_budget: float | None
-) -> tuple[FloatArray, float | None]:
-    """Return the prices (H,) and the labels or money in all, if they are limited."""
-    if (costs is None and cost_budget is not None) or (costs is not None and budget is not None):
-        raise InputError(
-            "costs go with a budget of money",
-            given="cost_budget without costs" if costs is None else "costs with a budget of labels",
-            allowed="budget, or costs with cost_budget",
-        )
-    if costs is not None:
-        prices, money = check_money(bounds, costs, cost_budget)
-        return prices, None if cost_budget is None else min(money, float(prices @ bounds.upper) * (1 + 1e-12))
-    return np.ones(len(bounds.sizes)), None if budget is None else float(bounds.check(budget))
-
-
 @names_mistyped
 def allocate_several(
     sizes: Any,
@@ -147,8 +103,6 @@ def allocate_several(
     budget: int | None = None,
     *,
     standard_errors: Any = None,
-    costs: Any = None,
-    cost_budget: float | None = None,
     minimum: Any = 2,
     maximum: Any = None,
     known: Any = None,
@@ -157,7 +111,7 @@ def allocate_several(
 ) -> SharedAllocation:
     """Share labels among strata for J estimands at once.
 
-    With `standard_errors` alone: the fewest labels (the least money, with `costs`) that reach all of them.
+    With `standard_errors` alone: the fewest labels that reach all of them.
     With a budget too: the labels that make the largest ratio of expected to wanted standard error smallest.
     The smallest weighted sum of variances is `neyman`'s, on the root of the weighted sum of squares.
 
@@ -175,10 +129,6 @@ def allocate_several(
         Labels in all.
     standard_errors : float (J,), optional
         Wanted standard errors: half-widths divided by the quantile, 1.96 at 95 %.
-    costs : float (H,), optional
-        Cost of a label in each stratum; 1 if left out.
-    cost_budget : float, optional
-        Money in all, in the place of `budget` where there are costs.
     minimum, maximum : int or int (H,)
         Bounds on n_h; the minimum of a smaller stratum is its size. A stratum in which anything varies has
         at least one label.
@@ -222,14 +172,13 @@ def allocate_several(
     wanted = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
     if np.any(wanted <= 0):
         raise InputError("standard_errors must be positive", given=wanted.tolist(), allowed="above 0")
-    prices, money = _money(bounds, budget, costs, cost_budget)
+    money = None if budget is None else float(bounds.check(budget))
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
     squares = wanted**2
     demands = Demands(
         spread=spread / squares[:, None],
         slack=slack / squares,
-        prices=prices,
         lower=bounds.lower.astype(np.float64),
         upper=bounds.upper.astype(np.float64),
     )
@@ -264,7 +213,6 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple
             f"no allocation within the bounds is as precise as wanted for {names[j]}",
             given=f"standard error {wanted[j]:g}",
             allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
-            action="Ask for less, or raise maximum.",
         )
     optimum = cheapest(demands)
     kept, open_ = without_settled(demands)

@@ -45,7 +45,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Constraints Σ_h A_jh / n_h ≤ level + slack_j on labels that cost c_h and lie between bounds.
+    """Constraints Σ_h A_jh / n_h ≤ level + slack_j on labels that lie between bounds.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ class Demands:
         A_jh, scaled so that the wanted variance of every estimand is 1.
     slack : float (J,)
         What the finite population correction adds: Σ_h A_jh / N_h, or 0.
-    prices : float (H,)
-        c_h.
     lower, upper : float (H,)
         Bounds on n_h.
     level : float
@@ -63,7 +61,6 @@ class Demands:
 
     spread: FloatArray
     slack: FloatArray
-    prices: FloatArray
     lower: FloatArray
     upper: FloatArray
     level: float = 1.0
@@ -78,8 +75,8 @@ class Demands:
         return self.spread @ (1.0 / np.maximum(n_h, 1e-300) * (n_h > 0))
 
     def cost(self, n_h: FloatArray | IntArray) -> float:
-        """Return Σ c_h n_h."""
-        return float(self.prices @ n_h)
+        """Return Σ n_h."""
+        return float(n_h.sum())
 
     def levels(self, n_h: FloatArray | IntArray) -> FloatArray:
         """Return the variance of each estimand as a multiple of the wanted one, (J,)."""
@@ -88,7 +85,7 @@ class Demands:
     def at(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the n_h (H,) that λ (J,) leads to, and the lower bound on the cost that λ proves."""
         total = multipliers @ self.spread
-        n_h = np.clip(np.sqrt(total / self.prices), self.lower, self.upper)
+        n_h = np.clip(np.sqrt(total), self.lower, self.upper)
         bound = self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
         return n_h, bound
 
@@ -126,7 +123,7 @@ def cheapest(demands: Demands, start: FloatArray | None = None) -> Optimum:
     Examples
     --------
     >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one, prices=one,
+    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> found = cheapest(demands)
     >>> found.n_h.round(4), round(found.bound, 4)
@@ -143,7 +140,7 @@ def cheapest(demands: Demands, start: FloatArray | None = None) -> Optimum:
 
 
 def most_precise(demands: Demands, money: float) -> Optimum:
-    """Return the real-valued n_h that make the largest level smallest with Σ c_h n_h ≤ money.
+    """Return the real-valued n_h that make the largest level smallest with Σ n_h ≤ money.
 
     The least cost of a level falls with the level and is convex: the level that costs just the money is found
     by Newton's method on the cost's reciprocal, whose slope the prices λ give.
@@ -151,7 +148,7 @@ def most_precise(demands: Demands, money: float) -> Optimum:
     Examples
     --------
     >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one, prices=one,
+    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> found = most_precise(demands, 27.0)
     >>> found.n_h.round(4), round(found.bound, 4)
@@ -194,7 +191,7 @@ def without_floors(demands: Demands, money: float) -> tuple[Demands, BoolArray]:
 
 def _first(demands: Demands) -> FloatArray:
     """Return prices to start from: each estimand's own, then Chromy's steps λ_j (used_j / allowed_j)²."""
-    alone = np.sqrt(demands.spread * demands.prices).sum(axis=1) / demands.allowed
+    alone = np.sqrt(demands.spread).sum(axis=1) / demands.allowed
     multipliers = alone**2 / len(alone)
     for _ in range(_FIRST_STEPS):
         ratio = demands.used(demands.at(multipliers)[0]) / demands.allowed
@@ -237,7 +234,7 @@ def _curvature(demands: Demands, n_h: FloatArray, free: BoolArray) -> FloatArray
     """Return minus the second derivatives of the bound in the free λ: strata at a bound have none."""
     inside = (n_h > demands.lower) & (n_h < demands.upper)
     spread = demands.spread[np.ix_(free, inside)]
-    weights = 0.5 / (demands.prices[inside] * n_h[inside] ** 3)
+    weights = 0.5 / n_h[inside] ** 3
     if np.count_nonzero(spread) < _SPARSE * spread.size:  # levels of a category share no strata
         from scipy.sparse import csr_array
 
@@ -305,7 +302,7 @@ def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
     --------
     >>> from stratal.strata.several_solver import cheapest
     >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.4, 1.0], [0.3, 9.0]]), slack=0 * one, prices=one,
+    >>> demands = Demands(spread=np.array([[4.4, 1.0], [0.3, 9.0]]), slack=0 * one,
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> fewest(demands, cheapest(demands).multipliers)
     Whole(n_h=array([ 5, 10]), value=15.0, bound=15.0)
@@ -321,20 +318,19 @@ def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
     starts.sort(key=lambda start: start[0])
     found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
     best = min(found, key=demands.cost)
-    if np.all(demands.prices == np.floor(demands.prices)):
-        bound = float(np.ceil(bound - 1e-7))
+    bound = float(np.ceil(bound - 1e-7))
     cost = demands.cost(best)
     return Whole(best.astype(np.int64), cost, min(bound, cost))
 
 
 def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntArray) -> Whole:
-    """Return the whole n_h found with the smallest largest level and Σ c_h n_h ≤ money; the money is spent.
+    """Return the whole n_h found with the smallest largest level and Σ n_h ≤ money; the money is spent.
 
     Examples
     --------
     >>> from stratal.strata.several_solver import most_precise
     >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one, prices=one,
+    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> found = closest(demands, most_precise(demands, 20.0).multipliers, 20.0, np.array([99, 99]))
     >>> found.n_h, round(found.bound, 4)
@@ -342,26 +338,26 @@ def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntA
     """
     bounds = Bounds(sizes=sizes, lower=demands.lower.astype(np.int64), upper=demands.upper.astype(np.int64))
     if len(demands.spread) == 0:
-        return Whole(_spent(np.zeros(len(sizes)), demands, money, bounds).astype(np.int64), 0.0, 0.0)
+        return Whole(optimal_integers(np.zeros(len(sizes)), bounds, int(money)), 0.0, 0.0)
     n_h, level, prices = demands.lower, np.inf, multipliers
     bound = float(demands.levels(demands.upper).max())
     for step in range(_ROUNDINGS):
-        trial = _spent(np.sqrt(prices @ demands.spread), demands, money, bounds)
+        trial = optimal_integers(np.sqrt(prices @ demands.spread), bounds, int(money)).astype(np.float64)
         levels = demands.levels(trial)
         worst = float(levels.max())
         n_h, level = (trial, worst) if worst < level else (n_h, level)
         bound = max(bound, (_rounded(demands, prices)[1] - money) / (float(prices.sum()) or np.inf))
         prices = _balanced(prices, levels / (worst or 1.0), step)
-    n_h = _swapped(demands, n_h, money)
+    n_h = _swapped(demands, n_h)
     level = float(demands.levels(n_h).max())
     rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
-    n_h = _spent(np.sqrt(demands.spread.sum(axis=0)), demands, money, rest)
-    return Whole(n_h.astype(np.int64), level, min(bound, level))
+    whole = optimal_integers(np.sqrt(demands.spread.sum(axis=0)), rest, int(money))
+    return Whole(whole, level, min(bound, level))
 
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
     """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
-    counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread / demands.prices))
+    counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread))
     n_h = np.clip(counts, demands.lower, demands.upper)
     return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
@@ -382,12 +378,12 @@ def _repaired(demands: Demands, n_h: FloatArray) -> FloatArray:
         if not broken.any() or not open_.any():
             return n_h
         gains = demands.spread[broken] / np.maximum(n_h * (n_h + 1.0), 1.0)
-        score = np.minimum(gains / excess[broken, None], 1.0).sum(axis=0) / demands.prices
+        score = np.minimum(gains / excess[broken, None], 1.0).sum(axis=0)
         n_h[int(np.argmax(np.where(open_, score, -1.0)))] += 1.0
 
 
 def _trimmed(demands: Demands, n_h: FloatArray) -> FloatArray:
-    """Return n_h without the labels that no constraint needs: the dearest first, then the least missed."""
+    """Return n_h without the labels that no constraint needs: the least missed first."""
     n_h = n_h.copy()
     while True:
         slack = demands.allowed * (1 + _EXACT) - demands.used(n_h)
@@ -396,19 +392,10 @@ def _trimmed(demands: Demands, n_h: FloatArray) -> FloatArray:
         if not free.any():
             return n_h
         harm = (losses / np.maximum(slack, 1e-300)[:, None]).max(axis=0, initial=0.0)
-        order = np.lexsort((harm, -demands.prices, ~free))
-        n_h[int(order[0])] -= 1.0
+        n_h[int(np.argmin(np.where(free, harm, np.inf)))] -= 1.0
 
 
-def _spent(importance: FloatArray, demands: Demands, money: float, bounds: Bounds) -> FloatArray:
-    """Return whole n_h that spend the money by the value of each label for Σ a_h²/n_h."""
-    if np.all(demands.prices == 1.0):
-        return optimal_integers(importance, bounds, int(money)).astype(np.float64)
-    a = importance if importance.any() else bounds.sizes.astype(np.float64)
-    return filled(a, demands.prices, money, bounds).astype(np.float64)
-
-
-def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
+def _swapped(demands: Demands, n_h: FloatArray) -> FloatArray:
     """Return n_h after moves of one label between strata, the best each time, while the worst level falls."""
     n_h = n_h.copy()
     for _ in range(_SWAPS):
@@ -417,11 +404,10 @@ def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
         gains = np.where(n_h < demands.upper, demands.spread / np.maximum(n_h * (n_h + 1.0), 0.5), 0.0)
         losses = demands.spread / np.maximum(n_h * (n_h - 1.0), 0.5)
         harm = np.where(n_h > demands.lower, losses.max(axis=0), np.inf)
-        adds = np.argsort(-gains[worst] / demands.prices, kind="stable")[:_ADDED]
-        drops = np.argsort(harm / demands.prices, kind="stable")[:_REMOVED]
+        adds = np.argsort(-gains[worst], kind="stable")[:_ADDED]
+        drops = np.argsort(harm, kind="stable")[:_REMOVED]
         after = levels[:, None, None] - gains[:, adds, None] + losses[:, None, drops]
-        spent = demands.cost(n_h) + demands.prices[adds][:, None] - demands.prices[drops]
-        allowed = (spent <= money) & np.isfinite(harm[drops]) & (adds[:, None] != drops)
+        allowed = np.isfinite(harm[drops]) & (adds[:, None] != drops)
         result = np.where(allowed, after.max(axis=0), np.inf)
         add, drop = np.unravel_index(int(np.argmin(result)), result.shape)
         if not result[add, drop] < levels[worst] * (1 - 1e-12):
@@ -434,16 +420,14 @@ def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
 # ---- one weighted variance, where labels cost different amounts
 
 
-def check_money(bounds: Bounds, costs: Any, cost_budget: float | None) -> tuple[FloatArray, float]:
-    """Return what a label costs in each stratum (H,), and the money that may be spent: any if not limited.
+def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
+    """Return what a label costs in each stratum (H,), and the money that may be spent.
 
     It must pay for the minima; a trifle for rounding is added.
     """
     prices = one_per_stratum("costs", costs, len(bounds.sizes))
     if not np.all(prices > 0):
         raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
-    if cost_budget is None:
-        return prices, np.inf
     money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
     if not np.isfinite(money) or money < 0:
         raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
@@ -453,7 +437,6 @@ def check_money(bounds: Bounds, costs: Any, cost_budget: float | None) -> tuple[
             "the budget is below the cost of the strata's minima",
             given=f"{money:g}",
             allowed=f"at least {least:g}",
-            action="Raise cost_budget, use fewer strata, or give minimum=1.",
         )
     return prices, money * (1 + _SLACK)
 

@@ -97,7 +97,7 @@ MISTAKES = {
         "size='x'",
     ),
     "Population.read(dataframe)": (lambda w: stratal.Population.read(FRAME), "from_table"),
-    "Sample.read(dataframe)": (lambda w: stratal.Sample.read(FRAME), "takes a path"),
+    "Sample.read(dataframe)": (lambda w: stratal.Sample.read(FRAME), "path= cannot be this"),
 }
 
 

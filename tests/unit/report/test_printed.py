@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 import stratal
 
 
@@ -15,10 +14,10 @@ def world():
     return plan, plan.draw(seed=1)
 
 
-def test_plans_strata_allocations_and_samples_are_tables_in_a_notebook():
+def test_plans_strata_and_samples_are_tables_in_a_notebook():
     plan, sample = world()
 
-    for thing in (plan, plan.strata, plan.allocation, sample):
+    for thing in (plan, plan.strata, sample):
         assert thing._repr_html_().startswith("<div class='stratal'>")
         assert "<table>" in thing._repr_html_()
     assert "… and 40 more: see" in sample._repr_html_()
@@ -30,7 +29,6 @@ def test_they_become_dataframes():
 
     assert plan.to_pandas()["to_label"].sum() == 60
     assert plan.strata.to_pandas()["units"].sum() == 400
-    assert plan.allocation.to_pandas()["n_h"].tolist() == plan.allocation.n_h.tolist()
     frame = sample.to_pandas()
     assert frame["id"].tolist() == sample.ids.tolist()
     assert frame["proxy.proxy"].tolist() == sample.proxies[:, 0].tolist()

@@ -8,7 +8,7 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimand import as_estimand
 from stratal.planning.planner import Planner, influence_spreads
-from stratal.strata import SharedAllocation, allocate_several, neyman
+from stratal.strata import allocate_several, neyman
 
 SIZES = np.array([40, 25, 12])
 DEVIATIONS = np.array([[0.3, 0.5, 0.1], [0.1, 0.2, 0.9]])
@@ -91,36 +91,6 @@ class TestBruteForce:
         assert found.value == pytest.approx(min(ratios), rel=1e-7, abs=1e-7)
         assert found.bound <= min(ratios) * (1 + 1e-9) + 1e-9
 
-    def test_at_most_one_label_dearer_than_any_whole_allocation(self, seed):
-        rng, sizes, deviations, wanted = small_case(seed)
-        costs = rng.uniform(1, 4, len(sizes))
-
-        found = allocate_several(sizes, deviations, standard_errors=wanted, minimum=1, costs=costs)
-
-        each = every_allocation(np.ones_like(sizes), sizes)
-        fits = [np.all(variances(sizes, deviations, n) <= wanted**2 * (1 + 1e-9)) for n in each]
-        cheapest = (each[fits] @ costs).min()
-        assert found.bound <= cheapest * (1 + 1e-9)
-        assert cheapest * (1 - 1e-9) <= found.value <= cheapest + costs.max()
-
-    def test_no_allocation_of_the_money_less_a_label_has_a_smaller_largest_ratio(self, seed):
-        rng, sizes, deviations, wanted = small_case(seed)
-        costs = rng.uniform(1, 4, len(sizes))
-        money = float(costs.sum() + rng.random() * costs @ (sizes - 1))
-
-        found = allocate_several(
-            sizes, deviations, standard_errors=wanted, costs=costs, cost_budget=money, minimum=1
-        )
-
-        each = every_allocation(np.ones_like(sizes), sizes)
-        ratios = np.array(
-            [np.sqrt(np.maximum(variances(sizes, deviations, n), 0) / wanted**2).max() for n in each]
-        )
-        poorer = ratios[each @ costs <= money - costs.max()]
-        assert costs @ found.n_h <= money * (1 + 1e-9)
-        assert found.bound <= ratios[each @ costs <= money].min() * (1 + 1e-9) + 1e-9
-        assert found.value <= poorer.min(initial=np.inf) * (1 + 1e-9) + 1e-9
-
 
 class TestSpecialCases:
     def test_one_estimand_with_a_precision_is_neymans_rule(self):
@@ -191,22 +161,11 @@ class TestSpecialCases:
 
 
 class TestRecord:
-    def test_goes_through_json(self):
-        found = allocate_several(SIZES, DEVIATIONS, standard_errors=[0.05, 0.04], names=["F1", "recall"])
-
-        assert SharedAllocation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-
     def test_is_an_allocation_for_a_design(self):
         found = allocate_several(SIZES, DEVIATIONS, 30, standard_errors=[0.05, 0.04])
 
         assert found.allocation.n_h.tolist() == found.n_h.tolist()
         assert found.allocation.budget == 30
-
-    def test_is_a_table(self):
-        found = allocate_several(SIZES, DEVIATIONS, 30, standard_errors=[0.05, 0.04], names=["F1", "recall"])
-
-        assert "recall" in found._repr_html_()
-        assert list(found.to_pandas()) == ["estimand", "standard error", "wanted", "ratio", "share"]
 
 
 class TestErrors:
@@ -226,8 +185,6 @@ class TestErrors:
 
     def test_of_tasks_that_are_none(self):
         self.refused("standard_errors holds a missing value", standard_errors=None)
-        self.refused("costs go with a budget of money", cost_budget=20.0)
-        self.refused("costs go with a budget of money", costs=[1, 1, 1], budget=20)
 
     def test_a_precision_beyond_the_bounds_names_the_estimand_and_the_best(self):
         with pytest.raises(BudgetError, match=r"recall.*at least 0\.0") as caught:

@@ -20,7 +20,6 @@ def demands(seed, count, n_strata, overlap=1.0):
     return Demands(
         spread=spread,
         slack=(spread / sizes).sum(axis=1),
-        prices=rng.uniform(1, 3, n_strata),
         lower=np.full(n_strata, 2.0),
         upper=sizes,
     )
@@ -32,7 +31,7 @@ def by_scipy(given):
     found = minimize(
         lambda x: given.cost(np.exp(x)),
         start,
-        jac=lambda x: given.prices * np.exp(x),
+        jac=lambda x: np.exp(x),
         bounds=list(zip(np.log(given.lower), np.log(given.upper), strict=True)),
         constraints={
             "type": "ineq",
@@ -110,7 +109,6 @@ def test_one_constraint_is_neymans_closed_form():
     given = Demands(
         spread=np.array([[4.0, 1.0, 9.0]]),
         slack=np.zeros(1),
-        prices=np.array([1.0, 4.0, 1.0]),
         lower=np.ones(3),
         upper=np.full(3, 1e6),
     )
@@ -118,7 +116,7 @@ def test_one_constraint_is_neymans_closed_form():
     found = cheapest(given)
 
     roots = np.sqrt(given.spread[0])
-    expected = roots / np.sqrt(given.prices) * (roots @ np.sqrt(given.prices))
+    expected = roots * roots.sum()
     assert found.n_h == pytest.approx(expected, rel=1e-9)
 
 
@@ -126,7 +124,6 @@ def test_an_estimand_that_needs_every_label_has_them():
     given = Demands(
         spread=np.array([[8.0, 0.0], [0.0, 3.0]]),
         slack=np.zeros(2),
-        prices=np.ones(2),
         lower=np.ones(2),
         upper=np.array([8.0, 50.0]),
     )
@@ -142,7 +139,6 @@ def test_money_beyond_the_floor_of_one_goes_to_the_other():
     given = Demands(
         spread=np.array([[8.0, 0.0], [0.0, 3.0]]),
         slack=np.zeros(2),
-        prices=np.ones(2),
         lower=np.ones(2),
         upper=np.array([4.0, 50.0]),
     )
@@ -159,7 +155,7 @@ def test_estimands_that_share_no_stratum_are_each_neymans_closed_form():
     spread = np.zeros((60, 240))
     spread[np.repeat(np.arange(60), 4), np.arange(240)] = rng.uniform(1.0, 9.0, 240)
     one = np.ones(240)
-    demands = Demands(spread=spread, slack=np.zeros(60), prices=one, lower=0.01 * one, upper=1e6 * one)
+    demands = Demands(spread=spread, slack=np.zeros(60), lower=0.01 * one, upper=1e6 * one)
     found = cheapest(demands)
     roots = np.sqrt(spread.sum(axis=0)).reshape(60, 4)
 
