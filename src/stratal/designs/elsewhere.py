@@ -6,6 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import bare_form
@@ -20,8 +24,6 @@ from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing
-from typing import Any
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
@@ -10,9 +14,6 @@ from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
-from typing import Any
-import numpy as np
-
 
 _LISTED = 3
 

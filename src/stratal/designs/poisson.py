@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs.sample import Design, Sample, require_column_name
 from stratal.designs.stratified import StratifiedWeighting
@@ -14,9 +19,6 @@ from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
 from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
-from typing import Any, ClassVar, Self
-import numbers
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.elsewhere import Labelled, parts_of_labelled
@@ -22,11 +28,6 @@ from stratal.randomness import check_seed, id_texts
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
-from typing import Any, ClassVar, Self
-import numpy as np
-import os
-import re
-
 
 OUTCOMES = ("binary", "bounded", "unbounded")
 """Kinds of outcome."""

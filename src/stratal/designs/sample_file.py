@@ -5,8 +5,18 @@ Columns are called `id`, `stratum`, `inclusion_probability`, `round`, `proxy.NAM
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, lone_surrogate
@@ -14,15 +24,6 @@ from stratal.randomness import id_texts
 from stratal.tables.files import existing_file
 from stratal.tables.limits import bounded_table
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
-from typing import Any
-import hashlib
-import hmac
-import json
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
 
 FORMAT = 2
 """Since 2 there is a digest over description and rows; files of 1, without, are still read."""

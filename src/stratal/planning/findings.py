@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.designs.files import replacing
@@ -28,11 +34,6 @@ from stratal.report.document import WRITERS, report_html
 from stratal.report.estimates import answer_sentence
 from stratal.report.method import described_method
 from stratal.report.text import plain_dict
-from typing import Any
-import json
-import numpy as np
-import platform
-
 
 KIND = "stratal report"
 """The first word of every report's file, so that none is written over anything else."""

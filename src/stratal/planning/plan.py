@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.successive import Successive
@@ -18,9 +23,6 @@ from stratal.report.pages import plan_page
 from stratal.report.text import Page, Printed, Tabular, plain_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.moments import Scenario, expected_variance, scenarios
-from typing import Any, TYPE_CHECKING
-import math
-import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Design, Sample

@@ -6,13 +6,27 @@ an interval is as narrow as was asked for.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, IntArray
 from stratal.designs import Stratified
 from stratal.designs.extending import extended, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
-from stratal.errors import BudgetError, InputError, StratalWarning, listing, names_mistyped, refuse_unknown, warn_caller
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    StratalWarning,
+    listing,
+    names_mistyped,
+    refuse_unknown,
+    warn_caller,
+)
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -24,10 +38,6 @@ from stratal.proxy.calibration import NAMES, is_learner
 from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.integers import whole_number
-from typing import Any, TYPE_CHECKING
-import math
-import numpy as np
-import warnings
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

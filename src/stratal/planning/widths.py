@@ -9,8 +9,13 @@ a normal distribution where none are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 from scipy.special import bdtrik, betaincinv
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
@@ -20,10 +25,6 @@ from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments,
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import expected_variance
-from typing import Any
-import math
-import numpy as np
-
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import FloatArray, IntArray, Record, plain
 from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.report.text import Tabular
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import Moments, expected_deviations
 from stratal.strata.several_solver import check_money, filled
-from typing import Any
-import numpy as np
-
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""

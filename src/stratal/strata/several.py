@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.integers import Bounds, one_per_stratum
-from stratal.strata.several_solver import Demands, Optimum, Whole, cheapest, closest, fewest, most_precise, without_floors, without_settled
-from typing import Any
-import numpy as np
+from stratal.strata.several_solver import (
+    Demands,
+    Optimum,
+    Whole,
+    cheapest,
+    closest,
+    fewest,
+    most_precise,
+    without_floors,
+    without_settled,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
