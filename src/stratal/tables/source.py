@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError
-from stratal.tables.engine import answer, record_batches, share_done
+from stratal.tables.engine import answer, record_batches
 from stratal.tables.logs.log import Log
 
 
@@ -109,117 +108,6 @@ class FileReading(Record):
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scan(Record):
-    """A query that is running, or has ended.
-
-    Parameters
-    ----------
-    label : str
-        What is scanned.
-    rows : int, optional
-        How many it has, where that is known already.
-    share : callable
-        What part of them is done, or None where the engine does not tell.
-    begun : float
-        `time.monotonic()` when it began.
-
-    Examples
-    --------
-    >>> scan = Scan(label="rows.parquet", rows=1000, share=lambda: 0.5, begun=0.0)
-    >>> scan.rate(now=2.0)
-    250.0
-    """
-
-    label: str
-    rows: int | None
-    share: Callable[[], float | None]
-    begun: float
-
-    def rate(self, now: float | None = None) -> float | None:
-        """Return rows per second so far, or None where that cannot be known."""
-        share = self.share()
-        took = (time.monotonic() if now is None else now) - self.begun
-        return None if self.rows is None or not share or took <= 0 else self.rows * share / took
-
-
-class Watch:
-    """What a watcher sees: the scan that is running, and each that has ended.
-
-    Parameters
-    ----------
-    ended : callable, optional
-        Called with every scan at its end, and the seconds it took.
-
-    Examples
-    --------
-    >>> Watch().running is None
-    True
-    """
-
-    def __init__(self, ended: Callable[[Scan, float], None] = lambda scan, seconds: None) -> None:
-        self.running: Scan | None = None
-        self.ended = ended
-
-
-_watches: list[Watch] = []
-
-
-@contextmanager
-def watching(watch: Watch) -> Iterator[None]:
-    """Let a watch see the scans of this block.
-
-    Examples
-    --------
-    >>> seen = []
-    >>> with watching(Watch(lambda scan, seconds: seen.append(scan.label))):
-    ...     with scanning("rows.parquet", 10, lambda: None):
-    ...         pass
-    >>> seen
-    ['rows.parquet']
-    """
-    _watches.append(watch)
-    try:
-        yield
-    finally:
-        _watches.remove(watch)
-
-
-def watched() -> bool:
-    """Return whether anybody watches.
-
-    Examples
-    --------
-    >>> watched()
-    False
-    """
-    return bool(_watches)
-
-
-@contextmanager
-def scanning(label: str, rows: int | None, share: Callable[[], float | None]) -> Iterator[None]:
-    """Show the watchers the scan that this block is; see `Scan`.
-
-    Examples
-    --------
-    >>> with scanning("rows.parquet", None, lambda: None):
-    ...     pass
-    """
-    if not _watches:
-        yield
-        return
-    scan = Scan(label=label, rows=rows, share=share, begun=time.monotonic())
-    watches = list(_watches)
-    for watch in watches:
-        watch.running = scan
-    try:
-        yield
-    finally:
-        for watch in watches:
-            watch.running = None
-            watch.ended(scan, time.monotonic() - scan.begun)
-
-
 _DRIVERS = {
     "psycopg": "PostgreSQL",
     "py4j": "Spark",
@@ -254,8 +142,6 @@ class Source:
         What was done to read the rows: blank ones left out, a sheet chosen.
     log : Log, optional
         The evaluation tool's log that the rows are of.
-    rows : int, optional
-        How many there are, once that is known: for those who watch.
     lock
         Held by a query: a connection answers one at a time.
     """
@@ -269,14 +155,7 @@ class Source:
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
     log: Log | None = None
-    rows: int | None = None
     lock: Any = field(default_factory=threading.RLock)
-
-    def counted(self) -> Source:
-        """Return the source with its number of rows, where somebody watches and it costs no scan."""
-        if not watched() or self.text or self.backend.name != "duckdb":
-            return self
-        return replace(self, rows=int(self.first(self.table.aggregate(n=self.table.count()))["n"]))
 
     def is_text(self, name: str) -> bool:
         """Return whether a column's values are text that is to be converted."""
@@ -288,7 +167,7 @@ class Source:
 
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
-        with self.lock, readable(self.label), self._scanning():
+        with self.lock, readable(self.label):
             return answer(self.backend, expression)
 
     def first(self, expression: Any) -> dict[str, Any]:
@@ -298,11 +177,8 @@ class Source:
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with self.lock, readable(self.label), self._scanning():
+        with self.lock, readable(self.label):
             yield from record_batches(self.backend, expression, size)
-
-    def _scanning(self) -> AbstractContextManager[None]:
-        return scanning(self.label, self.rows, lambda: share_done(self.backend))
 
     def place(self, row: int) -> str:
         """Return how the row with this number (from 0) is called."""

@@ -41,25 +41,21 @@ USUAL = ("--outcome", "correct", "--proxy", "confidence", "--replicates", 200, "
 def test_table_figures_and_json(pilot, tmp_path):
     pytest.importorskip("matplotlib")
     output, figures = tmp_path / "table.parquet", tmp_path / "figures"
-    result = command(
-        pilot, *USUAL, "--output", output, "--figures", figures, "--json", "--target-error", 0.04
-    )
+    result = command(pilot, *USUAL, "--output", output, "--figures", figures, "--json")
     found = json.loads(result.stdout)
     table = SimulationTable.from_parquet(output)
 
     assert result.exit_code == 0
     assert len(table) == len(found["rows"]) == 8
     assert {path.name for path in figures.iterdir()} >= {"mse.png", "coverage.png", "width.png"}
-    assert len(found["labels_to_reach"]) == 4
     assert len(found["written"]) == 7
 
 
 def test_readable_output_names_every_design(pilot):
-    result = command(pilot, *USUAL, "--design", "simple-random,k-means:5:opt-a2:5:10", "--target-error", 0.04)
+    result = command(pilot, *USUAL, "--design", "simple-random,k-means:5:opt-a2:5:10")
 
     assert result.exit_code == 0
     assert "k-means:5:opt-a2:5:10" in result.stdout
-    assert "Labels until the mean absolute error is 0.04" in result.stdout
 
 
 def test_budgets_that_are_no_numbers_are_refused(pilot):
@@ -110,7 +106,6 @@ def test_other_models_answers_are_a_proxy_of_a_benchmark(tmp_path):
         (("--output", "missing/table.parquet"), "there is no directory missing"),
         (("--output", "table.csv"), "--output is a Parquet file"),
         (("--resume", "missing/cells.parquet"), "there is no directory missing"),
-        (("--target-error", -1), "--target-error must be positive"),
         (("--workers", 0), "--workers is not understood"),
         (("--seed", -4), "the seed must be a whole number"),
     ],
@@ -134,12 +129,6 @@ def test_places_that_are_taken_are_refused(pilot, tmp_path):
     with pytest.raises(InputError, match=r"pilot\.csv: is not a directory"):
         command(data, *USUAL, "--figures", pilot / "figures")
     assert data.read_bytes() == before
-
-
-def test_an_error_that_is_not_reached_is_said_so(pilot):
-    result = command(pilot, *USUAL, "--design", "simple-random", "--target-error", 0.0001)
-
-    assert "simple-random, horvitz-thompson: not within these budgets" in result.stdout
 
 
 def test_every_interval_has_its_panels(pilot, tmp_path, monkeypatch):
