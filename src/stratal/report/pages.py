@@ -441,8 +441,8 @@ def duration(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> duration(8.5), duration(600), duration(10_000), duration(None)
-    ('8.5 s', '10 min', '2.8 h', '–')
+    >>> duration(8.5), duration(600), duration(10_000), duration(None), duration(0.0)
+    ('8.5 s', '10 min', '2.8 h', '–', '–')
     """
     if seconds is None or seconds < 0.05:  # of answers that were imported no time is known
         return "–"
