@@ -199,7 +199,7 @@ ROWS = [
     (f"{PLAN} --estimand fone:dog --predicted answer", "'f1'.*…", None),
     (f"{PLAN} --memory lots", "500MB", f"{PLAN} --memory 500MB"),
     (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
-    ("study export study --annotator ann --output items.txt", "a file .html",
+    ("study export study --annotator ann --output items.txt", "Call it items.html",
      "study export study --annotator ann --output items.html"),
     ("study export audit/sample.parquet --output items.html", "for one annotator.*--to TOOL",
      "study export audit/sample.parquet --choices Pass,Fail --to csv --output items.csv"),

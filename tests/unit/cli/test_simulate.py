@@ -183,13 +183,8 @@ def test_a_run_that_is_killed_gives_the_unbroken_table_when_started_again(tmp_pa
     assert SimulationTable.from_parquet(broken) == SimulationTable.from_parquet(whole)
 
 
-def test_workers_are_sparks_own_there(pilot):
-    with pytest.raises(InputError, match="--workers would have no effect"):
-        command(pilot, *USUAL, "--engine", "spark", "--workers", 2)
-
-
 @pytest.mark.filterwarnings("ignore")
-def test_spark_reads_the_file_and_works_the_cells_out(spark, pilot, tmp_path):
+def test_spark_reads_the_file(spark, pilot, tmp_path):
     tables = [tmp_path / "here.parquet", tmp_path / "spark.parquet"]
     command(pilot, *USUAL, "--output", tables[0])
     command(pilot, *USUAL, "--output", tables[1], "--engine", "spark")
