@@ -36,6 +36,7 @@ def clean(text: str) -> str:
 def table(command: Any) -> list[str]:
     """Return a table of the parameters of a command."""
     rows = ["| argument or option | meaning | default |", "|---|---|---|"]
+    about = {entry.field: entry.about for entry in command.declared}
     for parameter in command.params:
         if "--help-all" in parameter.opts:
             continue
@@ -47,7 +48,7 @@ def table(command: Any) -> list[str]:
             shown = "required"
         if isinstance(getattr(parameter, "show_default", None), str):
             shown = parameter.show_default
-        meaning = re.sub(r"\s+", " ", getattr(parameter, "about", None) or parameter.help or "").replace("|", "\\|")
+        meaning = re.sub(r"\s+", " ", about.get(parameter.name) or parameter.help).replace("|", "\\|")
         rows.append(f"| `{name}` | {meaning} | {shown} |")
     return ["\n".join(rows)]
 

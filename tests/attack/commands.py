@@ -68,7 +68,7 @@ VALUES = [
 OPTIONS = {
     "doctor": ("id", "proxy", "groups", "bounds", "delimiter"),
     "plan": ("id", "proxy", "budget", "half-width", "groups", "strata", "stratify", "by", "allocation",
-             "minimum", "confidence-level", "features", "bounds", "second-moment", "delimiter"),
+             "minimum", "confidence-level", "features", "bounds", "delimiter"),
     "draw": ("id", "proxy", "budget", "seed", "groups", "show", "predicted", "strata", "stratify", "by",
              "design", "cluster", "additional", "value", "minimum", "confidence-level",
              "half-width"),

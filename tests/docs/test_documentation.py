@@ -42,7 +42,7 @@ def test_every_command_is_on_its_page():
 def test_every_command_and_option_says_what_it_is_for():
     for name, command in COMMANDS.items():
         assert command.help, name
-        silent = [one.name for one in command.params if not (getattr(one, "about", None) or one.help)]
+        silent = [one.field for one in command.declared if not one.about]
         assert silent == [], name
 
 

@@ -120,7 +120,6 @@ ROWS = [
     ("simulate truth.csv --outcome right --proxy confidence --budget 9999", "out of range", SIMULATE),
     (f"{SIMULATE} --output results.csv", ".parquet", None),
     (f"{SIMULATE} --output nowhere/r.parquet", "Make it first", None),
-    (f"{SIMULATE} --target-error 0", "positive", f"{SIMULATE} --target-error 0.1"),
     # ---- labels
     ("estimate audit/sample.parquet strangers.csv", "not in this sample", ESTIMATE),
     ("estimate audit/sample.parquet twice.csv", "two labels", ESTIMATE),
@@ -186,8 +185,8 @@ ROWS = [
     ("plan --population-size 500 --rate 0.9 --half-width 3", "write 0.03", "plan --population-size 500 "
      "--rate 0.9 --half-width 0.05"),
     ("plan --population-size 500 --proxy confidence --budget 40", "--proxy with FILE", PLAN),
-    (f"{PLAN} --population-size 500", "Leave FILE out", PLAN),
-    (f"{PLAN} --rate 0.9", "Leave FILE out", PLAN),
+    (f"{PLAN} --population-size 500", "without FILE", PLAN),
+    (f"{PLAN} --rate 0.9", "without FILE", PLAN),
     ("plan --population-size 500 --budget 600", "larger than the population", None),
     # ---- words for methods, quantities and files
     (f"{SIMULATE} --confidence-level 95", "write 0.95", f"{SIMULATE} --confidence-level 0.95"),
@@ -199,9 +198,8 @@ ROWS = [
      f"{PLAN} --estimand f1:dog --predicted answer"),
     (f"{PLAN} --estimand fone:dog --predicted answer", "'f1'.*…", None),
     (f"{PLAN} --memory lots", "500MB", f"{PLAN} --memory 500MB"),
-    ("estimate audit labels.csv", "stratal estimate audit/sample.parquet labels.csv", ESTIMATE),
     (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
-    ("study export study --annotator ann --output items.txt", "a file .html",
+    ("study export study --annotator ann --output items.txt", "Call it items.html",
      "study export study --annotator ann --output items.html"),
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ import click
 from stratal import __version__
 from stratal.cli import stopping
 from stratal.cli.command import COMMANDS, Command
-from stratal.cli.output import in_options, printable, visible
+from stratal.cli.output import SHOWN, in_options, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 READER_LEFT = 1
@@ -123,9 +123,11 @@ def main() -> None:
     _open_streams()
     printable(sys.stdout)
 
+    warned: list[str] = []
+
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         if issubclass(category, StratalWarning):
-            _say(f"Warning: {in_options(str(message))}")
+            warned.append(in_options(str(message)))
 
     warnings.showwarning = show  # type: ignore[assignment]
     status: object = 0
@@ -135,6 +137,10 @@ def main() -> None:
             app()
         except SystemExit as ended:
             status = ended.code
+        finally:
+            for text in dict.fromkeys(warned):
+                if not any(text in line for line in SHOWN):  # as a note
+                    _say(f"Warning: {text}")
         sys.stdout.flush()
     except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)

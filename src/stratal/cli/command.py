@@ -6,16 +6,16 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import click
-from msgspec import NODEFAULT, Meta, Struct, structs
+from msgspec import NODEFAULT, Struct, structs
 
 from stratal.cli.output import Result
-from stratal.cli.stopping import refuse_few_addresses
 from stratal.errors import InputError, utf8_path
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
@@ -36,7 +36,7 @@ GROUPS = {
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
         population labelled model stratum sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
-        history second_moment margins post_stratify lam cross_fit winsorise target_error workers resume
+        history margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",
 }
 """Where an option stands in a help, and in which order; those that are not named come first, as declared."""
@@ -100,46 +100,43 @@ class Needs:
         return f"{self._kind} {' or '.join(known)}{self._reason}"
 
 
-def option(text: str = "", metavar: str | None = None, *, shown: str | None = None, **more: Any) -> Meta:
-    """Declare an option: its help, the placeholder of its value, and the words shown for its default.
+@dataclass(frozen=True)
+class Option:
+    """An option or argument of a command, declared beside the type of a record's field.
 
-    Help and placeholder of a record's field may stand in the record's docstring instead, as `name : COL,…`.
-    `needs` says when it has an effect (`Needs`, their words, or a tuple of them), `names` how it is called if
-    not as its field, and `parser` what makes its value of the text.
+    Parameters
+    ----------
+    about : str
+        Its help. This, the placeholder and the words for the default may stand in the record's docstring
+        instead, as `name : COL,…, default the words`.
+    metavar : str, optional
+        The placeholder of its value.
+    shown : str, optional
+        The words for its default.
+    place : bool
+        Whether it is an argument, which is given by its place.
+    needs
+        When it has an effect: `Needs`, their words, or a tuple of them.
+    parser : callable, optional
+        What makes its value of the text.
+    field, kind, default
+        Of the record's field.
     """
-    return Meta(description=text, extra={"metavar": metavar, "shown": shown, **more})
 
-
-def argument(metavar: str, text: str, **more: Any) -> Meta:
-    """Declare an argument, which is given by its place."""
-    return Meta(description=text, extra={"metavar": metavar, "place": True, **more})
-
-
-class Declared(NamedTuple):
-    """A field of a record, as an option or argument of a command."""
-
-    field: str
-    kind: Any
-    meta: Meta
-    default: Any
+    about: str = ""
+    metavar: str | None = None
+    shown: str | None = None
+    place: bool = False
+    needs: Any = ()
+    parser: Any = None
+    field: str = ""
+    kind: Any = None
+    default: Any = NODEFAULT
 
     @property
-    def extra(self) -> dict[str, Any]:
-        """What `option` or `argument` was given."""
-        return self.meta.extra or {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names by which an option is typed; none of an argument."""
-        if "place" in self.extra:
-            return ()
-        names: tuple[str, ...] = self.extra.get("names", ("--" + self.field.rstrip("_").replace("_", "-"),))
-        return names
-
-    @property
-    def checks(self) -> list[Needs]:
-        """What the option needs to have an effect, wherever it is declared."""
-        return _needs(self.extra.get("needs", ()))
+    def name(self) -> str:
+        """The name by which an option is typed."""
+        return "--" + self.field.rstrip("_").replace("_", "-")
 
     def parameter(self) -> click.Parameter:
         """Return what Click reads from the words that are typed."""
@@ -148,21 +145,25 @@ class Declared(NamedTuple):
         several = get_origin(kind) is list
         kind = get_args(kind)[0] if several else kind
         reads, placeholder = _READS.get(kind, (None, "TEXT"))
-        parser = self.extra.get("parser", reads)
-        shared: dict[str, Any] = {"type": parser, "required": self.default is NODEFAULT}
-        shared["metavar"] = self.extra["metavar"] or (None if kind is bool else placeholder)
+        shared: dict[str, Any] = {"type": self.parser or reads, "required": self.default is NODEFAULT}
+        shared["metavar"] = self.metavar or (None if kind is bool else placeholder)
         if self.default not in (NODEFAULT, None):
             shared["default"] = self.default
-        if not self.names:
-            return Argument([self.field], self.meta.description, nargs=-1 if several else 1, **shared)
+        if self.place:
+            return click.Argument([self.field], nargs=-1 if several else 1, **shared)
         return click.Option(
-            [self.field, *self.names],
-            help=self.meta.description,
+            [self.field, self.name],
+            help=self.about,
             is_flag=kind is bool or None,
             multiple=several,
-            show_default=self.extra["shown"] or True,
+            show_default=self.shown or True,
             **shared,
         )
+
+
+def argument(metavar: str, about: str, **more: Any) -> Option:
+    """Declare an argument, which is given by its place."""
+    return Option(about=about, metavar=metavar, place=True, **more)
 
 
 _READS: dict[Any, tuple[Any, str]] = {
@@ -173,27 +174,12 @@ _READS: dict[Any, tuple[Any, str]] = {
 }
 """What reads a value of each type, and the placeholder for it."""
 
-JSON = Declared("json", bool, option("Print one JSON object and nothing else."), False)
+JSON = Option(field="json", kind=bool, about="Print one JSON object and nothing else.", default=False)
 """The option that every command has."""
 
 
-def _needs(rules: Any) -> list[Needs]:
-    return [
-        Needs(rule) if isinstance(rule, str) else rule
-        for rule in ([rules] if isinstance(rules, str | Needs) else rules)
-    ]
-
-
-class Argument(click.Argument):
-    """An argument, and what it is about; Click has no help of arguments before 8.5."""
-
-    def __init__(self, names: Sequence[str], text: str | None, **more: Any) -> None:
-        super().__init__(names, **more)
-        self.about = text or ""
-
-
 def command(
-    record: type[Struct] | None = None,
+    record: type[Struct],
     *,
     name: str | None = None,
     without: str = "",
@@ -204,7 +190,7 @@ def command(
     Parameters
     ----------
     record
-        The options that the function takes as one argument; without one its own parameters are the options.
+        The options, which the function takes as one argument.
     name
         Of the command; the function's if left out.
     without
@@ -216,7 +202,7 @@ def command(
     --------
     >>> class Greeting(Struct, frozen=True, kw_only=True):
     ...     name: Annotated[str, argument("NAME", "Whom.")]
-    ...     loud: Annotated[bool, option("In capitals.")] = False
+    ...     loud: Annotated[bool, Option("In capitals.")] = False
     >>> @command(Greeting, name="greet")
     ... def greet(given: Greeting) -> Result:
     ...     return Result({"name": given.name}, given.name.upper() if given.loud else given.name)
@@ -226,94 +212,86 @@ def command(
 
     def decorate(body: Body) -> Body:
         called = name or body.__name__
-
-        @cache
-        def made() -> Command:
-            declared = [entry for entry in _declared(record or body) if entry.field not in without.split()]
-            own = [(field, rule) for names, rules in (needs or {}).items() for field in names.split()
-                   for rule in _needs(rules)]  # fmt: skip
-            return Command(called, body, record, declared, own)
-
-        COMMANDS[called] = made
+        COMMANDS[called] = cache(lambda: Command(called, body, record, without.split(), needs or {}))
         return body
 
     return decorate
 
 
-def _declared(record: Any) -> Iterator[Declared]:
-    """Yield the options of a record, or of a function."""
-    if isinstance(record, type):
-        described = {
-            name: rest for kind in record.__mro__[::-1] for name, *rest in _parameters(kind.__doc__ or "")
-        }
-        for entry in structs.fields(record):
-            kind, meta = entry.type, option()
-            if get_origin(entry.type) is Annotated:
-                kind, meta = get_args(entry.type)
-            if not meta.description:
-                word, text = described.get(entry.name, ("", ""))
-                placeholder = word if word != word.lower() else None
-                meta = Meta(description=text, extra={**(meta.extra or {}), "metavar": placeholder})
-            yield Declared(entry.name, kind, meta, entry.default)
-        return
-    hints = get_type_hints(record, include_extras=True)
-    for name, parameter in inspect.signature(record).parameters.items():
-        if name != "json":
-            kind, meta = get_args(hints[name])
-            empty = parameter.default is inspect.Parameter.empty
-            yield Declared(name, kind, meta, NODEFAULT if empty else parameter.default)
+def _declared(record: type[Struct]) -> Iterator[Option]:
+    """Yield the options of a record."""
+    described = {name: rest for kind in record.__mro__[::-1] for name, *rest in _parameters(kind)}
+    for entry in structs.fields(record):
+        annotated = get_origin(entry.type) is Annotated
+        kind, found = get_args(entry.type) if annotated else (entry.type, Option())
+        if not found.about:
+            word, shown, text = described.get(entry.name, ("", "", ""))
+            placeholder = word if word != word.lower() else None
+            about, words_shown = " ".join(text.split()), shown or found.shown
+            found = replace(found, metavar=placeholder, shown=words_shown, about=about)
+        yield replace(found, field=entry.name, kind=kind, default=entry.default)
 
 
-def _parameters(docstring: str) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and description of each parameter of a docstring."""
-    text = inspect.cleandoc(docstring)
-    for name, word, lines in re.findall(r"^(\w+) : (.+)\n((?:    .+\n?)+)", text, re.MULTILINE):
-        yield name, word, " ".join(lines.split())
+def _parameters(record: type) -> list[tuple[str, str, str, str]]:
+    """Return name, type, words for the default and description of each parameter of a docstring."""
+    pattern = r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)"
+    return re.findall(pattern, inspect.cleandoc(record.__doc__ or ""), re.MULTILINE)
 
 
 def part(kind: type[Chosen], record: Struct) -> Chosen:
     """Return that part of a command's options that a record it inherits from has fields for."""
-    return kind(**{name: getattr(record, name) for name in kind.__struct_fields__})
+    return kind(**given(record, *kind.__struct_fields__))
+
+
+def given(record: Struct, *names: str) -> dict[str, Any]:
+    """Return some of a record's options by name, as keywords of a function that calls them so."""
+    return {name: getattr(record, name) for name in names}
 
 
 def words(record: Struct) -> list[str]:
-    """Return the options of a record that differ from their defaults, to be typed again.
-
-    Arguments, which have no name, are left out.
-    """
-    found: list[str] = []
+    """Return a record's arguments, and its options that differ from their defaults, to be typed again."""
+    arguments, options = list[str](), list[str]()
     for entry in _declared(type(record)):
         value = getattr(record, entry.field)
-        if value == entry.default or not entry.names:
+        if value is None or value == entry.default:
             continue
         for one in value if isinstance(value, list) else [value]:
             text = f"{one:.15f}".rstrip("0") if isinstance(one, float) and "e-" in str(one) else str(one)
-            found += [entry.names[0]] if one is True else [entry.names[0], text]
-    return found
+            if entry.place:
+                arguments.append(text)
+            else:
+                options += [entry.name] if one is True else [entry.name, text]
+    return [*arguments, *options]
 
 
 class Command(click.Command):
     """A command that refuses, before it does anything, options without effect and options given twice."""
 
     def __init__(
-        self, name: str, body: Callable[..., Result | None], record: Any, declared: list[Declared], own: Any
+        self,
+        name: str,
+        body: Callable[..., Result | None],
+        record: type[Struct],
+        without: list[str],
+        needs: Mapping[str, str | Needs],
     ) -> None:
+        self.body, self.record = body, record
         order = {field: n for n, field in enumerate(" ".join(GROUPS.values()).split())}
-        in_order = sorted(
-            declared, key=lambda entry: (entry.default is not NODEFAULT, order.get(entry.field, -1))
+        self.declared = sorted(
+            (entry for entry in _declared(record) if entry.field not in without),
+            key=lambda entry: (entry.default is not NODEFAULT, order.get(entry.field, -1)),
         )
+        rules = [(field, rule) for names, rule in needs.items() for field in names.split()]
+        rules += [(entry.field, rule) for entry in self.declared for rule in _several(entry.needs)]
+        self.checks = [(field, Needs(rule) if isinstance(rule, str) else rule) for field, rule in rules]
+        shown: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True}
+        show_all = click.Option(["--help-all"], callback=_show_all, help="Show every option.", **shown)
         super().__init__(
             name,
             help=inspect.cleandoc(body.__doc__ or ""),
-            params=[entry.parameter() for entry in (*in_order, JSON)],
+            params=[*(entry.parameter() for entry in (*self.declared, JSON)), show_all],
             context_settings={"help_option_names": ["-h", "--help"]},
         )
-        self.params.append(
-            click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_show_all,
-                         help="Show every option.")
-        )  # fmt: skip
-        self.body, self.record = body, record
-        self.checks = [*own, *((entry.field, rule) for entry in declared for rule in entry.checks)]
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Return the parser, which notices an option that is given again."""
@@ -341,19 +319,12 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> None:
         """Run the command if every option that was given has an effect."""
         self._refuse_unused(ctx)
-        if self.name != "schema":  # which loads no library
-            refuse_few_addresses()
-        given = dict(ctx.params)
+        values = dict(ctx.params)
         for entry in self.params:
             if entry.multiple or entry.nargs < 0:
-                given[str(entry.name)] = list(given[str(entry.name)]) or None
-        json = given.pop("json")
-        if self.record is not None:
-            result = self.body(self.record(**given))
-        elif "json" in inspect.signature(self.body).parameters:  # it prints while it runs
-            result = self.body(**given, json=json)
-        else:
-            result = self.body(**given)
+                values[str(entry.name)] = list(values[str(entry.name)]) or None
+        json = values.pop("json")
+        result = self.body(self.record(**values))
         if result is not None:
             result.show(as_json=json)
 
@@ -371,18 +342,14 @@ class Command(click.Command):
             if typed and ctx.params.get(name) not in (None, ()) and not needs.hold(ctx.params, differs):
                 shown = known[name].opts[0]
                 shown = shown if shown.startswith("-") else shown.upper()
-                raise InputError(
-                    f"{shown} would have no effect",
-                    allowed=f"{shown} {needs.of(ctx.params)}",
-                    action="Leave it out, or change the other option.",
-                )
+                raise no_effect(shown, needs.of(ctx.params))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments and options in groups, and of many the first."""
-        arguments = [entry for entry in self.params if isinstance(entry, Argument)]
+        arguments = [(str(entry.metavar), entry.about) for entry in self.declared if entry.place]
         if arguments:
             with formatter.section("Arguments"):
-                formatter.write_dl([(str(entry.metavar), entry.about) for entry in arguments])
+                formatter.write_dl(arguments)
         options = [entry for entry in self.get_params(ctx) if isinstance(entry, click.Option)]
         always = [entry for entry in options if {"--json", "--help-all", "--help"} & set(entry.opts)]
         others = [entry for entry in options if entry not in always]
@@ -402,6 +369,16 @@ class Command(click.Command):
         if len(shown) < len(others):
             formatter.write_paragraph()
             formatter.write_text(f"{len(others) - len(shown)} more options: --help-all.")
+
+
+def no_effect(option: str, allowed: str) -> InputError:
+    """Return the error that an option would have no effect."""
+    action = "Leave it out, or change the other option."
+    return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
+
+
+def _several(rules: Any) -> list[Any]:
+    return [rules] if isinstance(rules, str | Needs) else list(rules)
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -434,22 +411,17 @@ def repeated(option: Any, first: Any, second: Any) -> Any:
     'question,answer'
     >>> repeated(SimpleNamespace(name="seed", opts=["--seed"], metavar=None), "1", "2")
     Traceback (most recent call last):
-    stratal.errors.InputError: --seed is given twice (given: '1' and '2'; allowed: one value)...
+    stratal.errors.InputError: --seed is given twice (given: '1' and '2'; allowed: one value).
     """
     if first == second:
         return first
     # An option's metavar declares whether its value is a list.
-    between = (
-        ";" if option.name in ("estimand", "require") else "," if ",…" in (option.metavar or "") else None
-    )
+    listed = "," if ",…" in str(option.metavar) else None
+    between = ";" if option.name in ("estimand", "require") else listed
     if between is not None:
         return f"{first}{between}{second}"
-    raise InputError(
-        f"{option.opts[0]} is given twice",
-        given=f"{first!r} and {second!r}",
-        allowed="one value",
-        action="Keep one of them.",
-    )
+    given = f"{first!r} and {second!r}"
+    raise InputError(f"{option.opts[0]} is given twice", given=given, allowed="one value")
 
 
 def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:

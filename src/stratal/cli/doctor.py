@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from stratal.cli.command import command, words
-from stratal.cli.estimate import LABEL
+from stratal.cli.estimate import LABEL, EvidenceOptions, made
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
 from stratal.cli.plan import new_folder
 from stratal.cli.study import whose
-from stratal.errors import InputError, same_name
+from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
     from stratal.labels.exchange import Answers
     from stratal.labels.label_table import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
-
-_TABLES = ("csv", "excel", "jsonl")
-"""Files that may be predictions as well, unless their ids are those of a study or a sample."""
 
 _MODELS = 10
 """Rows of one item at most, for each of the models that were judged."""
@@ -42,70 +39,38 @@ def _inspected(requested: Reading) -> Result:
 
     with progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
-        named = requested.proxy is not None or requested.groups is not None or requested.softmax is not None
-        named = named or requested.answers is not None
-        proxies = describe_proxies(requested.population()) if named else {}
+        named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
+        proxies = {} if named == (None, None, None, None) else describe_proxies(requested.population())
     found = {"file": str(requested.file), **columns, **proxies}
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
-    doubt = _doubt(requested, columns)
-    if doubt is not None:
-        return Result(found, inspection_page, "", doubt)
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
         return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
-    others = words(structs.replace(requested, id=None, proxy=None, softmax=None))
+    others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = None if requested.id is not None else columns["models"]
-    file, rows, about = requested.file, columns["rows"], list[str]()
     if models is not None:
-        file, about = _of_one_model(requested.file, models)
-        rows //= models["count"]
-    if models is None and requested.answers is None:
+        one = "Units to label are drawn by the rows of one model: keep those in a file of its own."
+        apart = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
+        labelled = "To compare the models, have the answers of all to the drawn units labelled, a row each"
+        return Result(found, inspection_page, "", one, f"{labelled}: {apart}.")
+    distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
+    if requested.id is None and distinct.get(suggested[1], columns["rows"]) != columns["rows"]:
+        try:
+            structs.replace(requested, id=suggested[1], proxy=None, softmax=None).population()
+        except InputError as error:
+            return Result(found, inspection_page, "", str(error))
+    if requested.answers is None:
         suggested += answer_options(columns, requested.predicted)
-    known = [file, *suggested, *others, "--budget", min(300, rows)]
+    known = [requested.file, *suggested, *others, "--budget", min(300, columns["rows"])]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:
-        return Result(found, inspection_page, about, ("plan", *known))
+        return Result(found, inspection_page, ("plan", *known))
     together = ["--design", "clusters", "--cluster", cluster, "--seed", 7, "--output", new_folder("audit")]
-    return Result(found, inspection_page, about, ("draw", *known, *together))
+    return Result(found, inspection_page, ("draw", *known, *together))
 
 
-def _doubt(requested: Reading, columns: dict[str, Any]) -> str | None:
-    """Return what is wrong with a column that is called like an id, and is nearly one; None if nothing is."""
-    from stratal.tables.logs import ID_NAMES
-
-    names = [row["name"] for row in columns["columns"] if row["distinct"] and row["name"]]
-    name = next((found for one in ID_NAMES if (found := same_name(one, names)) is not None), None)
-    if requested.id is not None or name is None or columns["models"] is not None or "log" in columns:
-        return None
-    distinct = next(row["distinct"] for row in columns["columns"] if row["name"] == name)
-    if not columns["rows"] / 2 < distinct < columns["rows"]:
-        return None
-    try:
-        structs.replace(requested, id=name, proxy=None, softmax=None).population()
-    except InputError as error:
-        return f"{error}"
-    return None
-
-
-def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
-    """Return the file with the rows of one model of a long table, and how to write it."""
-    from stratal.tables.readers import COPIED, copy_of_rows
-
-    kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
-    about = [
-        "",
-        "Units to label are drawn by the rows of one model: keep those in a file of its own. To compare the",
-        "models, have the answers of all of them to the drawn units labelled, one row for each answer;",
-        f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}.",
-    ]
-    if COPIED & set(file.suffixes) and file.is_file():
-        copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
-        about += ["In Python:", f"  import duckdb; duckdb.sql({copied!r})"]
-    return kept, about
-
-
-@command(Reading, without="by show features second_moment")
+@command(Reading, without="by show features")
 def doctor(requested: Reading) -> Result:
     """Say what a file seems to be, and which command to type next.
 
@@ -113,7 +78,7 @@ def doctor(requested: Reading) -> Result:
     population, with the proxy's quantiles. Answers from an annotation tool are counted, and the study or the
     sample that they belong to is looked for here and beside the file.
     """
-    from stratal.study.opening import homes_of
+    from stratal.labels.exchange import answers_of_tool, refuse_empty
 
     file = requested.file
     if requested != Reading(file=file):
@@ -121,29 +86,12 @@ def doctor(requested: Reading) -> Result:
     folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
     if folder is not None:
         return folder
-    found = _answers(file)
-    ids = {} if found is None else {"": {said.id for said in found.said}}
-    homes = [*_nearest(file, homes_of(ids, (Path(), file.parent)))] if ids else []
-    if found is not None and (homes or found.tool not in _TABLES):
-        return _of_answers(file, found, homes)
-    return _of_table(file) or _inspected(requested)
-
-
-def _answers(file: Path) -> Answers | None:
-    """Return the answers in a file, None for a file that holds none."""
-    from stratal.labels.exchange import read_answers, tool_of
-
-    if not file.exists() or (file.is_dir() and tool_of(file) is None):
-        return None
-    if file.is_file() and _too_large(file):
-        return None
-    own = file.suffix.lower() in (".json", ".jsonl", ".ndjson") and tool_of(file) is not None
-    try:
-        return read_answers(file)
-    except InputError:
-        if own or file.is_dir():
-            raise
-        return None
+    small = file.is_dir() or (file.is_file() and not _too_large(file))
+    found = answers_of_tool(file) if small else None
+    if found is None:
+        return _of_table(file) or _inspected(requested)
+    refuse_empty(found, str(file))
+    return _of_answers(file, found)
 
 
 def _too_large(file: Path) -> bool:
@@ -210,7 +158,7 @@ def _of_table(file: Path) -> Result | None:
         described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
         return Result(
             {"file": str(file), **described, "id": next(iter(homes.values()))},
-            lambda _: [part for home, ids in homes.items() for part in _of_home(file, answers, home, ids)],
+            [_of_home(file, table, answers, home, ids) for home, ids in homes.items()],
         )
     looked_at = _inspected(Reading(file=file))
     about: list[Any] = []
@@ -232,43 +180,40 @@ def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
     return own or homes
 
 
-def _estimated(sample: Path, labels: Path, *, id: str | None = None, model: str | None = None) -> list[Any]:  # noqa: A002
+def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
     """Return the command that estimates, or what it would say is wrong."""
-    from stratal.cli.estimate import EvidenceOptions, made
-    from stratal.errors import StratalError
-
-    requested = EvidenceOptions(sample=sample, labels=[labels], id=id, model=model)
+    requested = EvidenceOptions(sample=sample, labels=[labels], **more)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             made(requested)
     except StratalError as error:
-        return [f"As it is, it gives no estimate: {error.args[0]}"]
-    return [("estimate", sample, labels, *words(requested))]
+        return f"As it is, it gives no estimate: {error.args[0]}"
+    return ("estimate", *words(requested))
 
 
-def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
+def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
+    from stratal.labels.label_table import ANNOTATOR_NAMES
     from stratal.tables.logs import ID_NAMES
 
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
-    named = [] if ids in ID_NAMES else ["--id", ids]
-    then = (*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file), *named)
+    then = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
+    then += [] if ids in ID_NAMES else ["--id", ids]
     others = [name for name in answers.others if name != ids]
-    if answers.name is None and len(others) > 1 and not home.is_dir():
-        return [*about, (*then, "--compare", ",".join(others))]
     if answers.name is None:
-        rename = (
-            "No column is called 'label': rename that of the answers, or name it: estimate … --value COL."
-        )
-        return [*about, rename]
-    if not answers.filled:
+        if home.is_dir() or len(others) < 2:
+            rename = "rename that of the answers, or name it: estimate … --value COL."
+            return [*about, f"No column is called 'label': {rename}"]
+        then += ["--compare", ",".join(others)]
+    elif not answers.filled:
         empty = f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:"
         return [*about, empty, f"  {shlex.join(['stratal', *then])}"]
-    if home.is_dir():
-        who, said = whose(home)
-        return [*about, *said, (*then, *who, "--dry-run")]
-    return [*about, *_estimated(home, file, id=ids if named else None, model=answers.model)]
+    elif home.is_dir():
+        who, said = whose(home) if table.find(*ANNOTATOR_NAMES) is None else ([], [])
+        about, then = [*about, *said], [*then, *who, "--dry-run"]
+    else:
+        return [*about, _estimated(home, file, id=None if ids in ID_NAMES else ids, model=answers.model)]
+    return [*about, tuple(then)]
 
 
 def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
@@ -300,35 +245,30 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
     return [*about, "If the labelled ones were drawn at random:", (*then, *(size if whole else known[:4]))]
 
 
-def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:
+def _of_answers(file: Path, found: Answers) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
     from stratal.labels.exchange import TOOLS
+    from stratal.study.opening import homes_of
 
     people = list(dict.fromkeys(said.annotator for said in found.said if said.annotator))
-    items = len({said.id for said in found.said})
+    ids = {said.id for said in found.said}
     skipped = sum(said.value is None for said in found.said)
-    described = {"tool": found.tool, "answers": len(found.said), "items": items, "skipped": skipped}
+    homes = list(_nearest(file, homes_of({"": ids}, (Path(), file.parent))))
+    described = {"tool": found.tool, "answers": len(found.said), "items": len(ids), "skipped": skipped}
     by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}" if people else ""
-
-    def then(_: Any) -> list[Any]:
-        parts: list[Any] = []
-        for home in homes:
-            if home.is_dir():
-                who, said = ([], []) if people else whose(home)
-                parts += [*said, ("study", "import", home, file, *who, "--dry-run")]
-            else:
-                table = _table(file) if found.tool in _TABLES else None
-                model = None if table is None else table.find("model")
-                parts += _estimated(home, file, model=model)
-        return parts or [
-            "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
-            "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
-        ]
-
+    then: list[Any] = []
+    for home in homes:
+        who, said = whose(home) if home.is_dir() and not people else ([], [])
+        take = ("study", "import", home, file, *who, "--dry-run")
+        then += [*said, take if home.is_dir() else _estimated(home, file)]
+    nowhere = (
+        "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
+        "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
+    )
     return Result(
         {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, homes))},
-        f"{file}: {TOOLS[found.tool].title}, {len(found.said):,} answers of {items:,} items{by}, "
+        f"{file}: {TOOLS[found.tool].title}, {len(found.said):,} answers of {len(ids):,} items{by}, "
         f"{skipped:,} of them skips.",
         [f"Note: {note}." for note in found.notes],
-        then,
+        then or nowhere,
     )

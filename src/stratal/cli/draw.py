@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,33 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Struct, structs
 
-from stratal import __version__
-from stratal.cli.command import Needs, argument, command, option, part
+import stratal
+from stratal.cli.command import Needs, Option, argument, command, part
 from stratal.cli.options import Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, pair, place
-from stratal.errors import InputError, near_names, same_name
+from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.designs.handover import Handover
-    from stratal.designs.sample import Sample
-    from stratal.labels.labels import Labels
+    from stratal import Labels, Population, Sample
     from stratal.planning import Narrowing
-    from stratal.population import Population
+    from stratal.study import Study
 
 
-DESIGNS = (
-    "auto",
-    "simple-random",
-    "stratified",
-    "poisson",
-    "proportional-to-size",
-    "systematic",
-    "clusters",
-    "successive",
-)
-SIZED = ("poisson", "proportional-to-size")
-"""Designs whose probabilities follow a measure of size."""
+DESIGNS = "auto, simple-random, stratified, poisson, proportional-to-size, systematic, clusters, successive"
 
 DRAW_NEEDS: dict[str, str | Needs] = {
     "half_width": "with --design auto, stratified or simple-random",
@@ -68,16 +56,16 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     seed: Seed = 0
     design: Annotated[
         str,
-        option(
-            f"{', '.join(DESIGNS)}; auto is as recommended. Poisson and proportional-to-size take a measure "
+        Option(
+            f"{DESIGNS}; auto is as recommended. Poisson and proportional-to-size take a measure "
             "of size after a colon: sqrt-variance (as usual), equal or a column."
         ),
     ] = "auto"
-    cluster: Annotated[Text, option(needs="with --design clusters")] = None
+    cluster: Annotated[Text, Option(needs="with --design clusters")] = None
 
     def sample(self, *, pilot: bool = False) -> Sample:
         """Draw the first round; of a half-width only a pilot, if that is asked for."""
-        if self.design not in DESIGNS[:3]:
+        if self.design not in ("auto", "simple-random", "stratified"):
             return _unequal(self)
         made = self.plan(pilot=pilot)
         with progress("drawing"):
@@ -118,8 +106,8 @@ class PlanFile(
     @classmethod
     def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
         """Return what is to be written of these options, and of the population that they were read to."""
-        digest = None if population is None else population.digest(_SEED_OF_DIGEST).to_dict()
-        return cls(stratal=__version__, options=options, population=digest)
+        digest = None if population is None else population.digest(seed=0).to_dict()
+        return cls(stratal=stratal.__version__, options=options, population=digest)
 
     @classmethod
     def read(cls, path: Path) -> PlanFile | None:
@@ -133,9 +121,8 @@ class PlanFile(
         try:
             found = msgspec.json.decode(text, type=cls, dec_hook=lambda _, value: place(value))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path}: the plan is damaged ({error})", action="Write it again: stratal plan … --output."
-            ) from None
+            action = "Write it again: stratal plan … --output."
+            raise InputError(f"{path}: the plan is damaged ({error})", action=action) from None
         options = found.options
         file = options.file if "://" in str(options.file) else path.parent / options.file
         past = options.history and str(path.parent / options.history)
@@ -143,6 +130,13 @@ class PlanFile(
         width = Widths(width) if isinstance(width, tuple) else width
         options = structs.replace(options, file=file, history=past, half_width=width)
         return structs.replace(found, options=options)
+
+    @classmethod
+    def beside(cls, sample: Path) -> PlanFile | None:
+        """Return the plan by which a sample was drawn, None where it is not beside it."""
+        from stratal.designs.handover import PLAN_NAME
+
+        return cls.read(sample.parent / PLAN_NAME)
 
     def text(self, folder: Path) -> str:
         """Return what a file in a folder holds."""
@@ -165,7 +159,7 @@ class PlanFile(
 
         if self.population is None:
             return
-        known, now = PopulationDigest(**self.population), population.digest(_SEED_OF_DIGEST)
+        known, now = PopulationDigest(**self.population), population.digest(seed=0)
         changed = differing(population.proxy_names, known, now)
         if changed or known.size != now.size:
             raise InputError(
@@ -177,7 +171,6 @@ class PlanFile(
             )
 
 
-_SEED_OF_DIGEST = 0
 _LARGEST = 2**20
 """Bytes of a plan; more is none."""
 
@@ -191,13 +184,10 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         A sample with labels, to go on from.
     labels : paths
         Labels so far, for --extend; may be repeated.
-    value : str
+    value : str, default label
         Column of the label, for --extend.
     additional : int
         Units to add, for --extend.
-    calibration : str
-        With --extend and --additional: send new labels where this learner predicts worst, for estimate
-        --calibration: gradient-boosting, history, logistic-regression or ridge, from --features.
 
     Examples
     --------
@@ -208,10 +198,9 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     file: Annotated[Path, argument("FILE", "A plan, or predictions.", parser=place)] = None  # type: ignore[assignment]
     output: Output
     extend: Path | None = None
-    labels: Annotated[list[Path] | None, option(needs="with --extend")] = None
-    value: Annotated[Text, option(needs="with --extend", shown="label")] = None
-    additional: Annotated[Whole, option(needs="with --extend")] = None
-    calibration: Annotated[Text, option(needs=("with --extend", "with --additional"))] = None
+    labels: Annotated[list[Path] | None, Option(needs="with --extend")] = None
+    value: Annotated[Text, Option(needs="with --extend")] = None
+    additional: Annotated[Whole, Option(needs="with --extend")] = None
 
     def with_plan(self, plan: PlanFile | None, *, extending: bool) -> DrawOptions:
         """Return the options with those of a plan, where they are not given anew.
@@ -232,11 +221,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
                 known[name] = planned
             elif given not in (usual, planned) and not extending and name not in _NOT_PLANNED.split():
                 option_name = "--" + name.replace("_", "-")
-                raise InputError(
-                    f"{option_name} belongs to the plan",
-                    given=f"{option_name} with {self.file}",
-                    action="Leave it out, or plan again with it.",
-                )
+                given, action = f"{option_name} with {self.file}", "Leave it out, or plan again with it."
+                raise InputError(f"{option_name} belongs to the plan", given=given, action=action)
         if extending and self.additional is not None:
             known.pop("half_width", None)
         return structs.replace(self, **known)
@@ -267,38 +253,20 @@ def draw(requested: DrawOptions) -> Result:
     With --half-width it draws a pilot; with --extend and --labels as many more units as the labels say are
     needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.designs.handover import PLAN_NAME, empty_folder, write_handover
-
-    empty_folder(requested.output)
-    given, needed = requested.file, None
-    if requested.extend is None:
-        plan = None if given is None else PlanFile.read(given)
-        requested = requested.with_plan(plan, extending=False)
-        if given is None or requested.file is None:
-            raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
-        sample = requested.sample(pilot=requested.half_width is not None)
-        if plan is not None and sample.population is not None:
-            plan.require_unchanged(given, sample.population)
-    else:
-        extend, given_classes = requested.extend, requested.predicted is not None
-        requested = requested.with_plan(PlanFile.read(extend.parent / PLAN_NAME), extending=True)
-        if requested.file is None:
-            raise InputError(
-                f"{extend}: its folder has no {PLAN_NAME}, which names the file of its predictions",
-                action="Give their file: stratal draw FILE --extend SAMPLE ….",
-            )
-        sample, needed = _extended(requested, extend, as_classes=given_classes)
-        if needed is not None and needed.additional == 0:
-            return _enough(requested, sample, needed)
-    sample = requested.declared(sample)
-    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
-    return _drawn(requested, sample, write_handover(sample, requested.output, text), needed)
-
-
-def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
-    """Say what was drawn and written, and what to do next."""
+    from stratal.designs.handover import empty_folder, write_handover
     from stratal.report.pages import handover_page
 
+    empty_folder(requested.output)
+    needed = None
+    if requested.extend is None:
+        requested, sample = _first(requested)
+    else:
+        requested, sample, needed = _extended(requested, requested.extend)
+        if needed is not None and needed.additional == 0:
+            return _enough(requested, needed)
+    sample = requested.declared(sample)
+    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
+    written = write_handover(sample, requested.output, text)
     found = {
         "sample": str(written.sample),
         "to_label": str(written.to_label),
@@ -309,14 +277,15 @@ def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Na
         "round": int(sample.round.max()),
         "new": written.new,
     }
-    if requested.half_width is not None:
-        width = requested.half_width
-        found |= {"half_widths": list(width)} if isinstance(width, tuple) else {"half_width": width}
-        found |= {"needed": None if needed is None else needed.to_dict()}
-    first_of_ids = requested.extend is None and not sample.shown
-    page = handover_page(found, _strata(sample), shown=not first_of_ids)
+    width = requested.half_width
+    if width is not None:
+        found |= {"half_width": width, "needed": None if needed is None else needed.to_dict()}
+    names, sizes = sample.design.stratum_names, sample.summary.sizes.tolist()
+    rows = zip(names, sizes, sample.n_h.tolist(), strict=True) if len(names) == len(sizes) else ()
+    shown = requested.extend is not None or len(sample.shown) > 0
+    page = handover_page(found, [list(row) for row in rows], shown=shown)
     labels = [*(requested.labels or []), written.to_label]
-    if requested.half_width is None:
+    if width is None:
         look = () if sample.looks is None or requested.extend is not None else ("--look", 1)
         return Result(found, page, ("estimate", written.sample, *labels, *look))
     given = [word for path in labels for word in ("--labels", path)]
@@ -324,47 +293,48 @@ def _drawn(requested: DrawOptions, sample: Sample, written: Handover, needed: Na
     return Result(found, page, then)
 
 
-def _extended(requested: DrawOptions, extend: Path, *, as_classes: bool) -> tuple[Sample, Narrowing | None]:
-    """Return the sample with another round, and how far its interval is from the half-width asked for."""
-    from stratal.designs.sample import Sample
-    from stratal.labels.label_file import read_labels
-    from stratal.planning import labels_needed, next_round
+def _first(requested: DrawOptions) -> tuple[DrawOptions, Sample]:
+    """Return the options with those of a plan, and the sample of a first round."""
+    given = requested.file
+    plan = None if given is None else PlanFile.read(given)
+    requested = requested.with_plan(plan, extending=False)
+    if given is None:
+        raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
+    sample = requested.sample(pilot=requested.half_width is not None)
+    if plan is not None and sample.population is not None:
+        plan.require_unchanged(given, sample.population)
+    return requested, sample
 
+
+def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, Narrowing | None]:
+    """Return the options with those of the first round, the sample with another, and how narrow it is."""
+    as_classes = requested.predicted is not None
+    requested = requested.with_plan(PlanFile.beside(extend), extending=True)
     additional, half_width = requested.additional, requested.half_width
+    if requested.file is None:
+        raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
         raise InputError(
             "--extend needs the labels so far and the number of units to add, or a half-width",
             allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
         )
-    earlier = Sample.read(extend)
-    given = read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
-    given = replace(given, **requested.counted)
-    classes = (earlier.predicted if as_classes else compared(earlier, given)) or False
+    earlier = stratal.Sample.read(extend)
+    labels = stratal.read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
+    labels = replace(labels, **requested.counted)
+    classes = (earlier.predicted if as_classes else compared(earlier, labels)) or False
+    shared: dict[str, Any] = {"confidence_level": requested.confidence_level, "predicted": classes}
     with progress("reading and drawing"):
-        population = population_again(part(Reading, requested), earlier)
+        shared["population"] = population_again(part(Reading, requested), earlier)
         needed = None
         if half_width is not None:
-            level = requested.confidence_level
-            needed = labels_needed(
-                earlier, given, half_width, confidence_level=level, predicted=classes, population=population
-            )
+            needed = stratal.labels_needed(earlier, labels, half_width, **shared)
             if needed.additional == 0:
-                return earlier, needed
-        larger = next_round(
-            earlier,
-            given,
-            additional=additional,
-            half_width=half_width,
-            confidence_level=requested.confidence_level,
-            population=population,
-            predicted=classes,
-            learner=requested.calibration,
-            features=listed(requested.features) or None,
-        )
-    return larger, needed
+                return requested, earlier, needed
+        more = stratal.next_round(earlier, labels, additional=additional, half_width=half_width, **shared)
+    return requested, more, needed
 
 
-def _enough(requested: DrawOptions, sample: Sample, needed: Narrowing) -> Result:
+def _enough(requested: DrawOptions, needed: Narrowing) -> Result:
     """Say that no more labels are needed, or that none are left."""
     every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
     reason = "the interval is narrow enough" if needed.reached else every
@@ -377,13 +347,11 @@ def _enough(requested: DrawOptions, sample: Sample, needed: Narrowing) -> Result
 
 def _unequal(requested: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    from stratal.designs import Design
-
     name, colon, size = requested.design.partition(":")
     size = size or "sqrt-variance"
-    kind = Design.of_kind(name)
-    if kind is None or (colon and name not in SIZED):
-        raise InputError("no such design", given=repr(requested.design), allowed=", ".join(DESIGNS))
+    kind = stratal.designs.Design.of_kind(name)
+    if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
+        raise InputError("no such design", given=repr(requested.design), allowed=DESIGNS)
     reading, budget = part(Reading, requested), requested.budget
     if budget is None:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
@@ -391,17 +359,11 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
         reading = structs.replace(reading, groups=joined(*reading.group_names, requested.cluster))
     if size not in ("equal", "sqrt-variance"):
         reading = structs.replace(reading, features=joined(*listed(reading.features), size))
-    made: Design = kind.of_options(budget, size, requested.cluster)
     with progress("drawing"):
-        return made.draw(reading.population(), requested.seed)
-
-
-def _strata(sample: Sample) -> list[list[Any]]:
-    """Return name, units and drawn units of each stratum; nothing where the design has none."""
-    names, sizes = sample.design.stratum_names, sample.summary.sizes.tolist()
-    if len(names) != len(sizes):
-        return []
-    return [list(row) for row in zip(names, sizes, sample.n_h.tolist(), strict=True)]
+        drawn: Sample = kind.of_options(budget, size, requested.cluster).draw(
+            reading.population(), requested.seed
+        )
+    return drawn
 
 
 def compared(sample: Sample, labels: Labels) -> str | None:
@@ -427,17 +389,21 @@ def compared(sample: Sample, labels: Labels) -> str | None:
     return None if named.isdisjoint(found.tolist()) else sample.predicted
 
 
-def as_drawn(reading: Reading, earlier: Sample) -> Reading:
-    """Return how to read the file that a sample was drawn from, as far as the sample knows.
+def file_unknown(sample: Path) -> InputError:
+    """Return the error that nothing says which file a sample was drawn from."""
+    what = f"{sample}: its folder has no plan.json, which names the file of its predictions"
+    return InputError(what, action="Give their file: stratal draw FILE --extend SAMPLE ….")
 
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> as_drawn(Reading(file=Path("p.csv")), sample).proxy
-    'proxy'
-    """
+
+def reading_of(study: Study) -> dict[str, Any]:
+    """Return how the predictions of a study were read, as keywords of `Reading`, if it is known."""
+    known = json.loads(study.setting("reading") or "{}")
+    known = {name: value for name, value in known.items() if name in Reading.__struct_fields__}
+    return known | {"file": place(known["file"])} if known else {}
+
+
+def population_again(reading: Reading, earlier: Sample) -> Population:
+    """Read the file that a sample was drawn from, with the columns that the sample knows."""
     known = structs.replace(
         reading,
         id=reading.id or earlier.id_name,
@@ -446,41 +412,4 @@ def as_drawn(reading: Reading, earlier: Sample) -> Reading:
         show=reading.show or ",".join(earlier.shown),
         predicted=reading.predicted or earlier.predicted,
     )
-    return known.with_columns_of(earlier.estimand)
-
-
-def population_again(reading: Reading, earlier: Sample) -> Population:
-    """Read the file that a sample was drawn from; of another one say that it is, and what it lacks.
-
-    Examples
-    --------
-    >>> import stratal, tempfile
-    >>> file = Path(tempfile.mkdtemp(), "p.csv")
-    >>> _ = file.write_text("id,text\\na,x\\nb,y\\n")
-    >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.7])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> population_again(Reading(file=file), sample)
-    Traceback (most recent call last):
-    stratal.errors.InputError: ...p.csv: the sample was not drawn from this file, which lacks 'proxy' ...
-    """
-    from stratal.population.inspection import column_names
-
-    requested = as_drawn(reading, earlier)
-    try:
-        return requested.population()
-    except InputError as error:
-        columns = (
-            name for text in (requested.proxy, requested.groups, requested.show) for name in listed(text)
-        )
-        named = {requested.id, requested.predicted, *columns}
-        existing = column_names(requested.file, **requested.of_file)
-        own = (earlier.id_name, *earlier.proxy_names, *earlier.groups, *earlier.shown)
-        lacking = [name for name in own if name in named and same_name(name, existing) is None]
-        if not lacking:
-            raise
-        what = ", ".join(map(repr, lacking))
-        raise InputError(
-            f"{requested.file}: the sample was not drawn from this file, which lacks {what}",
-            given=f"columns {near_names('', existing)}",
-            action="Give the file that it was drawn from, unchanged: its other units are drawn next.",
-        ) from error
+    return known.with_columns_of(earlier.estimand).population()

@@ -3,53 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from msgspec import Struct, structs
 
-from stratal.cli.command import Needs, argument, option
+import stratal
+from stratal.cli.command import Needs, Option, argument, given
 from stratal.cli.output import progress
 from stratal.cli.parsing import joined, listed, mapping, pair, place, widths
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.planning.plan import Plan
-    from stratal.population import Population
+    from stratal import Plan, Population
 
 
 Text = str | None
 Whole = int | None
 Number = float | None
-AnyReading = TypeVar("AnyReading", bound="Reading")
-AnyPlanning = TypeVar("AnyPlanning", bound="Planning")
-
-COLUMNS = "COL,…"
 
 Study = Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
-Output = Annotated[Path, option("Directory to write to; must be empty or not exist.")]
+Output = Annotated[Path, Option("Directory to write to; must be empty or not exist.")]
 EstimandText = Annotated[
     Text,
-    option(
+    Option(
         "What the labels are for: f1:match, recall:match, difference:model_a,model_b, mean@language, …; "
         "several with semicolons between them, or the option once for each.",
         "NAME:OF",
         shown="the mean",
     ),
 ]
-ConfidenceLevel = Annotated[float, option("Confidence level, between 0 and 1.")]
-Target = Annotated[str, option("population or superpopulation.")]
+ConfidenceLevel = Annotated[float, Option("Confidence level, between 0 and 1.")]
+Target = Annotated[str, Option("population or superpopulation.")]
 Bounds = Annotated[
-    Text, option("Bounds of the outcome: LOW,HIGH.", needs="without --outcome binary or unbounded")
+    Text, Option("Bounds of the outcome: LOW,HIGH.", needs="without --outcome binary or unbounded")
 ]
-Positive = Annotated[Text, option("The label that counts as 1, and every other as 0.", "LABEL")]
-Seed = Annotated[int, option("The same seed and ids draw the same units.")]
+Seed = Annotated[int, Option("The same seed and ids draw the same units.")]
 
 ON_DUCKDB = "with --engine duckdb"
 
 
 def _is_text_table(given: Any) -> bool:
-    suffixes = [suffix.lower() for suffix in given["file"].suffixes if suffix.lower() != ".gz"]
-    return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
+    return not {".parquet", ".pq", ".jsonl", ".ndjson"} & {*given["file"].suffixes[-2:]}
 
 
 class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -57,7 +51,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
     Parameters
     ----------
-    id : str
+    id : str, default id or item_id
         Column of unique ids; row for the number of the row.
     proxy : COL,…
         Column(s) that predict the outcome.
@@ -68,16 +62,14 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     show : COL,…
         Columns shown to the annotators.
     features : COL,…
-        Columns of numbers for --stratify features or --calibration; also 'emb_*'.
+        Columns of numbers for --stratify features; also 'emb_*'.
     predicted : str
         Column of the model's answer; kept in the sample, not shown.
     bounds : LOW,HIGH
         Bounds of the outcome, and of the proxy on its scale.
-    second_moment : str
-        Column of E[z² | x], where the proxy has one.
     margin : bool
-        The proxy only orders units; it has no scale.
-    delimiter : str
+        The proxy only orders units; it is on no scale.
+    delimiter : str, default found in the header
         Delimiter of a CSV file.
     softmax : COL,… or PATTERN
         Columns of probabilities that add up to 1; the proxy is the answer's.
@@ -94,9 +86,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         FILE may be an address: https://… or s3://….
     engine : str
         What reads FILE: duckdb, spark, or spark=URL where that is elsewhere: spark=spark://host:7077.
-    threads : int
+    threads : int, default one for each core
         Threads that DuckDB may use.
-    memory : AMOUNT
+    memory : AMOUNT, default a few hundred MB for each thread
         What DuckDB may hold before it spills to disk: 2GB.
 
     Examples
@@ -106,55 +98,46 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     """
 
     file: Annotated[Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=place)]
-    id: Annotated[Text, option(shown="id or item_id")] = None
+    id: Text = None
     proxy: Text = None
     groups: Text = None
     by: Text = None
     show: Text = None
-    features: Annotated[Text, option(needs="with --stratify features or --calibration")] = None
+    features: Annotated[Text, Option(needs="with --stratify features")] = None
     predicted: Text = None
     bounds: Bounds = None
-    second_moment: Annotated[Text, option(needs="with --proxy")] = None
-    margin: Annotated[bool, option(needs="with --proxy")] = False
-    delimiter: Annotated[
-        Text, option(shown="found in the header", needs=Needs("for a CSV file", _is_text_table))
-    ] = None
+    margin: Annotated[bool, Option(needs="with --proxy")] = False
+    delimiter: Annotated[Text, Option(needs=Needs("for a CSV file", _is_text_table))] = None
     softmax: Text = None
     missing: str = "refuse"
     label: Text = None
-    answers: Annotated[Text, option(needs="with --predicted or --proxy or --softmax or --select")] = None
+    answers: Annotated[Text, Option(needs="with --predicted or --proxy or --softmax or --select")] = None
     history: Text = None
     remote: bool = False
     engine: str = "duckdb"
-    threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
-    memory: Annotated[Text, option(shown="a few hundred MB for each thread", needs=ON_DUCKDB)] = None
+    threads: Annotated[Whole, Option(needs=ON_DUCKDB)] = None
+    memory: Annotated[Text, Option(needs=ON_DUCKDB)] = None
 
     @property
     def group_names(self) -> tuple[str, ...]:
         """The groups, with the one to stratify by."""
-        return tuple(dict.fromkeys((*listed(self.groups), *([] if self.by is None else [self.by]))))
+        return tuple(dict.fromkeys((*listed(self.groups), *listed(self.by))))
 
     def population(self) -> Population:
         """Read the file."""
-        from stratal.population import Population
-
-        self._refuse_leading()
-        return Population.read(
+        leading = [name for name in listed(self.show) if name in (*listed(self.proxy), self.predicted)]
+        if leading:
+            action = "Show what a person needs to judge the unit, neither a proxy nor the model's answer."
+            raise InputError(f"--show: '{leading[0]}' would lead the annotators", action=action)
+        texts = given(self, "proxy", "features", "show", "softmax", "answers")
+        lists: dict[str, Any] = {name: listed(text) for name, text in texts.items() if text}
+        return stratal.Population.read(
             self.file,
-            id=self.id,
-            proxy=listed(self.proxy) or None,
             groups=self.group_names,
-            features=listed(self.features),
-            show=listed(self.show),
-            predicted=self.predicted,
-            second_moment=self.second_moment,
             bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
-            softmax=listed(self.softmax) or None,
-            missing=self.missing,
-            label=self.label,
-            answers=listed(self.answers) or None,
-            history=self.history,
+            **lists,
+            **given(self, "id", "predicted", "missing", "label", "history"),
             **self.of_file,
         )
 
@@ -165,10 +148,10 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         # The folder of a draw holds a sample, and is no data set.
         parts = self.file.is_dir() and not (self.file / "to_label.csv").exists()
         parts = parts and next(self.file.rglob("*.parquet"), None) is not None
-        found = {name: getattr(self, name) for name in ("delimiter", "remote", "threads", "memory")}
+        found = given(self, "delimiter", "remote", "threads", "memory")
         return found | {"engine": engine, "master": master or None, "directory": parts}
 
-    def with_columns_of(self: AnyReading, estimand: Any) -> AnyReading:
+    def with_columns_of(self, estimand: Any) -> Self:
         """Return how to read the file with the columns that an estimand, or what names one, needs.
 
         Examples
@@ -192,25 +175,13 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             features=joined(*listed(self.features), *features) or None,
         )
 
-    def _refuse_leading(self) -> None:
-        """Refuse to show the annotators what would lead them, or a column that the label would overwrite."""
-        shown = listed(self.show)
-        if "label" in shown:
-            raise InputError(
-                "--show: a shown column cannot be called 'label'",
-                action="That is where the annotators' labels go; rename the column.",
-            )
-        leading = [name for name in shown if name in listed(self.proxy) or name == self.predicted]
-        if leading:
-            raise InputError(
-                f"--show: '{leading[0]}' would lead the annotators",
-                allowed="columns that are neither a proxy nor the model's answer",
-                action="Show what a person needs to judge the unit.",
-            )
-
 
 STRATIFIED = "without --stratify none"
 COLUMN_TO_DIVIDE = "with --proxy, --by or --features"
+HALF_OF_BUDGET = Needs(
+    "up to half of --budget, for at least two strata",
+    lambda given: given["budget"] is None or 2 * given["minimum"] <= given["budget"],
+)
 
 
 class Planning(Reading, frozen=True, kw_only=True):
@@ -223,24 +194,26 @@ class Planning(Reading, frozen=True, kw_only=True):
     half_width : WIDTH,…
         Half-width of the interval that is wanted, instead of a budget; one for each of several estimands,
         or one for all.
-    strata : int
+    strata : int, default 10, fewer below 50 labels
         Number of strata.
-    stratify : str
+    stratify : str, default k-means; neyman with --estimand
         k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, gaussian-mixture,
         features, category or none.
-    allocation : str
+    allocation : str, default robust; neyman with --estimand
         robust, proportional, equal, neyman, power, stratppi, or cost-optimal:COL with a column of what each
         label costs; --budget is then money.
     minimum : int
         Least number of labels per stratum.
     assume : str
         What --half-width assumes of the proxy: conservative, expected or optimistic.
-    residual_sd : float
+    residual_sd : float, default half the proxy's own
         Standard deviation of outcome less proxy, for outcomes without bounds.
-    outcome : str
+    outcome : str, default as the proxy's bounds or the model's answers tell
         What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
     looks : NUMBER
         Looks at the labels, at each of which labelling may stop: 4, or obrien-fleming:4; estimate --look.
+    positive : LABEL
+        The label that counts as 1, and every other as 0.
     map : LABEL=NUMBER,…
         What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
 
@@ -251,38 +224,20 @@ class Planning(Reading, frozen=True, kw_only=True):
     """
 
     budget: Whole = None
-    half_width: Annotated[float | tuple[float, ...] | None, option(parser=widths)] = None
+    half_width: Annotated[float | tuple[float, ...] | None, Option(parser=widths)] = None
     strata: Annotated[
-        Whole,
-        option(
-            shown="10, fewer below 50 labels",
-            needs=("with --proxy or --features", "without --stratify none or category"),
-        ),
+        Whole, Option(needs=("with --proxy or --features", "without --stratify none or category"))
     ] = None
-    stratify: Annotated[Text, option(shown="k-means; neyman with --estimand", needs=COLUMN_TO_DIVIDE)] = None
-    allocation: Annotated[
-        Text, option(shown="robust; neyman with --estimand", needs=(COLUMN_TO_DIVIDE, STRATIFIED))
-    ] = None
-    minimum: Annotated[
-        int,
-        option(
-            needs=(
-                COLUMN_TO_DIVIDE,
-                STRATIFIED,
-                Needs(
-                    "up to half of --budget, for at least two strata",
-                    lambda given: given["budget"] is None or 2 * given["minimum"] <= given["budget"],
-                ),
-            )
-        ),
-    ] = 2
+    stratify: Annotated[Text, Option(needs=COLUMN_TO_DIVIDE)] = None
+    allocation: Annotated[Text, Option(needs=(COLUMN_TO_DIVIDE, STRATIFIED))] = None
+    minimum: Annotated[int, Option(needs=(COLUMN_TO_DIVIDE, STRATIFIED, HALF_OF_BUDGET))] = 2
     confidence_level: ConfidenceLevel = 0.95
-    assume: Annotated[str, option(needs="with --half-width")] = "conservative"
-    residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
+    assume: Annotated[str, Option(needs="with --half-width")] = "conservative"
+    residual_sd: Number = None
     estimand: EstimandText = None
     looks: Text = None
-    outcome: Annotated[Text, option(shown="as the proxy's bounds or the model's answers tell")] = None
-    positive: Positive = None
+    outcome: Text = None
+    positive: Text = None
     map: Text = None
 
     def plan(self, *, pilot: bool = False, **learned: Any) -> Plan:
@@ -290,42 +245,26 @@ class Planning(Reading, frozen=True, kw_only=True):
 
         `learned` is what `stratal.plan` takes of earlier labels.
         """
-        from stratal.planning.planner import plan
-
+        names = ("half_width", "by", "allocation", "minimum", "confidence_level", "assume")
         with progress("reading and stratifying"):
-            return plan(
+            return stratal.plan(
                 self.for_planning.population(),
                 self.budget,
-                half_width=self.half_width,
                 method=self.stratify,
                 n_strata=self.strata,
-                by=self.by,
-                allocation=self.allocation,
-                minimum=self.minimum,
-                confidence_level=self.confidence_level,
-                assume=self.assume,
                 pilot=pilot,
-                residual_sd=self.residual_sd,
-                estimand=self.estimand,
+                **given(self, *names, "residual_sd", "estimand", "looks"),
                 **learned,
-                looks=self.looks,
             )
 
     @property
-    def for_planning(self: AnyPlanning) -> AnyPlanning:
+    def for_planning(self) -> Planning:
         """How to read the file with the columns that the estimand and the allocation need."""
         found = self.with_columns_of(self.estimand)
-        _, _, cost = (self.allocation or "").partition(":")
-        if not cost or cost in listed(found.features):
-            return found
-        return structs.replace(found, features=joined(*listed(found.features), cost))
+        cost = (self.allocation or "").partition(":")[2]
+        return structs.replace(found, features=joined(*listed(found.features), *listed(cost)) or None)
 
     @property
     def counted(self) -> dict[str, Any]:
         """What labels count as."""
         return {"positive": self.positive, "mapping": mapping("--map", self.map)}
-
-
-def places(record: Any) -> list[str]:
-    """Return the arguments `sample` and `labels` of a record, to be typed again."""
-    return [str(place) for place in (record.sample, *(record.labels or ())) if place is not None]

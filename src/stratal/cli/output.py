@@ -7,7 +7,6 @@ import re
 import shlex
 import sys
 import threading
-import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +14,24 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress
 
-    from stratal.report.text import Page, Table
+    from stratal.report.text import Table
 
 
-_COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What JSON does not escape though it moves a cursor, ends a line or turns the direction of text."""
+_WIDEST = 10_000
+"""Characters; a table as wide as its names, so that none is broken."""
+
+_MOST_ROWS = 1_000
+"""Rows of a table that are printed; of more, as many from the top, and how many were left out is said."""
+
+_COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_IN_JSON = re.compile(f"[{_COMMANDING}]")
+_IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
+"""What moves a cursor, ends a line or turns the direction of text; JSON escapes some of it."""
+
+SHOWN: list[str] = []
+"""Lines that were printed."""
 
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
@@ -69,7 +79,10 @@ class Result:
         elif callable(part):
             self._print(part(self.found))
         elif part is not None:
-            print_page(part)
+            print_text(*part.lines)
+            for table in part.tables:
+                print_table(table)
+            print_text(*(["", *part.notes] if part.notes else []))
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -82,16 +95,9 @@ def print_json(result: dict[str, Any]) -> None:
       "n": 3
     }
     """
-    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(result, indent=2, allow_nan=False)
-    print("".join(map(_in_json, text)) if _COMMANDING.search(text) else text)
-
-
-def _in_json(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if _COMMANDING.match(letter) else letter
+    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    text = json.dumps(result, indent=2, ensure_ascii=plain, allow_nan=False)
+    print(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def printable(stream: Any) -> None:
@@ -117,7 +123,7 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
-    return "".join(_escaped(letter) if _is_command(letter) else letter for letter in text)
+    return _IN_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def in_options(message: str, options: Collection[str] = ()) -> str:
@@ -163,34 +169,6 @@ _BOTH = (
 _KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 
 
-def _is_command(letter: str) -> bool:
-    control = unicodedata.category(letter) in ("Cc", "Cs") and letter != "\n"
-    return control or _COMMANDING.match(letter) is not None
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
-
-
-def print_page(page: Page) -> None:
-    """Print a page: its sentences, its tables, its notes.
-
-    Examples
-    --------
-    >>> from stratal.report.text import Page, Table
-    >>> print_page(Page(lines=["2 strata"], tables=[Table(header=["stratum", "units"], rows=[["low", 12]])]))
-    2 strata
-    <BLANKLINE>
-     stratum  units
-     low         12
-    """
-    print_text(*page.lines)
-    for table in page.tables:
-        print_table(table)
-    if page.notes:
-        print_text("", *page.notes)
-
-
 def print_table(table: Table) -> None:
     """Print a table: text to the left, numbers to the right.
 
@@ -218,7 +196,8 @@ def print_text(*lines: str) -> None:
     done
     """
     for line in lines:
-        print(visible(in_options(line)))
+        SHOWN.append(in_options(line))
+        print(visible(SHOWN[-1]))
 
 
 @contextmanager
@@ -230,38 +209,18 @@ def progress(what: str) -> Iterator[None]:
     >>> with progress("reading"):
     ...     pass
     """
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.progress import TextColumn
-
-    from stratal.tables.source import running_scan
-
-    with _bar(what, TextColumn("{task.fields[rate]}")) as bar:
-
-        def show() -> None:
-            if bar is None:
-                return
-            bar.start()
-            while not finished.wait(0.5):
-                scan = running_scan()
-                rate = None if scan is None else scan.rate()
-                bar.update(bar.task_ids[0], rate="" if rate is None else _speed(rate))
-
-        finished = threading.Event()
-        timer = threading.Timer(PATIENCE, show)
+    with _bar(what) as bar:
+        if bar is None:
+            yield
+            return
+        timer = threading.Timer(PATIENCE, bar.start)
         timer.daemon = True
         timer.start()
         try:
             yield
         finally:
             timer.cancel()
-            finished.set()
             timer.join()
-
-
-def _speed(rate: float) -> str:
-    return f"{rate / 1e6:.1f} million rows/s" if rate >= 1e5 else f"{rate:,.0f} rows/s"
 
 
 @contextmanager
@@ -274,12 +233,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
     ...     advance is None or callable(advance)
     True
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import MofNCompleteColumn
-
-    with _bar(what, MofNCompleteColumn()) as bar:
+    with _bar(what) as bar:
         if bar is None:
             yield None
             return
@@ -288,18 +242,17 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def _bar(what: str, *more: ProgressColumn) -> Iterator[Progress | None]:
+def _bar(what: str) -> Iterator[Progress | None]:
     """Make a bar that has not started; None where standard error is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
+    if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
-    bar = Progress(*columns, console=errors, transient=True)
-    bar.add_task(what, total=None, rate="")
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(what, total=None)
     try:
         yield bar
     finally:

@@ -66,19 +66,6 @@ def finite_number(text: str) -> float:
     return number
 
 
-def whole_number(text: str) -> int:
-    """Return the whole number that a text is.
-
-    Examples
-    --------
-    >>> whole_number("50")
-    50
-    """
-    if "_" in text:
-        raise ValueError(text)
-    return int(text)
-
-
 def mapping(option: str, text: str | None) -> dict[str, float | str | None] | None:
     """Return what labels count as, given as `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
 
@@ -97,13 +84,9 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
     for part in text.split(","):
         label, equals, value = (piece.strip() for piece in part.rpartition("="))
         if not equals or not label or label in found:
-            raise InputError(
-                f"{option}: {label!r} is mapped twice"
-                if label in found
-                else f"{option} takes labels and numbers",
-                given=repr(text),
-                allowed="LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer",
-            )
+            ways = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
+            what = f"{option} takes each label once, and what it counts as"
+            raise InputError(what, given=repr(text), allowed=ways)
         number = number_of_text(value)
         found[label] = (value or None) if number != number else number
     return found
@@ -118,7 +101,7 @@ def whole_numbers(option: str, text: str) -> list[int]:
     [50, 100]
     """
     try:
-        return [whole_number(part) for part in listed(text)]
+        return [int(part) for part in listed(text)]
     except ValueError:
         raise InputError(f"{option} takes whole numbers", given=repr(text), allowed="N,…") from None
 
@@ -203,9 +186,8 @@ def text_of(path: Path, most: int = 2**20) -> str:
         with path.open(encoding="utf-8") as file:
             text = file.read(most + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error})", action="Give the path of a text file in UTF-8."
-        ) from None
+        action = "Give the path of a text file in UTF-8."
+        raise InputError(f"{path}: cannot be read ({error})", action=action) from None
     if len(text) > most:
         raise InputError(f"{path}: is too large", allowed=f"up to {most:,} characters")
     return text

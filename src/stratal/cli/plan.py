@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import structs
 
-from stratal.cli.command import argument, command, option, part, words
+import stratal
+from stratal.cli.command import Option, argument, command, given, part, words
 from stratal.cli.draw import PlanFile, SharedDrawOptions
-from stratal.cli.options import Number, Planning, Text, Whole
+from stratal.cli.options import Number, Planning, Reading, Text, Whole
 from stratal.cli.output import Result
-from stratal.cli.parsing import listed, pair, place
+from stratal.cli.parsing import listed, place
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
     from stratal.planning.plan import Plan
 
 
-OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin delimiter
-    softmax missing label answers history remote engine threads memory strata stratify allocation minimum
-    assume residual_sd estimand labels looks
-    outcome positive map output select"""
+ALONE = "population_size rate equal_answers"
+EITHER = "file detect power budget half_width confidence_level details value calibrate_by indifference"
 
-NOT_SELECTING = """proxy groups by features predicted second_moment margin softmax missing label history
+NOT_SELECTING = """proxy groups by features predicted margin softmax missing label history
     half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
-
-_INDIFFERENCE = 0.01
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):
@@ -41,14 +39,14 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     detect : float
         The difference that is to show, of two models (--estimand difference:A,B with a file), of two versions
         or of a kappa.
-    equal_answers : float
+    equal_answers : float, default as if they erred independently
         With --detect, without a file: share of items on which both answer alike.
     power : float
         With --detect: the chance that it shows.
     labels : paths
         Labels to promise by, of an earlier sample of FILE or, with the proxy's column, of other units; may be
         repeated.
-    value : str
+    value : str, default label
         Column of the label, in --labels.
     calibrate_by : COL
         Learn from --labels what the proxy is worth in each category of this column by itself.
@@ -69,25 +67,28 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
 
     file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
     population_size: Whole = None
-    rate: Annotated[Number, option(shown="0.5")] = None
-    detect: Annotated[Number, option(needs="without --budget or --half-width")] = None
-    equal_answers: Annotated[
-        Number, option(shown="as if they erred independently", needs="with --detect")
-    ] = None
-    power: Annotated[Number, option(shown="0.8", needs="with --detect")] = None
+    rate: float = 0.5
+    detect: Annotated[Number, Option(needs="without --budget or --half-width")] = None
+    equal_answers: Annotated[Number, Option(needs="with --detect")] = None
+    power: Annotated[float, Option(needs="with --detect")] = 0.8
     labels: list[Path] | None = None
-    value: Annotated[Text, option(shown="label")] = None
-    calibrate_by: Annotated[Text, option(needs="with --labels")] = None
+    value: Annotated[Text, Option(needs="with --labels")] = None
+    calibrate_by: Annotated[Text, Option(needs="with --labels")] = None
     output: Path | None = None
     details: bool = False
-    select: Annotated[bool, option(needs="with --answers")] = False
-    indifference: Annotated[float, option(needs="with --select")] = _INDIFFERENCE
+    select: Annotated[bool, Option(needs="with --answers")] = False
+    indifference: Annotated[float, Option(needs="with --select")] = 0.01
+
+
+OF_A_FILE = " ".join(
+    name for name in PlanOptions.__struct_fields__ if name not in f"{ALONE} {EITHER}".split()
+)
 
 
 @command(
     PlanOptions,
     without="show",
-    needs={OF_A_FILE: "with FILE", "value": "with --labels", NOT_SELECTING: "without --select"},
+    needs={OF_A_FILE: "with FILE", ALONE: "without FILE", NOT_SELECTING: "without --select"},
 )
 def plan(requested: PlanOptions) -> Result:
     """Say what a budget will buy, before any label is bought.
@@ -100,32 +101,28 @@ def plan(requested: PlanOptions) -> Result:
     With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
     instead of its own word.
     """
-    from functools import partial
-
-    from stratal.planning.detecting import POWER, plan_to_detect, width_to_detect
+    from stratal.planning.detecting import plan_to_detect, width_to_detect
+    from stratal.planning.planner import plan_for_rate
     from stratal.report.pages import detection_page, plan_page
 
-    page = partial(plan_page, details=requested.details)
-    power, shows = POWER if requested.power is None else requested.power, None
+    page, shows = partial(plan_page, details=requested.details), None
     if requested.file is None and requested.detect is not None:
-        given = structs.asdict(requested)
-        known = {name: given[name] for name in ("equal_answers", "confidence_level", "population_size")}
-        rate = 0.5 if requested.rate is None else requested.rate
-        return Result(plan_to_detect(requested.detect, rate=rate, power=power, **known), detection_page)
+        known = given(requested, *ALONE.split(), "power", "confidence_level")
+        return Result(plan_to_detect(requested.detect, **known), detection_page)
     if requested.file is None:
-        return Result(_without_file(requested), page)
-    if (requested.population_size, requested.rate, requested.equal_answers) != (None, None, None):
-        raise InputError(
-            "--population-size, --rate and --equal-answers are for plans without a file",
-            given=requested.file,
-            action="Leave FILE out, which tells them.",
-        )
+        size = requested.population_size
+        if size is None:
+            ways = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
+            raise InputError("there is nothing to plan for", allowed=ways)
+        known = given(requested, "budget", "half_width", "confidence_level")
+        return Result(plan_for_rate(size, requested.rate, **known).to_dict(), page)
     if requested.select:
         return _selection(requested)
     if requested.detect is not None:
-        width = width_to_detect(requested.detect, power, requested.confidence_level)
+        width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
         width = float(f"{width:.4g}")  # as one types it
-        shows = f"A difference of {requested.detect:g} shows with a chance of {power:g} at ± {width:.3g}."
+        chance = f"with a chance of {requested.power:g} at ± {width:.3g}"
+        shows = f"A difference of {requested.detect:g} shows {chance}."
         requested = structs.replace(requested, half_width=width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     made = requested.plan(**_learned(requested))
@@ -138,12 +135,11 @@ def plan(requested: PlanOptions) -> Result:
         wanted |= {"budget": budget, "half_width": None}
     design = made.recommended.design if requested.labels else "auto"
     options = SharedDrawOptions(**wanted, design=design)
-    if requested.output is None:
-        drawing: tuple[Any, ...] = (requested.file, *words(options))
-    else:
+    drawing = words(options)
+    if requested.output is not None:
         _write(requested.output, options, made)
-        drawing = (requested.output,)
-    drawing += ("--seed", 7, "--output", new_folder("audit"))
+        drawing = [str(requested.output)]
+    drawing += ["--seed", "7", "--output", new_folder("audit")]
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None
     return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
@@ -151,8 +147,6 @@ def plan(requested: PlanOptions) -> Result:
 
 def _learned(requested: PlanOptions) -> dict[str, Any]:
     """Return the earlier labels, and their units where the file holds the proxy's column too."""
-    from stratal.labels.label_file import read_labels
-    from stratal.population import Population
     from stratal.tables.small_table import SmallTable
 
     if not requested.labels:
@@ -161,23 +155,10 @@ def _learned(requested: PlanOptions) -> dict[str, Any]:
     columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
     others = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if others:
-        if len(requested.labels) > 1:
-            raise InputError(
-                "labels of other units, with the proxy's column, are read from one file",
-                given=len(requested.labels),
-                allowed="one --labels",
-                action="Join the files, or leave the proxy's column out of labels of FILE's own units.",
-            )
-        units = Population.read(
-            others[0],
-            id=reading.id,
-            proxy=listed(reading.proxy),
-            groups=reading.group_names,
-            bounds=pair("--bounds", reading.bounds),
-            scaled=False if reading.margin else None,
-        )
+        same = given(reading, "id", "proxy", "groups", "by", "bounds", "margin")
+        units = Reading(file=others[0], **same).population()
     name = requested.id or "id" if units is None else units.id_name
-    labels = read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
+    labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
     return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
 
 
@@ -201,11 +182,10 @@ def _selection(requested: PlanOptions) -> Result:
         f"others are clearly worse, {many} if all are equally good, {most} at most, "
         f"of {found['population_size']:,} units."
     ]
-    typed = structs.asdict(requested)
-    same = {name: typed[name] for name in SelectOptions.__struct_fields__ if name in typed}
-    following = SelectOptions(**same | dict.fromkeys(("labels", "value", "map", "output")))
-    given = (requested.file, *words(following), "--output", new_folder("round1"))
-    return Result(found, Page(lines=lines), ("select", *given))
+    shared = "file id answers budget confidence_level indifference estimand positive"
+    following = SelectOptions(**given(requested, *shared.split()))
+    typed = (*words(following), "--output", new_folder("round1"))
+    return Result(found, Page(lines=lines), ("select", *typed))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
@@ -219,24 +199,6 @@ def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
     text = PlanFile.of(options, made.population).text(path.parent)
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-
-
-def _without_file(requested: PlanOptions) -> dict[str, Any]:
-    """Plan from a number of units and a guessed rate."""
-    from stratal.planning.planner import WORST_RATE, plan_for_rate
-
-    if requested.population_size is None:
-        raise InputError(
-            "there is nothing to plan for",
-            allowed="FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R",
-        )
-    return plan_for_rate(
-        requested.population_size,
-        WORST_RATE if requested.rate is None else requested.rate,
-        budget=requested.budget,
-        half_width=requested.half_width,  # type: ignore[arg-type]  # several are refused
-        confidence_level=requested.confidence_level,
-    ).to_dict()
 
 
 def new_folder(name: str) -> str:

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 from msgspec import Struct, structs
 
-from stratal.cli.command import Needs, argument, command, option, part, words
-from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions
+import stratal
+from stratal.cli.command import Needs, argument, command, given, no_effect, part, words
+from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, reading_of
 from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import (
-    finite_number,
-    joined,
-    listed,
-    mapping,
-    place,
-    text_of,
-    whole_number,
-    whole_numbers,
-)
+from stratal.cli.parsing import finite_number, joined, listed, mapping, place, text_of, whole_numbers
 from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    import stratal.study.study as studies
-    from stratal.study.question import Form, Question
+    from stratal.study import Form, Question
     from stratal.study.web.server import Place
 
 
@@ -42,16 +33,13 @@ on the network can read labels and links. Better give a port alone, put a proxy 
 UNSOUND = 3
 """Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake."""
 
-
-HTML = "html"
-PAGE = "page"
-_PAGES = (".html", ".htm")
 _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
 """What the file that a tool gives back may be called."""
 
 _NAMELESS = ("csv", "excel", "jsonl")
 """Files that do not say who answered."""
 
+_MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
 KINDS = ("choices", "scale", "pair", "classes")
 
@@ -88,13 +76,13 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Or answers in the annotators' own words, with some to choose from.
     rubric : path
         File that says how to judge (Markdown).
-    adjudicators : NAME,…
+    adjudicators : NAME,…, default every annotator
         Who decides disagreements.
     overlap : SHARE or SHARE,PEOPLE
         Share of the items that several people label, and how many people.
     pseudonyms : bool
         Keep names out of the journal, in a private file.
-    until : float
+    until : float, default the half-width that was drawn for
         Stop when the half-width of the anytime-valid interval is as small as this.
     submit_on_choice : bool
         Submit as soon as every question has its choice; annotators may choose otherwise.
@@ -119,10 +107,10 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     pair: Text = None
     classes: Text = None
     rubric: Path | None = None
-    adjudicators: Annotated[Text, option(shown="every annotator")] = None
+    adjudicators: Text = None
     overlap: Text = None
     pseudonyms: bool = False
-    until: Annotated[Number, option(shown="the half-width that was drawn for")] = None
+    until: Number = None
     submit_on_choice: bool = False
 
 
@@ -139,45 +127,40 @@ def new(requested: NewOptions) -> Result:
     `stratal study label` shows them the items, `stratal study status` says how far they are, and
     `stratal estimate` takes the labels.
     """
-    from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
-    from stratal.designs.sample import Sample
+    from stratal.designs.handover import SAMPLE_NAME, empty_folder
     from stratal.report.pages import study_page
     from stratal.study.database import DATABASE
-    from stratal.study.opening import create_study
 
     for folder in (requested.file, requested.output):
         if (folder / DATABASE).is_file():
             action = f"Go on with it: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder}: is a study already", action=action)
     empty_folder(requested.output)
-    kinds = {name: getattr(requested, name) for name in KINDS}
+    kinds = given(requested, *KINDS)
     form = made_form(requested.question, kinds, "" if requested.rubric is None else text_of(requested.rubric))
     options: SharedDrawOptions | None = requested
-    if requested.budget is None and requested.half_width is None:
-        require_present(requested.file)
-        drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
-        sample, plan = Sample.read(drawn), PlanFile.read(drawn.parent / PLAN_NAME)
-        options = None if plan is None else plan.options
-    else:
+    if _draws(structs.asdict(requested)):
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
             raise InputError(f"{requested.file}: is drawn already", action=action)
         sample = requested.declared(requested.sample(pilot=requested.half_width is not None))
-    reading = None if options is None else part(Reading, options)
-    places = {} if reading is None else {"file": str(reading.file.resolve()), "history": reading.history}
-    if reading is not None and reading.history is not None:
-        places["history"] = str(Path(reading.history).resolve())
+    else:
+        require_present(requested.file)
+        drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file
+        sample, plan = stratal.Sample.read(drawn), PlanFile.beside(drawn)
+        options = None if plan is None else plan.options
+    reading = None
+    if options is not None:
+        reading = structs.asdict(part(Reading, options))
+        reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
     wanted = requested.until or (None if options is None else options.half_width)
     share, _, people = (requested.overlap or "0").partition(",")
     try:
-        overlap, copies = finite_number(share), whole_number(people or "2")
+        overlap, copies = finite_number(share), int(people or "2")
     except ValueError:
-        raise InputError(
-            "--overlap takes a share",
-            given=repr(requested.overlap),
-            allowed="such as 0.2, or 0.2,3 for three people",
-        ) from None
-    with create_study(
+        allowed = "such as 0.2, or 0.2,3 for three people"
+        raise InputError("--overlap takes a share", given=repr(requested.overlap), allowed=allowed) from None
+    with stratal.study.create_study(
         requested.output,
         sample,
         form,
@@ -187,7 +170,7 @@ def new(requested: NewOptions) -> Result:
         copies=copies,
         pseudonyms=requested.pseudonyms,
         half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
-        reading=None if reading is None else structs.asdict(reading) | places,
+        reading=reading,
     ) as made:
         if requested.submit_on_choice:
             made.keep("page_submit_on_choice", "yes")
@@ -216,24 +199,10 @@ def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
     >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
     {'photo': 'serve them with --allow-images https'}
     """
-    endings = (
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".webp",
-        ".avif",
-        ".bmp",
-        ".svg",
-        ".mp3",
-        ".wav",
-        ".ogg",
-        ".flac",
-    )
     found = {}
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
-        files = [text for text in texts if text.endswith(endings) and " " not in text]
+        files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
         if files and all(text.startswith("https://") for text in files):
             found[name] = "serve them with --allow-images https"
         elif len(files) > len(texts) / 2:
@@ -250,111 +219,80 @@ def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -
     >>> [entry.name for entry in made_form(["right=Is it right?", "kind=Is it kind?"], kinds, "").questions]
     ['right', 'kind']
     """
-    from stratal.study.question import Form
-
+    form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
     if files:
         given = [f"--{kind}" for kind in KINDS if kinds[kind] is not None] + questions[1:]
         if given:
-            raise InputError(
-                "a file of questions has all of them, and their answers",
-                given=", ".join(given),
-                action="Give the file alone, or the options.",
-            )
-        return Form.from_toml(text_of(Path(files[0])), rubric)
+            raise no_effect(given[0], "without a file of questions")
+        return form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
-        return Form.of(parse_question(questions[0], kinds, rubric))
+        return form.of(parse_question(questions[0], kinds, rubric))
     named = [text.partition("=") for text in questions]
     if not all(mark and name.strip().isidentifier() for name, mark, _ in named):
-        raise InputError(
-            "each of several questions needs a name",
-            given=", ".join(map(repr, questions)),
-            allowed="--question 'correct=Is it correct?' --question 'polite=Is it polite?'",
-        )
-    made = (replace(parse_question(text, kinds, rubric), name=name.strip()) for name, _, text in named)
-    return Form.of(made)
+        allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
+        asked = ", ".join(map(repr, questions))
+        raise InputError("each of several questions needs a name", given=asked, allowed=allowed)
+    return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in named)
 
 
-def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> Question:
+def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **more: Any) -> Question:
     """Return the question that a command's options ask for: of one kind.
 
     Examples
     --------
-    >>> parse_question("How good?", {"choices": None, "scale": "1,5", "pair": None, "classes": None}).kind
+    >>> parse_question("How good?", {"scale": "1,5"}).kind
     'scale'
     """
-    from stratal.study.question import Question
-
-    given = [kind for kind in KINDS if kinds[kind] is not None]
-    if len(given) != 1:
-        raise InputError(
-            "a question needs one kind of answers",
-            given=", ".join(f"--{kind}" for kind in given) or "none",
-            allowed="one of --choices, --scale, --pair, --classes",
-        )
-    names = listed(kinds[given[0]])
-    if given[0] == "choices":
-        return Question.of_choices(text, names, rubric=rubric)
-    if given[0] == "classes":
-        return Question.of_classes(text, names, rubric=rubric)
-    if len(names) != 2:
-        raise InputError(
-            f"--{given[0]} takes two entries",
-            given=repr(kinds[given[0]]),
-            allowed="two, with a comma between them, such as --scale 1,5 or --pair answer_a,answer_b",
-        )
-    if given[0] == "pair":
-        return Question.of_pair(text, *names, rubric=rubric)
-    low, high = (name.partition("=") for name in names)
-    numbers = whole_numbers("--scale", f"{low[0]},{high[0]}")
-    ends = (low[2].strip(), high[2].strip()) if low[1] or high[1] else None
-    return Question.of_scale(text, *numbers, rubric=rubric, ends=ends)
+    table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
+    if "scale" in table:
+        numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
+        table["scale"] = whole_numbers("--scale", ",".join(numbers))
+        table |= {"ends": [end.strip() for end in ends]} if any(marks) else {}
+    return stratal.study.Question.from_table({"text": text, **table}, rubric=rubric)
 
 
-@command(name="study label")
-def label(
-    study: Study,
-    port: Annotated[
-        str,
-        option(
-            "Port to listen at; 0 takes a free one. HOST:PORT listens at another address of this computer, "
-            "which lets others in.",
-            "PORT",
-        ),
-    ] = "8000",
-    address: Annotated[
-        Text,
-        option(
-            "Where annotators reach the page, if that is another: https://labels.example.org of a proxy "
-            "with TLS, http://192.168.1.5:8000 in a network.",
-            "URL",
-        ),
-    ] = None,
-    format: Annotated[  # noqa: A002
-        Text,
-        option(
-            "How columns are shown: text, markdown, html, json, chat, image or audio; remembered.",
-            "COL=FORMAT,…",
-            shown="text; images, audio, chats and JSON where there are such",
-        ),
-    ] = None,
-    media: Annotated[
-        Path | None,
-        option("Folder of images and audio; kept in the study.", shown="media in the study"),
-    ] = None,
-    allow_images: Annotated[
-        Text,
-        option(
-            "Show pictures at https addresses too, whose servers then see who looks: https; or study for "
-            "those of the folder alone; remembered.",
-            "https",
-            shown="study",
-        ),
-    ] = None,
-    new_links: Annotated[bool, option("Make all earlier links invalid.")] = False,
-    output: Annotated[Path | None, option("Also write the links as a CSV, to send them.", "FILE")] = None,
-    json: bool = False,
-) -> None:
+class LabelOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study label`: where the page is, and how items look.
+
+    Parameters
+    ----------
+    port : PORT
+        Port to listen at; 0 takes a free one. HOST:PORT listens at another address of this computer, which
+        lets others in.
+    address : URL
+        Where annotators reach the page, if that is another: https://labels.example.org of a proxy with TLS,
+        http://192.168.1.5:8000 in a network.
+    format : COL=FORMAT,…, default text; images, audio, chats and JSON where there are such
+        How columns are shown: text, markdown, html, json, chat, image or audio; remembered.
+    media : path, default media in the study
+        Folder of images and audio; kept in the study.
+    allow_images : https, default study
+        Show pictures at https addresses too, whose servers then see who looks: https; or study for those of
+        the folder alone; remembered.
+    new_links : bool
+        Make all earlier links invalid.
+    output : FILE
+        Also write the links as a CSV, to send them.
+
+    Examples
+    --------
+    >>> LabelOptions(study=Path("audit")).port
+    '8000'
+    """
+
+    study: Study
+    port: str = "8000"
+    address: Text = None
+    format: Text = None
+    media: Path | None = None
+    allow_images: Text = None
+    new_links: bool = False
+    output: Path | None = None
+
+
+@command(LabelOptions, name="study label")
+def label(requested: LabelOptions) -> None:
     """Serve the page on which annotators label, until Ctrl-C; prints one secret link for each of them.
 
     Whoever has a link labels as that annotator. Links stay the same when the page is served again, unless
@@ -366,37 +304,39 @@ def label(
         from stratal.study.web.server import Place, serve
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
-    from stratal.study import open_study
 
-    host, _, number = port.rpartition(":")
+    host, _, number = requested.port.rpartition(":")
     if not number.isdecimal():
-        raise InputError("--port takes a number", given=repr(port), allowed="PORT or HOST:PORT")
-    served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=address)
-    with open_study(study) as opened:
-        keep_look(opened, _formats(format), media, allow_images)
+        raise InputError("--port takes a number", given=repr(requested.port), allowed="PORT or HOST:PORT")
+    served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
+    as_json = click.get_current_context().params["json"]
+    formats = _pairs("--format", requested.format, "COL=FORMAT,…")
+    with stratal.study.open_study(requested.study) as opened:
+        keep_look(opened, formats, requested.media, requested.allow_images)
         names = opened.names
 
         def ready(reached: str, links: dict[str, str], owner: str) -> None:
             named = {f"{who} ({names[who]})" if who in names else who: link for who, link in links.items()}
-            if output is not None:
-                _write_links(output, {names.get(who, who): link for who, link in links.items()})
-            if json:
-                print_json({"study": str(study), "address": reached, "owner": owner, "links": named})
+            if requested.output is not None:
+                _write_links(requested.output, {names.get(who, who): link for who, link in links.items()})
+            if as_json:
+                study = str(requested.study)
+                print_json({"study": study, "address": reached, "owner": owner, "links": named})
             else:
-                _print_links(study, served, named, owner)
+                _print_links(requested.study, served, named, owner)
             sys.stdout.flush()
 
-        serve(opened, served, fresh=new_links, ready=ready)
+        serve(opened, served, fresh=requested.new_links, ready=ready)
 
 
-def _formats(text: str | None) -> dict[str, str]:
-    """Return column → format of `COL=FORMAT,…`."""
+def _pairs(option: str, text: str | None, allowed: str) -> dict[str, str]:
+    """Return what stands before and behind the equals sign of each entry."""
     found = {}
     for entry in listed(text):
-        column, mark, kind = entry.rpartition("=")
-        if not mark:
-            raise InputError("--format cannot be read", given=repr(entry), allowed="COL=FORMAT,…")
-        found[column] = kind
+        first, _, second = (part.strip() for part in entry.rpartition("="))
+        if not first or not second:
+            raise InputError(f"{option} is not understood", given=repr(entry), allowed=allowed)
+        found[first] = second
     return found
 
 
@@ -417,34 +357,45 @@ def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -
     if place.is_open:
         print_text(" ".join(OPEN.split()).format(port=place.port), "")
     print_text(f"{study}: one link for each annotator. Whoever has a link labels under that name.", "")
-    print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()))
-    print_text("", f"To watch, for the person who runs the study: {owner}")
-    print_text("", "Ctrl-C stops the page; nothing is lost.")
+    print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()), "")
+    watch = f"To watch, for the person who runs the study: {owner}"
+    print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
 
 
-@command(name="study status")
-def status(
-    study: Study,
-    confidence_level: ConfidenceLevel = 0.95,
-    require: Annotated[
-        Text, option("What that interval must satisfy: value>=.9; exit status 0, 4 or 5.", "'value>=X'")
-    ] = None,
-) -> Result:
+class StatusOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study status`.
+
+    Parameters
+    ----------
+    require : 'value>=X'
+        What the interval that holds at every moment must satisfy: value>=.9; exit status 0, 4 or 5.
+
+    Examples
+    --------
+    >>> StatusOptions(study=Path("audit")).confidence_level
+    0.95
+    """
+
+    study: Study
+    confidence_level: ConfidenceLevel = 0.95
+    require: Text = None
+
+
+@command(StatusOptions, name="study status")
+def status(requested: StatusOptions) -> Result:
     """Show a study's progress, agreement, times, nonresponse and interim estimate.
 
     The anytime-valid interval holds at every moment at once: one may look at it again and again and stop when
     it is narrow enough, or when it satisfies what is required (PASS, 0), or cannot (FAIL, 4; undecided: 5).
     """
-    from stratal.designs import Disagreements
     from stratal.estimation.requirement import UNDECIDED, status_of
     from stratal.report.pages import status_page
-    from stratal.study.opening import open_study
-    from stratal.study.status import study_status
 
-    with progress("counting"), open_study(study, reading=True) as opened:
-        wanted = require.split(";") if require else ()
-        found = study_status(opened, confidence_level=confidence_level, require=wanted)
-        selecting = isinstance(opened.sample().design, Disagreements)
+    with progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
+        wanted = requested.require.split(";") if requested.require else ()
+        level = requested.confidence_level
+        found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
+        selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
     stop, items = found["stop"], found["nonresponse"]
     if stop["enough"]:
         then = ["estimate"]
@@ -452,50 +403,65 @@ def status(
         then = ["study", "label"]
     else:
         then = ["study", "extend"] if stop["half_width"] or selecting else ["estimate"]
-    decided = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
-    return Result(found, status_page, (*then, study), status=STATUSES[decided] if require else 0)
+    verdict = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
+    return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
 
 
-@command(name="study extend")
-def extend(
-    study: Study,
-    additional: Annotated[
-        Whole, option("Units to add.", shown="as many as the study's --until needs")
-    ] = None,
-    until: Annotated[
-        Number,
-        option("Stop when the anytime-valid interval's half-width is as small as this; 0: never."),
-    ] = None,
-    without_labels: Annotated[bool, option("Only a larger budget: look at no label.")] = False,
-    population: Annotated[
-        Path | None, option("Where the predictions are now.", "FILE", shown="where they were")
-    ] = None,
-) -> Result:
+class ExtendOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study extend`.
+
+    Parameters
+    ----------
+    additional : int, default as many as the study's --until needs
+        Units to add.
+    until : float
+        Stop when the anytime-valid interval's half-width is as small as this; 0: never.
+    without_labels : bool
+        Only a larger budget: look at no label.
+    population : FILE, default where they were
+        Where the predictions are now.
+
+    Examples
+    --------
+    >>> ExtendOptions(study=Path("audit"), additional=50).without_labels
+    False
+    """
+
+    study: Study
+    additional: Whole = None
+    until: Number = None
+    without_labels: bool = False
+    population: Path | None = None
+
+
+@command(ExtendOptions, name="study extend")
+def extend(requested: ExtendOptions) -> Result:
     """Draw more items for a study, and give them to its annotators, whether or not a server is running.
 
     Every item that was drawn stays drawn. The labels so far say where new ones help most. With --until the
     study stops giving out items once the interval is narrow enough; a study that was made so is extended by
     as many items as the labels say are needed.
     """
-    from stratal.study.opening import open_study
-    from stratal.study.rounds import grow, selection_so_far, units_needed
-    from stratal.study.study import until as stop_at
+    from stratal.study.rounds import selection_so_far, units_needed
 
-    with open_study(study) as opened:
+    additional, until = requested.additional, requested.until
+    with stratal.study.open_study(requested.study) as opened:
         before = opened.sample().size
         selection = None
         wanted = units_needed(opened) if additional is None and until is None else additional
         if wanted is not None and (wanted or additional is not None):
-            reading = read_again(opened, population)
+            reading = read_again(opened, requested.population)
             with progress("reading and drawing"):
-                by_labels = False if without_labels else None
+                by_labels = False if requested.without_labels else None
                 units = reading.population()
                 selection = selection_so_far(opened, units)
-                grow(opened, wanted, population=units, by_labels=by_labels)
-        enough = opened.setting("enough") == "yes" if until is None else stop_at(opened, until or None)
+                stratal.study.grow(opened, wanted, population=units, by_labels=by_labels)
+        enough = opened.setting("enough") == "yes"
+        if until is not None:
+            enough = stratal.study.until(opened, until or None)
         larger = opened.sample()
     found = {
-        "study": str(study),
+        "study": str(requested.study),
         "n": larger.size,
         "new": larger.size - before,
         "round": int(larger.round.max()),
@@ -506,66 +472,85 @@ def extend(
         None if selection is None else selection._page(),
         f"Round {found['round']}: {found['new']:,} more items, {found['n']:,} in all.",
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
-        ("study", "status", study),
+        ("study", "status", requested.study),
     )
 
 
-def read_again(study: studies.Study, file: Path | None) -> Reading:
+def read_again(study: stratal.study.Study, file: Path | None) -> Reading:
     """Return how the predictions of a study were read, perhaps from where they are now."""
-    import json
-
     from stratal.population.declaration import fitting
 
-    known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
+    known = reading_of(study)
     if not known and file is None:
-        raise InputError(
-            "this study does not know its file of predictions", action="Name it with --population."
-        )
+        action = "Name it with --population."
+        raise InputError("this study does not know its file of predictions", action=action)
     sample = study.sample()
     own = {"id": sample.id_name, "proxy": joined(*sample.proxy_names), "predicted": sample.predicted}
-    known = {**own, **known}
+    known = {"file": Path(), **own, **known}
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", sample.groups), ("show", sample.shown)):
         given = listed(known.get(name))
         lacking = [column for column in held if column not in fitting(given, tuple(held))]
         known[name] = joined(*given, *lacking) or None
-    reading = Reading(**{**known, "file": place(known.get("file", "."))}).with_columns_of(sample.estimand)
+    reading = Reading(**known).with_columns_of(sample.estimand)
     return reading if file is None else structs.replace(reading, file=file)
 
 
-@command(name="study team")
-def team(
-    study: Study,
-    add: Annotated[Text, option("Let these people label too.", "NAME,…")] = None,
-    set_aside: Annotated[Text, option("Leave this annotator's labels out; none is deleted.")] = None,
-    take_back: Annotated[Text, option("Take labels that were set aside back in.")] = None,
-    reason: Annotated[str, option("Why, for the journal.")] = "",
-    rubric: Annotated[Path | None, option("File with a new version of how to judge (Markdown).")] = None,
-) -> Result:
+class TeamOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study team`.
+
+    Parameters
+    ----------
+    add : NAME,…
+        Let these people label too.
+    set_aside : str
+        Leave this annotator's labels out; none is deleted.
+    take_back : str
+        Take labels that were set aside back in.
+    reason : str
+        Why, for the journal.
+    rubric : path
+        File with a new version of how to judge (Markdown).
+
+    Examples
+    --------
+    >>> TeamOptions(study=Path("audit"), add="carol").reason
+    ''
+    """
+
+    study: Study
+    add: Text = None
+    set_aside: Text = None
+    take_back: Text = None
+    reason: str = ""
+    rubric: Path | None = None
+
+
+@command(TeamOptions, name="study team")
+def team(requested: TeamOptions) -> Result:
     """Show who labels a study; add people, set an annotator's labels aside or take them back."""
     from stratal.study.creating import checked_name, known, refuse_double
-    from stratal.study.opening import open_study
 
-    text, names = None if rubric is None else text_of(rubric), listed(add)
-    with open_study(study) as opened:
+    text, names = None if requested.rubric is None else text_of(requested.rubric), listed(requested.add)
+    with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
         taken = {*opened.annotators, *opened.adjudicators, *opened.names.values()}
         for name in names:
             refuse_double(checked_name(name), name in taken or names.count(name) > 1)
         with opened.database.read() as rows:
-            for name in filter(None, (set_aside, take_back)):
+            for name in filter(None, (requested.set_aside, requested.take_back)):
                 known(rows, name)
         for name in names:
             opened.add_annotator(name)
-        if set_aside is not None:
-            opened.set_aside(set_aside, reason=reason)
-        if take_back is not None:
-            opened.take_back(take_back, reason=reason)
+        if requested.set_aside is not None:
+            opened.set_aside(requested.set_aside, reason=requested.reason)
+        if requested.take_back is not None:
+            opened.take_back(requested.take_back, reason=requested.reason)
         if text is not None:
             opened.set_rubric(text)
         people, aside = list(opened.annotators), opened.aside()
         found = {
-            "study": str(study),
+            "study": str(requested.study),
             "annotators": people,
             "adjudicators": list(opened.adjudicators),
             "set_aside": aside,
@@ -574,35 +559,51 @@ def team(
     return Result(found, [f"{name} (set aside)" if name in aside else name for name in people])
 
 
-@command(name="study check")
-def check(
-    study: Study,
-    head: Annotated[
-        Text, option("Hash that an earlier check printed; it must still be in the journal.")
-    ] = None,
-) -> Result:
+class CheckOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study check`.
+
+    Parameters
+    ----------
+    head : str
+        Hash that an earlier check printed; it must still be in the journal.
+
+    Examples
+    --------
+    >>> CheckOptions(study=Path("audit")).head is None
+    True
+    """
+
+    study: Study
+    head: Text = None
+
+
+@command(CheckOptions, name="study check")
+def check(requested: CheckOptions) -> Result:
     """Check a study: the journal's chain of hashes, its ids against the sample, its counts.
 
     Exit status 3 if anything is wrong. Write the last hash down elsewhere: it proves later that nothing
     before it was changed.
     """
-    from stratal.study.opening import check_study, open_study
-
-    with progress("checking"), open_study(study, reading=True) as opened:
-        return _checked(study, check_study(opened, known_head=head))
+    with progress("checking"), stratal.study.open_study(requested.study, reading=True) as opened:
+        return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
-@command(name="study backup")
-def backup(study: Study, output: Output) -> Result:
+class BackupOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study backup`."""
+
+    study: Study
+    output: Output
+
+
+@command(BackupOptions, name="study backup")
+def backup(requested: BackupOptions) -> Result:
     """Copy a study while people go on labelling, and check the copy. The copy is a study itself.
 
     Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal study label`
     makes new ones for the copy.
     """
-    from stratal.study.opening import backup_study, open_study
-
-    with progress("copying"), open_study(study) as opened:
-        return _checked(output, backup_study(opened, output))
+    with progress("copying"), stratal.study.open_study(requested.study) as opened:
+        return _checked(requested.output, stratal.study.backup_study(opened, requested.output))
 
 
 def _checked(study: Path, found: Any) -> Result:
@@ -619,11 +620,11 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     ----------
     output : path
         File or folder to write; must not exist.
-    to : str
+    to : str, default what the file's name says, or html
         html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.
-    annotator : str
+    annotator : str, default whoever uses the tool
         Whom the items are for, and kept for.
-    items : int
+    items : int, default all that are free
         At most so many items.
 
     Examples
@@ -634,9 +635,9 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
 
     study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
     output: Path
-    to: Annotated[Text, option(shown="what the file's name says, or html")] = None
-    annotator: Annotated[Text, option(shown="whoever uses the tool")] = None
-    items: Annotated[Whole, option(shown="all that are free")] = None
+    to: Text = None
+    annotator: Text = None
+    items: Whole = None
 
 
 @command(ExportOptions, name="study export")
@@ -646,38 +647,29 @@ def export(requested: ExportOptions) -> Result:
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
     stratum goes out.
     """
-    from stratal.labels.exchange import TOOLS, named_for, write_tasks
+    from stratal.labels.exchange import named_for, tool_called, write_tasks
     from stratal.study.exchange import tool_question
-    from stratal.study.opening import open_study
 
-    require_present(requested.study)
-    to = requested.to or named_for(requested.output) or HTML
-    if to == HTML:
+    study, output, annotator = requested.study, requested.output, requested.annotator
+    require_present(study)
+    to = requested.to or named_for(output) or "html"
+    if to == "html":
         return _page(requested)
-    if to not in TOOLS:
-        raise InputError("--to cannot be read", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
-    tool = TOOLS[to]
-    if requested.output.exists() or requested.output.is_symlink():  # before items are kept for anybody
-        raise InputError(
-            f"{requested.output}: already exists", action="Give the name of a new file or folder."
-        )
-    with open_study(requested.study) as opened:
-        tasks = opened.tasks(annotator=requested.annotator, items=requested.items)
-        advice = write_tasks(tool, tasks, tool_question(opened.question), requested.output)
-    found = {
-        "study": str(requested.study),
-        "to": tool.name,
-        "file": str(requested.output),
-        "items": len(tasks),
-    }
-    comes_back = requested.output / "annotation_output" if tool.name == "potato" else requested.output
+    tool = tool_called(to)
+    if output.exists() or output.is_symlink():  # before items are kept for anybody
+        raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
+    with stratal.study.open_study(study) as opened:
+        tasks = opened.tasks(annotator=annotator, items=requested.items)
+        advice = write_tasks(tool, tasks, tool_question(opened.question), output)
+    found = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
+    comes_back = output / "annotation_output" if tool.name == "potato" else output
     back = _COMES_BACK.get(tool.name, str(comes_back))
-    if requested.annotator is not None:
-        found["annotator"] = requested.annotator
-    named = ["--annotator", requested.annotator] if requested.annotator else []
-    who, said = whose(requested.study) if not named and tool.name in _NAMELESS else (named, [])
-    then = [*said, ("study", "import", requested.study, back, *who, "--dry-run")]
-    return Result(found, f"{requested.output}: {len(tasks):,} items for {tool.title}.", advice, then)
+    if annotator is not None:
+        found["annotator"] = annotator
+    named = ["--annotator", annotator] if annotator else []
+    who, said = whose(study) if not named and tool.name in _NAMELESS else (named, [])
+    then = [*said, ("study", "import", study, back, *who, "--dry-run")]
+    return Result(found, f"{output}: {len(tasks):,} items for {tool.title}.", advice, then)
 
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
@@ -697,31 +689,20 @@ def _page(requested: ExportOptions) -> Result:
         from stratal.study.web.notebook import downloaded_as, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
-    from stratal.study.opening import open_study
 
-    if requested.annotator is None:
-        raise InputError(
-            "a page is for one annotator",
-            action="Say whom: --annotator NAME; or which other tool the items are for: --to TOOL.",
-        )
-    if requested.output.suffix.lower() not in _PAGES:
-        raise InputError(
-            f"{requested.output}: a page needs another name",
-            allowed=f"a file {' or '.join(_PAGES)}",
-            action="For another tool say which: --to TOOL.",
-        )
-    with open_study(requested.study) as opened:
-        size = write_page(opened, requested.output, requested.annotator, items=requested.items)
+    study, output, annotator = requested.study, requested.output, requested.annotator
+    if annotator is None:
+        action = "Say whom: --annotator NAME; or which other tool the items are for: --to TOOL."
+        raise InputError("a page is for one annotator", action=action)
+    if output.suffix.lower() not in (".html", ".htm"):
+        action = f"Call it {output.stem}.html, or say which other tool the items are for: --to TOOL."
+        raise InputError(f"{output}: a page needs another name", action=action)
+    with stratal.study.open_study(study) as opened:
+        size = write_page(opened, output, annotator, items=requested.items)
     return Result(
-        {
-            "study": str(requested.study),
-            "annotator": requested.annotator,
-            "file": str(requested.output),
-            "bytes": size,
-        },
-        f"{requested.output}: a page for {requested.annotator}, {size:,} bytes. "
-        "It needs a browser and nothing else.",
-        ("study", "import", requested.study, downloaded_as(requested.annotator)),
+        {"study": str(study), "annotator": annotator, "file": str(output), "bytes": size},
+        f"{output}: a page for {annotator}, {size:,} bytes. It needs a browser and nothing else.",
+        ("study", "import", study, downloaded_as(annotator)),
     )
 
 
@@ -730,11 +711,11 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    from_ : str
+    from_ : str, default found out
         page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
-    annotator : str
+    annotator : str, default as the file says
         Whose answers these are: NAME, or THEIRS=NAME with commas between several
-    id : str
+    id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
         What else is written there stands for: n/a= is no answer, OK=Pass an answer of the question.
@@ -749,9 +730,9 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
     study: Study
     file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
-    from_: Annotated[Text, option(shown="found out")] = None
-    annotator: Annotated[Text, option(shown="as the file says")] = None
-    id: Annotated[Text, option(shown="the sample's")] = None
+    from_: Text = None
+    annotator: Text = None
+    id: Text = None
     map: Text = None
     dry_run: bool = False
 
@@ -767,58 +748,37 @@ def take_in(requested: ImportOptions) -> Result:
     from stratal.labels.exchange import read_answers
     from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
-    from stratal.study.opening import open_study
 
-    found: dict[str, Any] = {"study": str(requested.study), "file": str(requested.file)}
-    if requested.dry_run:
-        then = (
-            "study",
-            "import",
-            requested.study,
-            requested.file,
-            *words(structs.replace(requested, dry_run=False)),
-        )
-    else:
-        then = ("study", "status", requested.study)
-    if requested.from_ == PAGE or (requested.from_ is None and _is_of_page(requested.file)):
+    study, file, dry_run = requested.study, requested.file, requested.dry_run
+    found: dict[str, Any] = {"study": str(study), "file": str(file)}
+    again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
+    then = again if dry_run else ("study", "status", study)
+    if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         for name in ("annotator", "map"):
             if getattr(requested, name) is not None:
                 raise InputError("a page says itself whose labels it holds", action=f"Leave out --{name}.")
-        text = text_of(requested.file, LARGEST)
-        with open_study(requested.study) as opened:
-            found |= opened.take_in(text, source=str(requested.file), dry_run=requested.dry_run)
-        saved, done = found["saved"], "would be saved" if requested.dry_run else "saved"
+        text = text_of(file, LARGEST)
+        with stratal.study.open_study(study) as opened:
+            found |= opened.take_in(text, source=str(file), dry_run=dry_run)
+        saved, done = found["saved"], "would be saved" if dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
-        line = f"{requested.file}: {actions} {done}, {found['repeated']:,} had been saved before."
-        return Result(found | {"applied": not requested.dry_run}, line, then)
-    with open_study(requested.study) as opened:
-        answers = read_answers(requested.file, requested.from_, requested.id or opened.sample().id_name)
+        line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
+        return Result(found | {"applied": not dry_run}, line, then)
+    people: Any = requested.annotator
+    if people is not None and "=" in people:
+        people = _pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
+    with stratal.study.open_study(study) as opened:
+        answers = read_answers(file, requested.from_, requested.id or opened.sample().id_name)
         answers = answers.mapped(mapping("--map", requested.map))
-        taken = opened.take_in_answers(
-            answers, annotator=_people(requested.annotator), dry_run=requested.dry_run
-        )
+        taken = opened.take_in_answers(answers, annotator=people, dry_run=dry_run)
     return Result(found | taken.to_dict(), import_page, then)
-
-
-def _people(text: str | None) -> dict[str, str] | str | None:
-    """Return whose answers these are: one name, or the study's name for each of the tool's."""
-    if text is None or "=" not in text:
-        return text
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    if not all(theirs.strip() and ours.strip() for theirs, _, ours in pairs):
-        raise InputError("--annotator takes names", given=repr(text), allowed="NAME, or THEIRS=NAME,…")
-    return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
 
 
 def _is_of_page(file: Path) -> bool:
     """Return whether a file is what the button of an offline page downloaded."""
     from stratal.study.exchange import BACK
-    from stratal.tables.files import json_document
 
     if file.suffix.lower() != ".json" or not file.is_file():
         return False
-    try:
-        found = json_document(file)
-    except (InputError, UnicodeDecodeError):
-        return True  # which then says what is wrong with it
-    return isinstance(found, dict) and found.get("format") == BACK
+    with file.open("rb") as stream:
+        return BACK.encode() in stream.read(200)

@@ -494,7 +494,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
     z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
-    declared = "unbounded" if sample.outcome == "unbounded" and bounds is None else None
+    declared = sample.outcome if bounds is None and sample.outcome not in ("binary", "bounded") else None
     refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
     frame = Respondents.of(sample, labelled)
     outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, found)

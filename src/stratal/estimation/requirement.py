@@ -185,13 +185,13 @@ def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     known: dict[str, list[Estimate]] = {"value": [rows[0]]} if not kind and rows else {}
     for row in rows:
         # A judge is left out where there is one: kappa instead of verdict:kappa.
+        between, domain = "-" if kind == "comparisons" else ":", row.label.get("domain")
         each = [
-            [str(w) for key, w in row.label.items() if w is not None and key != left]
+            [str(word) for key, word in row.label.items() if word is not None and key not in ("domain", left)]
             for left in ("", "judge")
         ]
-        between = "-" if kind == "comparisons" else ":"
-        names = [between.join(words) for words in each if words]
-        names = [f"value@{name}" if kind == "domains" else name for name in names]
+        at = "" if domain is None else f"@{domain}"
+        names = [(between.join(words) or "value") + at for words in each if words or at]
         for called in dict.fromkeys((*names, *(name.partition(":")[0] for name in names[-1:]))):
             known.setdefault(called, []).append(row)
     return known

@@ -351,8 +351,9 @@ def known_outcome(
         return outcome, bounds, ()
     if found is not None and found.bounds is not None:
         return outcome, found.bounds, ()
-    if outcome is None and sample.outcome == "unbounded":
-        return "unbounded", None, ()
+    kept: Any = sample.outcome
+    if outcome is None and kept not in (None, "binary", "bounded"):
+        return kept, None, ()
     limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
     of_proxy = limits is None or any(info.bounds == limits for info in sample.proxy_info if info.scaled)
     if not of_proxy and limits is not None:

@@ -45,6 +45,7 @@ def label_rows(
     >>> label_rows(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"))[0].values
     ('Pass',)
     """
+    several = ", or several models': --compare A,B" if value is None else ""
     if value is None:
         value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
         alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
@@ -55,7 +56,7 @@ def label_rows(
                 given=", ".join(map(repr, alike)),
                 action=f"Rename or drop all but one, or name it: {named}.",
             )
-    entries = table.values(value, action="Name it: value= (--value COL), or several models': --compare A,B.")
+    entries = table.values(value, action=f"Name it: value= (--value COL){several}.")
     if id_name == ROW and table.find(ROW) is None and order is not None:
         ids, notes = _ids_by_order(table, order)
     else:

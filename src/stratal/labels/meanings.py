@@ -455,7 +455,7 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
     --------
     >>> refuse_unlike(["Cat", "dog"], ["cat", "dog"])
     Traceback (most recent call last):
-    stratal.errors.LabelError: the model never answers 'Cat', but 'cat' (1 such label)...
+    stratal.errors.LabelError: labels say 'Cat' where answers say 'cat' (1 such label)...
     """
     given, known = set(labels), set(answers)
     fractions = sum(not number_of_text(entry).is_integer() and _is_number(entry) for entry in given | known)
@@ -471,9 +471,9 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
     if spelt:
         right = {label: folded[_folded(label)] for label in spelt}
         raise LabelError(
-            f"the model never answers {spelt[0]!r}, but {right[spelt[0]]!r} "
+            f"labels say {spelt[0]!r} where answers say {right[spelt[0]]!r} "
             f"({len(spelt)} such label{'s' * (len(spelt) > 1)})",
-            action=f"Spell labels as the model's answers are, or they all count as wrong: {mapped(right)}.",
+            action=f"Spell labels as the answers are, or they all count as wrong: {mapped(right)}.",
         )
     # Free text may never be right, but then labels are free text too, and as different as answers are.
     repeated = len(known) <= len(answers) / 2 or len(given) <= len(labels) / 2

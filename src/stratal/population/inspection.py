@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
     from stratal.tables.source import Source
 
+
 MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 """How a column is called that names the model of each row, best first."""
 
@@ -401,7 +402,12 @@ def _likely_proxy(numbers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _may_be_id(row: dict[str, Any], rows: int) -> bool:
-    """Return whether a column could hold ids: all there, all different, and no measurements."""
+    """Return whether a column could hold ids: all there, all different, and no measurements.
+
+    So is one that is called like an id, and nearly one: a plan says which of its values come twice.
+    """
+    if row["name"].lower() in ID_NAMES and row["distinct"] and 2 * row["distinct"] > rows:
+        return True
     if row["missing"] or row["distinct"] != rows:
         return False
     if row["kind"] == "text" or "id" in row["name"].lower():

@@ -196,21 +196,18 @@ def detection_page(found: Mapping[str, Any]) -> Page:
     )
 
 
-def simulation_page(found: Mapping[str, Any], target_error: float | None = None) -> Page:
+def simulation_page(found: Mapping[str, Any]) -> Page:
     """Return the page of a simulation (`SimulationTable.to_dict`).
 
     Parameters
     ----------
     found : dict
-        `rows`; with a target, `labels_to_reach`; and `written`, the files that were, where there are any.
-    target_error : float, optional
-        The mean absolute error of `labels_to_reach`.
+        `rows`; and `written`, the files that were, where there are any.
 
     Examples
     --------
-    >>> reached = {"design": "simple-random", "estimator": "hajek", "labels": None}
-    >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).tables[1].rows
-    [['simple-random', 'hajek', 'not within these budgets']]
+    >>> simulation_page({"rows": [], "written": ["table.parquet"]}).notes
+    ['Wrote table.parquet']
     """
     gain = "relative_efficiency"
     columns = {
@@ -222,17 +219,8 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
         "coverage": lambda row: _fixed(row["coverage"], 3),
         "width": "width",
     }
-    tables, reached = [table_of("", found["rows"], columns)], found.get("labels_to_reach")
-    if reached:
-        kinds = {
-            "design": "design",
-            "estimator": "estimator",
-            "labels": lambda row: (
-                "not within these budgets" if row["labels"] is None else round(row["labels"])
-            ),
-        }
-        tables.append(table_of(f"Labels until the mean absolute error is {target_error:g}", reached, kinds))
-    return Page(tables=tables, notes=[f"Wrote {path}" for path in found.get("written", ())])
+    notes = [f"Wrote {path}" for path in found.get("written", ())]
+    return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
 
 
 def _fixed(value: float | None, digits: int, unknown: str = "–") -> str:
@@ -422,10 +410,10 @@ def duration(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> duration(8.5), duration(600), duration(10_000), duration(0.01), duration(None)
-    ('8.5 s', '10 min', '2.8 h', 'under 0.1 s', '–')
+    >>> duration(8.5), duration(600), duration(10_000), duration(None), duration(0.0)
+    ('8.5 s', '10 min', '2.8 h', '–', '–')
     """
-    if seconds is None:
+    if seconds is None or seconds < 0.05:  # of answers that were imported no time is known
         return "–"
     if seconds < 90:
         return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"

@@ -183,7 +183,7 @@ class Question(Plain):
         kinds = [kind for kind in KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - known or not isinstance(table.get("text"), str):
             raise InputError(
-                "a question in the file cannot be read", given=", ".join(map(str, table)) or "nothing",
+                "a question needs a text and one kind of answers", given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind, text = kinds[0], table["text"]

@@ -113,12 +113,6 @@ def pairs_of(study: Study) -> list[dict[str, Any]]:
         return _pairs(_of_outcome(form, name, _shared_answers(connection)), question)
 
 
-def disagreements_of(study: Study) -> dict[str, Any]:
-    """Return how many items annotators differ on, and their share of those that several answered."""
-    with study.verified() as connection:
-        return _disagreements(connection)
-
-
 def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.all(query, *values)]
 

@@ -51,12 +51,7 @@ def duckdb_connection(threads: int | None = None, memory: str | None = None) -> 
     spill = private_folder() / uuid.uuid4().hex
     settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
     settings |= {"autoinstall_known_extensions": False}
-    connection = duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
-    connection.execute(
-        "SET enable_progress_bar = true"
-    ).fetchall()  # so that `share_done` is told; nothing is printed
-    connection.execute("SET enable_progress_bar_print = false").fetchall()
-    return connection
+    return duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
 
 
 def ibis_of(connection: Any) -> Any:
@@ -86,27 +81,6 @@ def connect(threads: int | None = None, memory: str | None = None) -> Any:
 def reader_of(relation: Any, rows: int) -> Any:
     """Return a relation of DuckDB as a PyArrow reader, by the name that its version has for it."""
     return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
-
-
-def share_done(backend: Any) -> float | None:
-    """Return what part of the running query is done, where the engine tells.
-
-    Examples
-    --------
-    >>> share_done(connect()) is None
-    True
-    """
-    if backend.name == "duckdb" and hasattr(backend.con, "query_progress"):
-        share = backend.con.query_progress() / 100
-        return share if share >= 0 else None
-    if backend.name == "pyspark":
-        tracker = backend._session.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        tasks = sum(stage.numTasks for stage in stages if stage is not None)
-        return (
-            sum(stage.numCompletedTasks for stage in stages if stage is not None) / tasks if tasks else None
-        )
-    return None
 
 
 def duplicate_key(backend: Any, column: Any) -> Any:

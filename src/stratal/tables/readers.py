@@ -470,23 +470,6 @@ def _columns(names: Iterable[str], kind: str) -> str:
     return "{" + ", ".join(f"{_text(name)}: '{kind}'" for name in names) + "}"
 
 
-COPIED = {".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson"}
-"""Endings of files that DuckDB reads by their name alone."""
-
-
-def copy_of_rows(path: str, column: str, value: str, output: str) -> str:
-    """Return a query, to be shown, that copies the rows of a file with one value of a column.
-
-    Examples
-    --------
-    >>> copy_of_rows("answers.csv", "model", "gpt", "one.csv")
-    "COPY (FROM 'answers.csv' WHERE model = 'gpt') TO 'one.csv'"
-    """
-    name = column if column.isidentifier() and column.isascii() else _quoted(column)
-    kept = f"FROM {_text(literal_path(path))} WHERE {name} = {_text(value)}"
-    return f"COPY ({kept}) TO {_text(output)}"
-
-
 def literal_path(path: str) -> str:
     """Return a path in which no character is a wildcard to DuckDB.
 

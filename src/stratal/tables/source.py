@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError
-from stratal.tables.engine import answer, record_batches, share_done
+from stratal.tables.engine import answer, record_batches
 from stratal.tables.logs import Log
 
 
@@ -110,68 +108,6 @@ class FileReading(Record):
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scan(Record):
-    """A query that is running.
-
-    Parameters
-    ----------
-    label : str
-        What is scanned.
-    rows : int, optional
-        How many it has, where that is known already.
-    share : callable
-        What part of them is done, or None where the engine does not tell.
-    begun : float
-        `time.monotonic()` when it began.
-
-    Examples
-    --------
-    >>> scan = Scan(label="rows.parquet", rows=1000, share=lambda: 0.5, begun=0.0)
-    >>> scan.rate(now=2.0)
-    250.0
-    """
-
-    label: str
-    rows: int | None
-    share: Callable[[], float | None]
-    begun: float
-
-    def rate(self, now: float | None = None) -> float | None:
-        """Return rows per second so far, or None where that cannot be known."""
-        share = self.share()
-        took = (time.monotonic() if now is None else now) - self.begun
-        return None if self.rows is None or not share or took <= 0 else self.rows * share / took
-
-
-_scans: list[Scan] = []
-
-
-def running_scan() -> Scan | None:
-    """Return the scan that runs, the innermost of several.
-
-    Examples
-    --------
-    >>> with scanning("rows.parquet", 10, lambda: None):
-    ...     running_scan().label
-    'rows.parquet'
-    >>> running_scan() is None
-    True
-    """
-    return _scans[-1] if _scans else None
-
-
-@contextmanager
-def scanning(label: str, rows: int | None, share: Callable[[], float | None]) -> Iterator[None]:
-    """Show the scan that this block is to those who ask for it; see `Scan`."""
-    scan = Scan(label=label, rows=rows, share=share, begun=time.monotonic())
-    _scans.append(scan)
-    try:
-        yield
-    finally:
-        _scans.remove(scan)
-
-
 _DRIVERS = {
     "psycopg": "PostgreSQL",
     "py4j": "Spark",
@@ -204,8 +140,8 @@ class Source:
         Row number (from 0) to words such as `line 17`; row numbers if left out.
     notes : tuple of str
         What was done to read the rows: blank ones left out, a sheet chosen.
-    rows : int, optional
-        How many there are, once that is known: for those who ask how fast a scan is.
+    log : Log, optional
+        The evaluation tool's log that the rows are of.
     lock
         Held by a query: a connection answers one at a time.
     """
@@ -218,14 +154,8 @@ class Source:
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
-    rows: int | None = None
+    log: Log | None = None
     lock: Any = field(default_factory=threading.RLock)
-
-    def counted(self) -> Source:
-        """Return the source with its number of rows, where a bar shows how fast they are read."""
-        if not sys.stderr.isatty() or self.text or self.backend.name != "duckdb":
-            return self
-        return replace(self, rows=int(self.first(self.table.aggregate(n=self.table.count()))["n"]))
 
     def is_text(self, name: str) -> bool:
         """Return whether a column's values are text that is to be converted."""
@@ -237,7 +167,7 @@ class Source:
 
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
-        with self.lock, readable(self.label), self._scanning():
+        with self.lock, readable(self.label):
             return answer(self.backend, expression)
 
     def first(self, expression: Any) -> dict[str, Any]:
@@ -247,11 +177,8 @@ class Source:
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with self.lock, readable(self.label), self._scanning():
+        with self.lock, readable(self.label):
             yield from record_batches(self.backend, expression, size)
-
-    def _scanning(self) -> AbstractContextManager[None]:
-        return scanning(self.label, self.rows, lambda: share_done(self.backend))
 
     def place(self, row: int) -> str:
         """Return how the row with this number (from 0) is called."""

@@ -99,7 +99,7 @@ def test_rounds_of_several_have_a_half_width_each(predictions, tmp_path):
 
     assert [part["wanted_half_width"] for part in planned["estimands"]] == [0.06, 0.1]
     assert all(part["expected_half_width"] <= part["wanted_half_width"] for part in planned["estimands"])
-    assert drawn["half_widths"] == [0.06, 0.1]
+    assert drawn["half_width"] == [0.06, 0.1]
     assert drawn["n"] == max(50, round(planned["budget"] / 2))
     assert json.loads((tmp_path / "0" / "plan.json").read_text())["options"]["half_width"] == [0.06, 0.1]
 
@@ -117,10 +117,7 @@ def test_a_round_from_another_file_says_which_columns_it_lacks(predictions, tmp_
     other = tmp_path / "other.csv"
     other.write_text("id,text\n" + "".join(f"{k},{k}\n" for k in range(3000)))
 
-    lacks = (
-        r"other.csv: the sample was not drawn from this file, which lacks 'score', 'answer' \(given: columns "
-    )
-    with pytest.raises(InputError, match=lacks + r"'id', 'text'\)\. Give the file that it was drawn from"):
+    with pytest.raises(InputError, match=r"other.csv: no such column: 'score' \(allowed: 'id', 'text'\)"):
         run("draw", other, *words, "--output", tmp_path / "b")
     assert not (tmp_path / "b").exists()
 

@@ -335,18 +335,14 @@ def test_labels_on_the_web_are_to_be_downloaded_first(sample, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["long o'f.csv", "long.parquet"])
-def test_of_a_long_table_the_rows_of_one_model_are_planned(tmp_path, monkeypatch, name):
+def test_of_a_long_table_no_plan_is_offered(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     rows = "SELECT 'm' || (i % 4) AS model, 'q' || (i // 4) AS question, (i * 37 % 100) / 100 AS score"
     duckdb.sql(f"""COPY ({rows} FROM range(200) t(i)) TO '{name.replace("'", "''")}'""")
 
     said = run("doctor", name)
     assert "by --model model" in said.output
-    shown = next(line for line in said.output.splitlines() if line.startswith("  import duckdb;"))
-    exec(shown.strip())
-    said = run(*shlex.split(next_line(said.output)))
-
-    assert "Plan: label 50 of 50 units" in said.output
+    assert "Next:" not in said.output
 
 
 def test_a_parquet_file_of_too_many_cells_for_labels_is_not_read_row_by_row(tmp_path, monkeypatch):

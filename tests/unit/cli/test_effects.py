@@ -125,7 +125,6 @@ OPTIONS = {
         "--additional 5",
         "--confidence-level 0.8", "--features q", "--margin", "--delimiter ;", "--budget 50",
         "--half-width 0.09", "--groups other", "--show other", "--predicted language", "--bounds 0,2",
-        "--second-moment moment",
     ],
     "plan": [
         "--strata 4", "--stratify equal-size", "--by language", "--allocation equal", "--minimum 8",
@@ -136,7 +135,7 @@ OPTIONS = {
     "estimate": [
         "--stratum language", "--sizes {place}/sizes.csv", "--weight w", "--population-size 600", "--proxy p",
         "--class 1", "--population {place}/p.csv", "--bounds 0,2",
-        "--lam 0.4", "--cross-fit 4", "--calibration isotonic", "--confidence-level 0.8", "--by language",
+        "--cross-fit 4", "--calibration isotonic", "--confidence-level 0.8", "--by language",
         "--target superpopulation", "--interval t", "--compare answer,second", "--outcome unbounded",
         "--estimator difference", "--labelled {place}/l.csv", "--winsorise 0.2,0.8",
     ],
@@ -151,7 +150,7 @@ IDLE = [
     *[("draw", f"--{name}") for name in ("minimum 1000", "cluster language", "additional 5")],
     *[("draw", f"--{name}") for name in ("labels {place}/l.csv", "features q", "confidence-level 0.8")],
     *[("draw extend", f"--{name}") for name in ("budget 50", "seed 3", "design poisson", "strata 4")],
-    *[("draw bare", f"--{name}") for name in ("strata 4", "margin", "second-moment moment")],
+    *[("draw bare", f"--{name}") for name in ("strata 4", "margin")],
     *[("draw parquet", "--delimiter ;"), ("plan none", "--strata 4"), ("plan none", "--minimum 8")],
     *[
         ("estimate", f"--{name}")

@@ -8,8 +8,6 @@ import pytest
 from tests.e2e.pasted import next_line, run, write
 
 import stratal
-from stratal.cli.estimate import LEARNERS
-from stratal.proxy.calibration import NAMES
 
 
 @pytest.fixture
@@ -63,7 +61,8 @@ def test_what_is_missing_is_named(audit, run_command, tmp_path):
     assert "the labels are missing" in alone.message
     assert "stratal estimate sample.parquet to_label.csv" in alone.message
     folder = run_command("estimate", str(tmp_path))
-    assert "contains a sample but no study" in folder.message
+    assert "sample.parquet: the labels are missing" in folder.message
+    assert run_command("estimate", str(tmp_path), "labels.csv").status == 0
     (tmp_path / "labels").mkdir()
     directory = run_command("estimate", "sample.parquet", "labels")
     assert "labels: is a directory" in directory.message
@@ -123,7 +122,7 @@ def test_the_report_of_a_mean_within_limits_is_written(seconds, tmp_path):
     assert "values beyond 0 to 10 count as the limit" in (tmp_path / "report.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("other", ["--bounds 0,10", "--lam 1", "--target superpopulation", "--by day"])
+@pytest.mark.parametrize("other", ["--bounds 0,10", "--target superpopulation", "--by day"])
 def test_limits_are_for_the_plain_mean(seconds, run_command, other):
     done = run_command("estimate", "sample.parquet", "labels.csv", "--winsorise", "0,10", *other.split())
 
@@ -136,10 +135,6 @@ def test_words_are_those_of_the_help():
 
     asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
     assert words(asked) == ["--value", "right", "--id", "key", "--predicted", "answer", "--class", "3,8"]
-
-
-def test_the_names_of_learners_are_one_list():
-    assert LEARNERS == NAMES
 
 
 @pytest.fixture
@@ -182,36 +177,7 @@ def test_features_without_a_learner_are_refused(judged, run_command):
     done = run_command(*words, "--features", "judge_*")
 
     assert done.status != 0
-    assert "--calibration gradient-boosting, history, logistic-regression or ridge" in done.message
-
-
-def test_another_round_for_a_learner(judged, run_command, tmp_path):
-    pytest.importorskip("sklearn")
-    file, path, labels = judged
-
-    words = (
-        "draw",
-        file,
-        "--extend",
-        path,
-        "--labels",
-        labels,
-        "--additional",
-        60,
-        "--output",
-        tmp_path / "more",
-    )
-    done = run_command(*words, "--calibration", "ridge", "--features", "judge_*,f1")
-
-    assert done.status == 0, done.message
-    larger = stratal.Sample.read(next((tmp_path / "more").glob("sample.*")))
-    population = stratal.Population.read(file, proxy="judge_a", features=["judge_b", "f1"])
-    sample = stratal.Sample.read(path)
-    again = stratal.next_round(
-        sample, stratal.read_labels(labels), additional=60, population=population, learner="ridge"
-    )
-    assert larger.n_h.tolist() == again.n_h.tolist()
-    assert "ridge learned from judge_a, judge_b, f1" in larger.design.allocation.notes[0]
+    assert "name a learner: gradient-boosting, history, logistic-regression, ridge" in done.message
 
 
 def test_a_coefficient_reads_the_file_that_it_was_drawn_from(tmp_path, monkeypatch, run_command):

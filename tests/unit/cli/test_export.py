@@ -73,7 +73,7 @@ def test_mistakes_are_errors(study, tmp_path):
     stranger = run("study", "export", study, "--annotator", "eve", "--output", page, "--json")
     nothing = run("study", "import", study, tmp_path / "none.json")
 
-    assert "--to cannot be read" in str(wrong.exception)
+    assert "unknown annotation tool (given: 'pdf'" in str(wrong.exception)
     assert "no such annotator" in str(stranger.exception)
     assert "no such file" in str(nothing.exception)
     assert not page.exists()
@@ -147,13 +147,14 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     done = run("study", "import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
 
     assert "does not know who answered" in str(unknown.exception)
-    assert "--annotator takes names" in str(odd.exception)
+    assert "--annotator is not understood" in str(odd.exception)
     assert "--from csv --annotator 1=ann" in done.output
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (("--to", "csv", "--choices", "a,b"), "--choices would have no effect"),
         (("--to", "html"), "a page is for one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),

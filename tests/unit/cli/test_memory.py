@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.tiers import cells
 
 import stratal
 from stratal.cli.stopping import MESSAGE, out_of_memory
@@ -94,16 +93,6 @@ def test_a_disk_that_takes_no_byte_is_one_message(place, name):
     assert done.returncode in (0, 2)
     assert done.stderr.count("Error:") == (done.returncode == 2)
     assert [path for path in sorted(place.iterdir()) if path.is_file() and path.name not in before] == []
-
-
-@pytest.mark.parametrize("megabytes", cells([60, 200, 1000], fast=(200,)))
-def test_a_limit_that_no_library_loads_under_is_one_message(place, megabytes):
-    made(place, COMMANDS["estimate"])
-    done = run(place, COMMANDS["estimate"], [(resource.RLIMIT_AS, megabytes * 2**20)])
-
-    assert done.returncode == 2
-    assert done.stderr.startswith("Error: there is not enough address space")
-    assert f"ulimit -v {megabytes * 1024}" in done.stderr
 
 
 @pytest.mark.slow

@@ -10,19 +10,19 @@ from click.testing import CliRunner
 from msgspec import Struct
 
 from stratal.cli.application import commands
-from stratal.cli.command import COMMANDS, MOST_SHOWN, argument, command, option
+from stratal.cli.command import COMMANDS, MOST_SHOWN, Option, argument, command
 from stratal.cli.draw import SharedDrawOptions
 from stratal.cli.options import Planning, Reading
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    count: Annotated[int, option("How many.", names=("--count", "-c"))] = 3
+    count: Annotated[int, Option("How many.")] = 3
 
 
 class Own(Shared, frozen=True, kw_only=True):
     file: Annotated[str, argument("FILE", "Which.")]
-    hidden: Annotated[str, option("Not on the command.")] = "kept"
-    loud: Annotated[bool, option("Louder.", needs="with --count 5")] = False
+    hidden: Annotated[str, Option("Not on the command.")] = "kept"
+    loud: Annotated[bool, Option("Louder.", needs="with --count 5")] = False
 
 
 def made(**how):
@@ -42,7 +42,7 @@ def names(small):
 def test_the_function_gets_the_record_with_what_was_typed():
     small, seen = made()
 
-    assert run(small, "there", "-c", "5").exit_code == 0
+    assert run(small, "there", "--count", "5").exit_code == 0
     assert seen == [Own(file="there", count=5)]
 
 
@@ -84,7 +84,7 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
     options = {name: set(names(one)) for name, one in commands().items()}
     known = {kind: set(kind.__struct_fields__) for kind in (Reading, Planning, SharedDrawOptions)}
 
-    assert known[Reading] - options["doctor"] == {"by", "show", "features", "second_moment"}
+    assert known[Reading] - options["doctor"] == {"by", "show", "features"}
     assert known[Planning] - options["plan"] == {"show"}
     assert known[SharedDrawOptions] - options["draw"] == {"assume"}
 

@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.pasted import invoke, next_line, run, write
 
 import stratal
+from stratal.cli.application import main
 from stratal.errors import InputError
 from stratal.study import open_study
 
@@ -136,3 +137,39 @@ def test_a_team_is_changed_wholly_or_not_at_all(more):
 def test_one_problem_is_no_problems():
     run("study new A --output s --question Q --choices Pass,Fail --annotators ann")
     assert "1 problem (" in invoke(f"study check s --head {64 * '0'}").output
+
+
+def test_a_number_inside_of_json_has_a_dotted_name():
+    rows = [{"id": f"u{k}", "judge": {"score": k / 60, "why": "so"}} for k in range(60)]
+    Path("n.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert "name the number: judge.score" in said("plan n.jsonl --proxy judge --budget 20")
+    run("plan n.jsonl --proxy judge.score --budget 20")
+
+
+def test_a_sample_of_select_goes_on_by_select():
+    rows = [(f"u{k}", "cd"[k % 2], "cd"[k % 3 == 0]) for k in range(60)]
+    write("m.csv", ["id", "answer_a", "answer_b"], rows)
+    run("select m.csv --answers answer_a,answer_b --output r1")
+    label("r1", "l.csv", ["c", "d"])
+    assert "stratal select --extend" in said("estimate r1/sample.parquet l.csv")
+
+
+def test_only_without_a_column_named_are_several_models_offered():
+    label("A", "l.csv", [1, 0])
+    line = "plan p.csv --proxy confidence --budget 20 --labels l.csv"
+    assert "--compare" not in said(f"{line} --value verdict")
+
+
+@pytest.mark.filterwarnings("default::stratal.errors.StratalWarning")
+def test_a_warning_that_is_a_note_is_said_once(monkeypatch, capsys):
+    write("few.csv", ["id", "score"], [(f"u{k}", (k / 40) ** 8) for k in range(40)])
+    run("draw few.csv --proxy score --budget 20 --strata 6 --stratify equal-width --output F")
+    sample = stratal.Sample.read("F/sample.parquet")
+    ids = sample.ids[sample.stratum < sample.stratum.max()].tolist()
+    write("l.csv", ["id", "label"], [(unit, k % 2) for k, unit in enumerate(ids)])
+    monkeypatch.setattr("sys.argv", ["stratal", "estimate", "F/sample.parquet", "l.csv"])
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr()
+    assert "was merged with its neighbour" in printed.out
+    assert "was merged with its neighbour" not in printed.err

@@ -138,7 +138,7 @@ def test_labels_of_what_changed(audit, run_command):
     ]
     missing = figures(run_command, *words)["new_version"]["needs_labels"]
     write("more.csv", ["id", "label"], [[unit, 1] for unit in missing])
-    found = figures(run_command, *words, "--labels", "more.csv")["new_version"]
+    found = figures(run_command, *words, "--new-labels", "more.csv")["new_version"]
 
     assert found["complete"]
     assert found["difference"]["estimate"] > 0

@@ -53,7 +53,7 @@ def test_another_spelling_of_an_answer_is_refused(change):
     wrong = {unit: change(label) if label == "cat" else label for unit, label in own.items()}
 
     for options in ({"predicted": True}, {"estimand": ClassReport()}):
-        with pytest.raises(stratal.LabelError, match="Spell labels as the model's answers"):
+        with pytest.raises(stratal.LabelError, match="Spell labels as the answers"):
             stratal.estimate(sample, wrong, **options)
     assert stratal.estimate(sample, own, predicted=True).value == 1.0
 
@@ -106,7 +106,7 @@ def sample():
 
 
 @pytest.mark.parametrize(
-    ("label", "message"), [("CAT", "but 'cat'"), ("d og", "but 'dog'"), (1, "leave out predicted=")]
+    ("label", "message"), [("CAT", "say 'cat'"), ("d og", "say 'dog'"), (1, "leave out predicted=")]
 )
 def test_labels_that_match_no_class_are_refused(sample, label, message):
     labels = dict.fromkeys(sample.ids.tolist(), label)

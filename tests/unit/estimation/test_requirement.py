@@ -106,6 +106,16 @@ def test_of_two_judges_the_names_to_choose_from_are_said():
         stratal.require(found, "kappa>=.5")
 
 
+def test_a_judges_figure_in_a_group_is_called_by_both():
+    verdicts, languages = np.array(["yes", "no"] * 200), np.array(["fr", "fr", "de", "de"] * 100)
+    population = stratal.Population.from_arrays(groups={"a": verdicts, "language": languages})
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+    question = stratal.estimands.JudgeReport(["a"])
+    found = stratal.estimate(sample, sample.groups["a"], estimand=question, by="language")
+
+    assert stratal.require(found, "kappa@fr>=.5", "agreement@de>=.5") is found
+
+
 def test_rows_are_called_by_what_they_are_of():
     answers = np.array(["yes", "no"] * 200)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")

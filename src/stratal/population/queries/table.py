@@ -709,7 +709,7 @@ class TablePopulation(Population):
 
 def table_population(source: Source, declared: Declaration) -> TablePopulation:
     """Return the population of a table's rows, once they are checked."""
-    source, units = source.counted(), units_of(source, declared)
+    units = units_of(source, declared)
     size, extents = checked(units, source, declared)
     return TablePopulation(
         size=size,
@@ -722,7 +722,7 @@ def table_population(source: Source, declared: Declaration) -> TablePopulation:
         notes=source.notes,
         own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
         units=units,
-        source=replace(source, rows=size),
+        source=source,
         extents=extents,
     )
 

@@ -274,9 +274,10 @@ _WORD = "value that is not a number"
 _REMEDIES = {
     _COMMA: POINT,
     _WORD: (
-        "Words are no scores: as categories they make strata, by= (--by COL), the model's answer is kept by "
-        "predicted= (--predicted), labels are counted by --map and --positive of estimate; else write 1 and "
-        f"0. If these are a few that are missing: {_FILL[0].lower()}{_FILL[1:]}"
+        "In an object of JSON name the number: judge.score. Words are no scores: as categories they make "
+        "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
+        "by --map and --positive of estimate; else write 1 and 0. If these are a few that are missing: "
+        f"{_FILL[0].lower()}{_FILL[1:]}"
     ),
 }
 
