@@ -16,7 +16,12 @@ def test_the_scans_of_a_population_are_seen_with_its_rows(tmp_path, monkeypatch)
     monkeypatch.setattr("stratal.tables.rows.MOST_ROWS", 0)
     pq.write_table(pa.table({"id": range(500), "proxy": np.linspace(0, 1, 500)}), tmp_path / "p.parquet")
     seen = []
-    monkeypatch.setattr("stratal.tables.source.answer", lambda *query: seen.append(rows()) or answer(*query))
+
+    def seen_answer(*query):
+        seen.append(rows())
+        return answer(*query)
+
+    monkeypatch.setattr("stratal.tables.source.answer", seen_answer)
     population = stratal.Population.read(tmp_path / "p.parquet", proxy="proxy")
     checked = len(seen)
     stratal.plan(population, 20).draw(seed=7)
