@@ -9,23 +9,24 @@ same size beside it (for a bounded outcome, Student's t).
 
 from __future__ import annotations
 
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import BINARY, DATA, GRADED, load
+import argparse
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA, GRADED, load
+
+import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.methods import TABLE
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.population.summary import StratumSummary
-import argparse
-import numpy as np
-import re
-import stratal
-import time
-
 
 BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
 RESULTS = Path(__file__).parent / "results" / "coverage.md"
