@@ -128,7 +128,9 @@ class Study:
 
         With `sound` a study in which a check finds a problem is refused.
         """
-        with self.database.write(now=self.clock(), durable=durable) as connection:
+        with self.database.write(durable=durable) as connection:
+            # Not before it was this one's turn, so that what others gave meanwhile is past.
+            connection.now = self.clock()
             if sound:
                 require_sound(connection, self.folder)
             yield connection
