@@ -193,7 +193,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self, *, now: float = 0.0, durable: bool = True) -> Iterator[Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[Connection]:
         """Give a connection whose changes are all on disk when the block ends, or none after an error.
 
         Unless `durable`, changes may be lost when the power fails (never when a process is killed),
@@ -206,7 +206,6 @@ class Database:
         try:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
             with database_errors(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
-                connection.now = now
                 yield connection
                 connection.commit()  # nothing where the block rolled back what it had only tried
         finally:

@@ -38,7 +38,7 @@ NOBODY = ""
 """Whom the sides of a pair are shuffled for in a tool: for everybody alike."""
 
 LARGEST = 200_000_000
-"""Characters of a file that is taken in."""
+"""Bytes of a labels file that is taken in."""
 
 _FIRST = 5
 """Ids that are named of those that are not in the study."""
@@ -96,7 +96,7 @@ def page_action(given: Any) -> PageAction:
     try:
         return msgspec.convert(given, PageAction)
     except msgspec.ValidationError as error:
-        raise InputError(f"the action cannot be read: {error}") from None
+        raise InputError(f"the action cannot be read: {error}", allowed=", ".join(NEEDS)) from None
 
 
 def entry_of(
@@ -360,8 +360,6 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
 
     A file of another kind or another study is refused, and an action that cannot be taken, by its number.
     """
-    if len(text) > LARGEST:
-        raise LabelError(f"{source}: is too large", given=len(text), allowed=f"{LARGEST:,} characters")
     try:
         found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -380,6 +378,7 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
             entry = entry_of(study, form, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
-            raise LabelError(f"{source}, action {number}: {error}") from None
+            place = f"{source}, action {number}"
+            raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts

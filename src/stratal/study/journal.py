@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -97,8 +97,8 @@ def append(connection: Connection, entry: Entry) -> int:
     """Add a line; return its number."""
     last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
     seq, before = (last["seq"] + 1, last["hash"]) if last else (1, origin(connection))
-    rubric = int(connection.setting("rubric_version") or 1)
-    row = {"seq": seq, "at": connection.at, "rubric": rubric, **asdict(entry)}
+    row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
+    row |= {field.name: getattr(entry, field.name) for field in fields(entry)}
     if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
         row["seconds"] = float(entry.seconds) if 0 <= entry.seconds <= LONGEST_TIME else None
     connection.execute(
@@ -195,8 +195,9 @@ up to the first damaged page, so that a flipped bit there takes the last lines a
 
 def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
     """Note the last line next to the database, once it is saved; a note that cannot be written is none."""
-    with suppress(OSError):
-        (folder / HEAD).write_text(f"{seq:020d} {hash_.hex()}\n", encoding="ascii")
+    # Written over: the length never changes, and a file that is cut off first takes the disk milliseconds.
+    with suppress(OSError), (folder / HEAD).open("r+b" if (folder / HEAD).exists() else "wb") as file:
+        file.write(f"{seq:020d} {hash_.hex()}\n".encode())
 
 
 def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:

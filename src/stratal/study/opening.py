@@ -108,7 +108,8 @@ def create_study(
         if pseudonyms:
             creating.write_names(partial, {own: name for name, own in code.items()})
         database = Database.make(partial / DATABASE, journal)
-        with closing(database), database.write(now=clock()) as connection:
+        with closing(database), database.write() as connection:
+            connection.now = clock()
             migrate(connection, partial)
             connection.keep(**settings)
             roles = [(code[k], "annotator") for k in people] + [(code[k], "adjudicator") for k in judges]

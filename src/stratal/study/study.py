@@ -128,7 +128,9 @@ class Study:
 
         With `sound` a study in which a check finds a problem is refused.
         """
-        with self.database.write(now=self.clock(), durable=durable) as connection:
+        with self.database.write(durable=durable) as connection:
+            # Not before it was this one's turn, so that what others gave meanwhile is past.
+            connection.now = self.clock()
             if sound:
                 require_sound(connection, self.folder)
             yield connection
@@ -430,9 +432,7 @@ def anytime_interval(
     options, form = estimate_options(study, sample, column), study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.counted and question.bounds is None):
-        what = (
-            "an interval that holds at every moment needs a number with bounds that is asked for every item"
-        )
+        what = "an interval that holds at every moment needs a number with bounds, asked for every item"
         raise InputError(what, given=question.name, allowed="such as a choice that counts as 0 or 1")
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
@@ -448,6 +448,9 @@ def anytime_interval(
     np.add.at(drawn, (sample.round - 1, sample.stratum), 1)
     order = random_order(sample.stratum[rows], answered, sample.summary.sizes, drawn, sample.round[rows] - 1)
     below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
+    if below > above:
+        what = "labels changed over time by more than chance: no value fits every moment so far"
+        raise InputError(what, action="See who changed (drift), or look at the estimate once.")
     return ConfidenceInterval(
         low=low + (high - low) * below,
         high=low + (high - low) * above,
@@ -569,21 +572,24 @@ def present_labels(
 
 
 def arrivals(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
-    """Return the sample's rows (m,) in the order in which they were first answered, and which have a label.
+    """Return the sample's rows (m,) in the order in which they were finished, and which have a label.
 
-    Rows that were only skipped stand where they were first skipped; those that nobody has seen to are left
-    out. Rounds follow each other. What holds at every moment must look at labels in an order that does not
-    change afterwards; items are given out at random, so that it says nothing of the outcomes.
+    An item is finished once as many people as are to label it have answered or skipped it; until then it is
+    left out, for a second person's answers to the first items alone would change these and no others. Later
+    answers and changes leave it in its place. Rounds follow each other. What holds at every moment must look
+    at labels in an order that does not change afterwards; items are given out at random, so that it says
+    nothing of the outcomes.
     """
     rows = connection.all(
-        # A decided item may have no answer that counts any more: then its first skip says when it came.
-        "SELECT id, labelled, "
-        "coalesce(min(seq) FILTER (WHERE (action = 'skip') <> labelled), min(seq)) AS first "
-        "FROM journal JOIN annotator ON annotator = name JOIN (SELECT item, id, round, "
-        "answers > 0 OR decision IS NOT NULL AS labelled FROM item) AS item USING (item) "
-        "WHERE aside = 0 AND action IN ('submit', 'change', 'skip') AND EXISTS (SELECT 1 FROM answer "
-        "JOIN annotator ON annotator = name WHERE answer.item = journal.item AND aside = 0) "
-        "GROUP BY journal.item ORDER BY round, first"
+        "SELECT id, labelled FROM (SELECT item.item AS item, id, round, copies, decision, "
+        "answers > 0 OR decision IS NOT NULL AS labelled, min(journal.seq) AS first, "
+        "count(*) OVER (PARTITION BY item.item) AS people, row_number() OVER ("
+        "PARTITION BY item.item ORDER BY status = 'skipped', min(journal.seq)) AS place "
+        "FROM journal JOIN answer USING (item, annotator) JOIN annotator ON annotator = name "
+        "JOIN item USING (item) WHERE aside = 0 AND action IN ('submit', 'change', 'skip') "
+        "AND (action = 'skip') = (status = 'skipped') GROUP BY item.item, annotator) "
+        "WHERE place <= copies AND (people >= copies OR decision IS NOT NULL) "
+        "GROUP BY item ORDER BY round, max(first)"
     )
     place = {text: row for row, text in enumerate(id_texts(sample.ids))}
     order = np.array([place[row["id"]] for row in rows], dtype=np.int64)

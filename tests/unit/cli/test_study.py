@@ -279,5 +279,5 @@ def test_mistakes_are_said_before_anything_is_written(drawn, tmp_path, words, pr
 
 def test_a_study_is_never_made_over_another(audit, drawn):
     words = ["--output", audit, "--question", "q", "--choices", "a,b", "--annotators", "ann"]
-    with pytest.raises(StratalError, match="is not empty"):
+    with pytest.raises(StratalError, match="is a study already"):
         run("study", "new", drawn, *words)

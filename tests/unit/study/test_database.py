@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
+from tests.unit.study.conftest import answer_all, population_of
 
 import stratal
 from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, open_study
+from stratal.study import Question, StudyError, check_study, create_study, items, open_study
 from stratal.study.database import DATABASE
 from stratal.study.status import study_status
 
@@ -351,3 +351,20 @@ def test_both_journals_work(make_study, journal):
     with study.database.read() as connection:
         kept = connection.execute("PRAGMA journal_mode").fetchone()[0]
     assert kept == {"auto": "wal", "rollback": "delete"}[journal]
+
+
+def test_what_was_given_while_one_waited_for_the_database_is_not_taken_away_again(make_study, clock):
+    # The time was read before the wait: what somebody got meanwhile lay in the future.
+    study = make_study(sample=stratal.designs.SimpleRandom(budget=1).draw(population_of(9), seed=7))
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(study.next_item("ann")))
+    with study.database.write() as connection:
+        waiting.start()
+        time.sleep(0.3)
+        clock.now += 10
+        connection.now = clock()
+        items.give(connection, "bob", 1)
+    waiting.join()
+
+    assert found == [None]
+    assert study.next_item("bob") is not None

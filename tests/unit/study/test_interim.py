@@ -311,3 +311,31 @@ def test_planned_looks_are_at_their_items_and_stay_what_they_were(make_study):
     assert low < alone.low
     assert high > alone.high
     assert answered(20)["look"] == 3
+
+
+def test_items_of_several_people_count_once_all_have_answered(make_study, random_sample):
+    # A second person failed the first 5 of 60 items that pass: the interval was .88 to .79, narrow enough.
+    study = make_study(sample=random_sample, overlap=1.0, half_width=0.001)
+    while (item := study.next_item("ann")) is not None:
+        study.submit("ann", item.id, "Pass")
+    low, high = anytime_interval(study)
+    assert (low, high) == (0.0, 1.0)
+    for number in range(60):
+        item = study.next_item("bob")
+        study.submit("bob", item.id, "Fail")
+        if number % 10 == 4:
+            low, high = anytime_interval(study)
+            assert low <= 0.5 <= high
+    assert not study_status(study)["stop"]["enough"]
+
+
+def test_labels_that_change_over_time_have_no_interval_that_holds_at_every_moment(make_study):
+    sample = stratal.designs.SimpleRandom(budget=120).draw(population_of(3000), seed=7)
+    study = make_study(sample=sample, annotators=["ann"])
+    while (item := study.next_item("ann")) is not None:
+        study.submit("ann", item.id, "Pass" if item.position <= 45 else "Fail")
+
+    found = study_status(study)
+
+    assert found["anytime_interval"] is None
+    assert any("labels changed over time" in note for note in found["notes"])

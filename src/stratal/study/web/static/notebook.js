@@ -8,11 +8,8 @@ function render({ model, el }) {
   const waiting = new Map();
   const ask = (what, body = null) => new Promise((done, fail) => {
     const id = request();
-    const late = () => {
-      waiting.delete(id);
-      fail(new Error("The kernel does not answer."));
-    };
-    waiting.set(id, { done, fail, timer: setTimeout(late, PATIENCE) });
+    const late = { id, error: { message: "The kernel does not answer." } };
+    waiting.set(id, { done, fail, timer: setTimeout(() => heard(late), PATIENCE) });
     model.send({ id, what, body });
   });
   const heard = (message) => {
