@@ -227,9 +227,7 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
         kinds = {
             "design": "design",
             "estimator": "estimator",
-            "labels": lambda row: (
-                "not within these budgets" if row["labels"] is None else round(row["labels"])
-            ),
+            "labels": lambda row: _fixed(row["labels"], 0, "not within these budgets"),
         }
         tables.append(table_of(f"Labels until the mean absolute error is {target_error:g}", reached, kinds))
     return Page(tables=tables, notes=[f"Wrote {path}" for path in found.get("written", ())])
