@@ -58,7 +58,7 @@ def test_open_and_unknown_ends(ends, verdicts):
     ["", "value", "value>.9", "value>=", "value=.9", "value>=high", "value>=nan", "value>=inf", ">=.9"],
 )
 def test_requirements_that_cannot_be(found, text):
-    with pytest.raises(stratal.InputError, match="no requirement"):
+    with pytest.raises(stratal.InputError, match="not a requirement"):
         stratal.require(found, text)
 
 

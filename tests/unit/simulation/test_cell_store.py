@@ -57,7 +57,7 @@ def test_a_changed_cell_is_told_by_the_digest(tmp_path):
     place = table.column_names.index("mse")
     pq.write_table(table.set_column(place, "mse", [[0.0]]), tmp_path / "cells.parquet")
 
-    with pytest.raises(InputError, match="digest does not fit"):
+    with pytest.raises(InputError, match="digest does not match"):
         run(tmp_path / "cells.parquet")
 
 

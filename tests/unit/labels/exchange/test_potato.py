@@ -103,5 +103,5 @@ def test_a_damaged_file_of_a_folder_is_named(tmp_path):
     with pytest.raises(InputError, match=r"ann/user_state.json: is not as Potato writes it"):
         read_answers(tmp_path)
     (tmp_path / "ann" / "user_state.json").write_text("{}")
-    with pytest.raises(LabelError, match=r"ann/user_state.json: is no user_state.json of Potato"):
+    with pytest.raises(LabelError, match=r"ann/user_state.json: is not a user_state.json of Potato"):
         read_answers(tmp_path)

@@ -31,7 +31,7 @@ def test_a_file_is_recognised(tools, name, tool):
 
 
 def test_a_file_of_another_tool_is_named(tools):
-    with pytest.raises(LabelError, match="is no export of Argilla; it looks like Label Studio"):
+    with pytest.raises(LabelError, match="is not an export of Argilla; it looks like Label Studio"):
         read_answers(tools / "label-studio-sdk-2.1.2.json", "argilla")
 
 
