@@ -1,4 +1,4 @@
-"""`stratal report`: one page that says what was found, for somebody who was not there."""
+"""`stratal report`: one page that says what was found, to send to others."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def _findings(requested: ReportOptions) -> Findings:
 
     result = made(requested)
     known = _of_study(requested.sample)
+    question = requested.question or known.get("question")
     return findings(
         result.sample,
         result.labels,
@@ -81,7 +82,8 @@ def _findings(requested: ReportOptions) -> Findings:
         tables=result.tables,
         notes=result.remarks,
         require=result.held() or (),
-        question=requested.question or known.get("question"),
+        title=None if question else _title(requested.sample),
+        question=question,
         quantity=_of_model(
             requested.quantity or known.get("quantity") or _counted(requested.positive), result.model
         ),
@@ -96,6 +98,17 @@ def _findings(requested: ReportOptions) -> Findings:
         estimand=requested.estimand,
         target=requested.target,
     )
+
+
+def _title(sample: Path | None) -> str | None:
+    """Return a heading with the file of predictions, if the plan next to the sample names it."""
+    from stratal.cli.draw import PlanFile
+    from stratal.designs.handover import PLAN_NAME
+
+    plan = None if sample is None else PlanFile.read(sample.parent / PLAN_NAME)
+    if plan is None or plan.options.file is None:
+        return None
+    return f"How good is the model on {Path(plan.options.file).name}?"
 
 
 def _of_model(quantity: str | None, model: str | None) -> str | None:
