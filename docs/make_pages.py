@@ -23,7 +23,7 @@ def command_page() -> str:
         "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
         "[machines](guide/machines.md).",
     ]
-    for name, command in sorted(commands().items()):
+    for name, command in commands().items():  # in the order of work, as in the help
         parts += [f"## stratal {name}", clean(command.help or ""), *table(command)]
     return "\n\n".join(parts) + "\n"
 
@@ -177,7 +177,7 @@ def llms_text() -> str:
         lines += ["", f"## {shelf}", ""]
         lines += [f"- [{heading(page)}]({page.relative_to(docs).as_posix()})" for page in pages]
     lines += ["", "## Commands", ""]
-    for name, command in sorted(commands().items()):
+    for name, command in commands().items():  # in the order of work, as in the help
         lines.append(f"- [stratal {name}](schemas/{name.replace(' ', '-')}.json): {clean(command.help or '').splitlines()[0]}")
     return "\n".join(lines) + "\n"
 

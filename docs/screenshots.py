@@ -1,8 +1,8 @@
 """Takes the pictures of the product: `python docs/screenshots.py`, with Chromium and the extras demo, web and report.
 
 In an empty folder it types the lines of the README, opens the page that annotators see and the report, and saves what a
-person sees: terminal, page and report, light and dark, at a desk and on a phone, and the three next to each other for
-the README.
+person sees: terminal, page and report, in the width of a phone, light and dark, for the home page, and at a desk, next to
+each other, for the README.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -25,9 +23,8 @@ from tests.browser import browser_open, served  # noqa: E402
 from stratal.study import open_study  # noqa: E402
 
 PLACE = ROOT / "docs" / "figures"
-SIZES = {"": {"width": 1000, "height": 640}, "-phone": {"width": 390, "height": 560}}
-"""Endings of the pictures' names, and the window."""
-
+PHONE, DESK = {"width": 390, "height": 560}, {"width": 1000, "height": 640}
+NAMES = ("terminal", "labelling", "report")
 STUDY = "stratal study new audit/ --output study/ --question 'Is the digit right?' --choices Right,Wrong --annotators ann"
 LINES = (
     "stratal demo --output demo/",
@@ -83,23 +80,21 @@ def main() -> None:
     printed = [run(words, folder) for words in LINES]
     run(STUDY, folder)
     with browser_open() as browser, open_study(folder / "study") as study, served(study) as links:
-        for size, scheme in product(SIZES, ("light", "dark")):
-            window = browser.new_page(viewport=SIZES[size], color_scheme=scheme, device_scale_factor=2)
 
-            def save(name: str, window: Any = window, ending: str = f"{size}-{scheme}.png") -> None:
-                window.screenshot(path=str(PLACE / f"{name}{ending}"))
-
+        def take(size: dict[str, int], scheme: str, target: Path, ending: str) -> None:
+            window = browser.new_page(viewport=size, color_scheme=scheme, device_scale_factor=2)
             window.set_content(page(terminal(printed), dark=scheme == "dark"))
-            if size:
-                window.locator("pre").screenshot(path=str(PLACE / f"terminal{size}-{scheme}.png"))
-            else:
-                save("terminal")
+            window.screenshot(path=str(target / f"terminal{ending}.png"))
             window.goto(links["ann"])
             window.wait_for_selector("#root:not([aria-busy]) .item > *")
-            save("labelling")
+            window.screenshot(path=str(target / f"labelling{ending}.png"))
             window.goto((folder / "report.html").as_uri())
-            save("report")
-        names = [(PLACE / f"{name}-light.png").as_uri() for name in ("terminal", "labelling", "report")]
+            window.screenshot(path=str(target / f"report{ending}.png"))
+
+        take(PHONE, "light", PLACE, "-light")
+        take(PHONE, "dark", PLACE, "-dark")
+        take(DESK, "light", folder, "")
+        names = [(folder / f"{name}.png").as_uri() for name in NAMES]
         figures = zip(names, CAPTIONS, strict=True)
         row = "".join(f"<figure>{number}. {words}<img src='{name}'></figure>" for number, (name, words) in enumerate(figures, 1))
         (folder / "row.html").write_text(page(f"<div class=row>{row}</div>"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import stratal
 from stratal.cli.command import Option, command, given, part, words
+from stratal.cli.draw import PlanFile
 from stratal.cli.estimate import EvidenceOptions, Made, made
 from stratal.cli.options import Text, Whole
 from stratal.cli.output import Result, progress
@@ -76,6 +77,7 @@ def _findings(requested: ReportOptions) -> Findings:
     asked, known = result.evidence.requested, dict[str, Any]()
     if requested.sample is not None and result.evidence.words is not None:
         known = _of_study(requested.sample)
+    question = requested.question or known.get("question")
     quantity = requested.quantity or known.get("quantity")
     if quantity is None and requested.positive is not None:
         quantity = f"share of {requested.positive!r}"
@@ -88,7 +90,8 @@ def _findings(requested: ReportOptions) -> Findings:
         tables=result.tables,
         notes=result.remarks,
         require=result.held or (),
-        question=requested.question or known.get("question"),
+        title=None if question else _title(requested.sample),
+        question=question,
         quantity=quantity,
         pairs=known.get("pairs", ()),
         new=None if requested.against is None else _new_version(requested, result, requested.against),
@@ -97,6 +100,12 @@ def _findings(requested: ReportOptions) -> Findings:
         **given(requested, "confidence_level", "interval", "target"),
         **asked.shared,
     )
+
+
+def _title(sample: Path | None) -> str | None:
+    """Return a heading with the file of predictions, if the plan next to the sample names it."""
+    plan = None if sample is None else PlanFile.beside(sample)
+    return None if plan is None else f"How good is the model on {Path(plan.options.file).name}?"
 
 
 def _of_study(folder: Path) -> dict[str, Any]:

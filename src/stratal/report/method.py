@@ -15,12 +15,6 @@ def methods() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
-def _words(kind: str, name: str | None, unknown: str = "") -> tuple[str, list[str]]:
-    """Return the words for an estimator or an interval, and the names of its sources."""
-    found = methods()[kind].get(name, {"words": unknown, "sources": []})
-    return found["words"], found["sources"]
-
-
 def described_method(
     estimate: Mapping[str, Any],
     drawn: Sequence[str] = (),
@@ -50,19 +44,22 @@ def described_method(
     '20 of 100 units were labelled, drawn as a simple random sample without replacement.'
     """
     design, *sources = drawn or (f"a {estimate['design']} sample",)
-    mean, of_mean = _words("estimators", estimate["estimator"], estimate["estimator"])
-    interval, of_interval = _words("intervals", estimate["interval_method"])
+    unknown = {"words": estimate["estimator"], "sources": []}
+    mean = methods()["estimators"].get(estimate["estimator"], unknown)
+    interval = methods()["intervals"].get(estimate["interval_method"], unknown | {"words": ""})
     shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
     labelled = (estimate["nonresponse"] or {"labelled": estimate["n"]})["labelled"]
     entered = "" if estimate["n"] == labelled else f" The estimate rests on {estimate['n']:,} of them."
     sentences = [
         f"{labelled:,} of {estimate['population_size']:,} units were labelled, drawn as "
         f"{design}{shared}.{entered}",
-        f"The estimate is {mean}.",
+        f"The estimate is {mean['words']}.",
     ]
-    if interval:
-        sentences.append(f"Its {100 * estimate['confidence_level']:g}% confidence interval is {interval}.")
-    cited = (*sources, *(("neyman",) if allocation in ("neyman", "robust") else ()), *of_mean, *of_interval)
+    if interval["words"]:
+        level = f"{100 * estimate['confidence_level']:g}%"
+        sentences.append(f"Its {level} confidence interval is {interval['words']}.")
+    neyman = ["neyman"] if allocation in ("neyman", "robust") else []
+    cited = [*sources, *neyman, *mean["sources"], *interval["sources"]]
     return {
         "sentences": sentences,
         "assumptions": _assumptions(estimate, assumption),

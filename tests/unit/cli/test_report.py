@@ -370,3 +370,17 @@ def test_a_subset_of_the_answers_gives_one_count(audit, run_command, tmp_path):
     assert numbers_of(r"from ([\d,]+) labels", page) == {50}
     assert numbers_of(r"([\d,]+) of 300 units were labelled", page) == {50}
     assert f"rests on {report['estimate']['n']} of them" in page
+
+
+def test_the_heading_names_the_data_where_the_plan_does(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    run_command("demo", "--output", "demo")
+    file = "demo/predictions.parquet"
+    run_command("draw", file, "--proxy", "confidence", "--budget", "60", "--output", "audit")
+    run_command("demo", "--label", "audit/to_label.csv")
+    run_command("report", "audit/sample.parquet", "audit/to_label.csv", "--output", "report.html")
+    assert "<h1>How good is the model on predictions.parquet?</h1>" in (tmp_path / "report.html").read_text()
+
+    asked = ("--question", "Is the digit right?", "--output", "asked.html")
+    run_command("report", "audit/sample.parquet", "audit/to_label.csv", *asked)
+    assert "<h1>Is the digit right?</h1>" in (tmp_path / "asked.html").read_text()

@@ -95,7 +95,7 @@ def test_a_newer_format_and_a_damaged_description_are_refused(tmp_path, populati
         stratal.Sample.read(path)
     del description["summary"]
     path.with_suffix(".json").write_text(json.dumps(description))
-    with pytest.raises(InputError, match="digest does not fit"):
+    with pytest.raises(InputError, match="digest does not match"):
         stratal.Sample.read(path)
     del description["digest"]
     path.with_suffix(".json").write_text(json.dumps({**description, "format": 1}))

@@ -122,7 +122,7 @@ def test_labels_of_nobody_and_of_strangers_are_refused():
     population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
 
     with pytest.raises(
-        LabelError, match=r"1 of 2 labelled ids are not in the population.*the proxy's column beside"
+        LabelError, match=r"1 of 2 labelled ids are not in the population.*with the proxy's column"
     ):
         stratal.plan(population, 20, labels={3: 1.0, 777: 0.0})
     with pytest.raises(LabelError, match="no unit is labelled yet"):

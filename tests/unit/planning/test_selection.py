@@ -254,7 +254,7 @@ def test_other_samples_and_other_labels_are_refused() -> None:
         first.update({10**6: "cat"})
     with pytest.raises(stratal.errors.LabelError):
         first.update(dict.fromkeys(first.sample.ids.tolist(), "Katze"))
-    with pytest.raises(stratal.InputError, match="only tells models apart"):
+    with pytest.raises(stratal.InputError, match="only distinguishes models"):
         stratal.estimate(first.sample, labels_of(first), predicted="m0")
     with pytest.raises(stratal.InputError, match="labels so far decide"):
         stratal.next_round(first.sample, additional=5)

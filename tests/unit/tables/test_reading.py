@@ -17,7 +17,7 @@ from stratal.tables.source import FileReading
         ({"engine": "spark", "memory": "2GB"}, "memory is of DuckDB"),
         ({"threads": 0}, "threads counts from 1"),
         ({"threads": True}, "threads counts from 1"),
-        ({"memory": "2"}, "with its unit"),
+        ({"memory": "2"}, "with a unit"),
     ],
 )
 def test_what_cannot_be_is_refused(given, words):

@@ -79,7 +79,7 @@ def test_inspection_reads_it_too(web):
     "address", ["https://example.org/p.csv", "s3://bucket/p.parquet", "http:/example.org/p.csv"]
 )
 def test_nothing_is_fetched_unless_asked(address):
-    with pytest.raises(InputError, match=r"nothing is fetched unless it is asked for\. Add remote=True, or"):
+    with pytest.raises(InputError, match=r"remote files are read only on request\. Add remote=True, or"):
         Population.read(address, proxy="proxy")
 
 

@@ -457,7 +457,7 @@ def test_populations_that_do_not_fit_are_told():
     with pytest.raises(InputError, match="not the population of the design"):
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[1:], proxy=data.f[1:], stratum=data.stratum[1:]))
     separate = ArrayUnlabelled(features=data.x, proxy=data.f, stratum=data.stratum, separate=True)
-    with pytest.raises(InputError, match="nothing of one finite population"):
+    with pytest.raises(InputError, match="nothing about one finite population"):
         data.fit(unlabelled=separate)
     with pytest.raises(InputError, match="different numbers of features"):
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[:, :2], proxy=data.f, stratum=data.stratum))
