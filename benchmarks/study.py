@@ -49,7 +49,7 @@ def make(folder: Path, items: int, lines: int) -> Study:
     question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
     study = create_study(folder, sample, question, annotators=PEOPLE, overlap=0.2)
     done = int(items * 0.8)
-    with study.database.write(now=time.time()) as connection:
+    with study.database.write() as connection:
         known = [row["id"] for row in connection.execute("SELECT id FROM item ORDER BY item")]
         for number in range(lines):
             item = number % done
