@@ -72,6 +72,8 @@ class Declaration:
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
         Proxies to be made of `answers`, and the evaluated model's column of each.
+    alike : {"text", "number"}, optional
+        How answers are written alike before they are compared; as they are if left out.
     history : History, optional
         Of earlier models' results, of which a proxy and features are made.
 
@@ -95,6 +97,7 @@ class Declaration:
     label: tuple[float, float] | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
+    alike: str | None = None
     history: History | None = None
 
     @property
@@ -229,7 +232,8 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
-    answers = columns_fitting("answers", given.get("answers"), existing, label, (id_name,))
+    alike, named = _written_alike(listed("answers", given.get("answers")))
+    answers = columns_fitting("answers", named, existing, label, (id_name,))
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
@@ -268,6 +272,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         label=label_bounds(given.get("label")),
         answers=answers,
         agreements=agreements,
+        alike=alike,
         history=history,
     )
 
@@ -301,6 +306,12 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
             f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
             action="Rename it, or name it as the proxy and leave answers or history out.",
         )
+
+
+def _written_alike(answers: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """Return how answers are written alike, `text:` or `number:` before the first column, and the columns."""
+    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
+    return (kind, (first, *answers[1:])) if colon and kind in ("text", "number") else (None, answers)
 
 
 def agreement_weights(

@@ -7,6 +7,7 @@ and those that agree no more than chance are guessing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import scipy
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
-from stratal.errors import InputError
+from stratal.errors import InputError, refuse_unknown
 from stratal.proxy.proxy import Proxy
 from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
@@ -24,6 +25,15 @@ MOST_ITEMS = 4_096
 
 PURPOSE = "answers:"
 """Makes the random numbers that choose these items independent of every draw's."""
+
+PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
+"""What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016)."""
+
+ALIKE = ("text", "number")
+"""Ways to write answers alike before they are compared."""
+
+LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
+"""The answer of a calculation, as evaluations of GSM8K read it; thousands have lost their commas."""
 
 SCALE = 1_000
 """The largest weight: whole numbers add up to the same share on every engine."""
@@ -92,7 +102,9 @@ class PeerWeights(Record):
         )
 
 
-def peer_agreement(predicted: Any, answers: Any, *, ids: Any = None, name: str = "peer_agreement") -> Proxy:
+def peer_agreement(
+    predicted: Any, answers: Any, *, ids: Any = None, name: str = "peer_agreement", alike: str | None = None
+) -> Proxy:
     """Return the proxy of accuracy that other models' answers give: the weighted share of equal answers.
 
     A model of estimated accuracy a among K answers weighs log²(a (K − 1) / (1 − a)), copies weigh together as
@@ -108,6 +120,8 @@ def peer_agreement(predicted: Any, answers: Any, *, ids: Any = None, name: str =
         Ids of the items, by which those are chosen that the weights come from; by row if left out.
     name : str
         Name of the proxy.
+    alike : {"text", "number"}, optional
+        Compare free texts without case, punctuation, articles and extra blanks, or by the last number.
 
     Raises
     ------
@@ -126,7 +140,11 @@ def peer_agreement(predicted: Any, answers: Any, *, ids: Any = None, name: str =
     True
     """
     columns = list(answers.values()) if isinstance(answers, Mapping) else list(np.asarray(answers).T)
-    codes = answer_codes([predicted, *columns])
+    given = [predicted, *columns]
+    if alike is not None:
+        refuse_unknown("way to write answers alike", alike, ALIKE)
+        given = [[written_alike(one, alike) for one in array_of(column).tolist()] for column in given]
+    codes = answer_codes(given)
     if np.any(codes[:, 0] < 0):
         where = f"at position {int(np.argmax(codes[:, 0] < 0))}"
         raise InputError(f"an answer of the evaluated model is missing ({where})", allowed="an answer each")
@@ -139,6 +157,23 @@ def peer_agreement(predicted: Any, answers: Any, *, ids: Any = None, name: str =
             action="Check that answers are written alike, or use another proxy.",
         )
     return Proxy(values=found.shares(codes), name=name)
+
+
+def written_alike(answer: Any, kind: str) -> Any:
+    """Return an answer without what does not matter (`text`), or the last number in it (`number`).
+
+    Examples
+    --------
+    >>> written_alike("The  Eiffel Tower!", "text"), written_alike("so 1,250 in all.", "number")
+    ('eiffel tower', 1250.0)
+    """
+    if not isinstance(answer, str):
+        return answer
+    if kind == "number":
+        found = re.search(LAST_NUMBER, answer.replace(",", ""))
+        return float(found[1]) if found else None
+    words = re.sub(BLANKS, " ", re.sub(PUNCTUATION, "", answer.lower())).split(" ")
+    return " ".join(word for word in words if word not in (*ARTICLES, ""))
 
 
 def chosen_items(size: int, ids: Any = None) -> IntArray:

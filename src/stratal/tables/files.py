@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -304,8 +304,12 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
-def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_records(
+    text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line of each of the first `most` lines that holds a JSON object, and the object.
+
+    Numbers are read by `numbers`, if given.
 
     Raises
     ------
@@ -316,7 +320,13 @@ def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[
         if not line.strip():
             continue
         try:
-            record = json.loads(line, object_pairs_hook=_once)
+            record = json.loads(
+                line,
+                parse_float=numbers,
+                parse_int=numbers,
+                parse_constant=numbers,
+                object_pairs_hook=_once,
+            )
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

@@ -258,6 +258,9 @@ def _of_json(
     def take(chosen: Chosen) -> Rows:
         places = {name: _place(name, keys) for name in chosen.among(names)}
         numbers = set(chosen.numbers)
+        if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
+            columns = _wide_columns(file, places, numbers)
+            return replace(registered(connection, columns, label), text=True, locate=locate)
         return Rows(
             label=label,
             connection=connection,
@@ -278,6 +281,10 @@ def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int
     records = [flat(record) for _, record in found]
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
+
+
+_MANY_KEYS, _WIDE_JSON = 200, 2**26
+"""Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size."""
 
 
 def _place(name: str, keys: Sequence[str]) -> tuple[str, ...]:
@@ -317,6 +324,56 @@ def _json_text(place: Sequence[str], is_number: bool) -> str:
         f"WHEN 'DOUBLE' THEN CASE {nan}WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
         f"ELSE {text} END ELSE {text} END"
     )
+
+
+class _Digits(str):
+    """A number of JSON as it is written."""
+
+    __slots__ = ()
+
+
+def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[str]) -> dict[str, Any]:
+    """Return columns of text, as `_json_text` writes them, of a file of very many keys.
+
+    Numbers beyond 2⁵³ stay as they are written, which DuckDB writes anew.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, list[str | None]] = {name: [] for name in places}
+    with closing(opened(file)) as text:
+        for _, record in json_records(text, file, numbers=_Digits):
+            for name, (top, *inner) in places.items():
+                value = record.get(top)
+                for key in inner:
+                    value = value.get(key) if isinstance(value, dict) else None
+                columns[name].append(_value_text(value, name in numbers))
+    try:
+        return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
+    except UnicodeEncodeError as error:
+        raise lone_surrogate(str(file), error.object[error.start : error.end]) from None
+
+
+def _value_text(value: Any, is_number: bool) -> str | None:
+    if isinstance(value, _Digits) and not value.lstrip("-").isdecimal():
+        number = float(value)
+        if number != number:
+            return "NaN" if is_number else None
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, bool) else _json_of(value)
+
+
+def _json_of(value: Any) -> str:
+    """Return a nested value as JSON with the digits that its numbers had."""
+    if isinstance(value, _Digits):
+        return str(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key, ensure_ascii=False)}:{_json_of(each)}" for key, each in value.items())
+        return f"{{{','.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_json_of, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def without_mark(path: Path) -> Path:

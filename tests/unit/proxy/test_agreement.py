@@ -151,3 +151,19 @@ def test_what_does_not_fit_is_refused():
         peer_agreement(["a", "b"], {})
     with pytest.raises(InputError, match="ids"):
         peer_agreement(["a", "b"], {"m": ["a", "b"]}, ids=["u"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "third"),
+    [("text", "The Eiffel Tower!", "eiffel  tower", "tower"), ("number", "1,250 in all", "= 1250.0", "12.5")],
+)
+def test_free_texts_of_arrays_are_compared_once_they_are_written_alike(kind, one, other, third):
+    rng = np.random.default_rng(2)
+    truth = rng.random((300, 1)) < 0.5
+    right = rng.random((300, 6)) < 0.9
+    answers = np.where(truth == right, np.where(rng.random((300, 6)) < 0.5, one, other), third)
+    plain = np.where(truth == right, "a", "b")
+    alike = peer_agreement(answers[:, 0], answers[:, 1:], alike=kind)
+    np.testing.assert_array_equal(alike.values, peer_agreement(plain[:, 0], plain[:, 1:]).values)
+    with pytest.raises(InputError, match="way to write answers alike"):
+        peer_agreement(answers[:, 0], answers[:, 1:], alike="words")

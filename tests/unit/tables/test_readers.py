@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from stratal.errors import InputError, LabelError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns
 from stratal.strata import Everything
+from stratal.tables.readers import open_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -556,9 +558,36 @@ def test_blank_rows_of_a_wide_text_file_are_left_out(tmp_path) -> None:
     assert "2 blank rows were left out" in found["notes"][0]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3_000])
+def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch, rows) -> None:
+    odd: list[list[Any]] = [
+        ["text", 'quo"ted\\', " 1 ", "", "null", "[1]", "é\n"],
+        [0.5, 1.0, 1e15, -0.0, 12345678901234567890, 1234.5, 0.1000],
+        [True, False, None, "True", 1, "1.0", 0],
+        [{"b": 1, "c": [1.0, None]}, {"b": None}, None, [1, 2.50], {"b": {"d": True}}, "x", {"b": "y"}],
+    ]
+    lines = [{f"k {number}": kind[row % 7] for number, kind in enumerate(odd)} for row in range(max(rows, 7))]
+    path = write(tmp_path, "o'dd.jsonl", "\n".join(map(json.dumps, lines[: rows or 7])) + "\n")
+    if rows == 0:
+        path = write(tmp_path, "o'dd.jsonl", path.read_text() + "\n".join(["{}"] * 3))
+
+    def held() -> Any:
+        table = open_table(path)
+        taken = table.take(SimpleNamespace(id="", numbers=(), among=lambda names: tuple(names)))
+        return taken.head(table.names, 10_000)
+
+    few = held()
+    monkeypatch.setattr("stratal.tables.readers._MANY_KEYS", 1)
+
+    assert "k 3.b.d" in few or rows == 1
+    assert held() == few
+
+
+@pytest.mark.parametrize("many", [200, 0], ids=["few keys", "many keys"])
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 @pytest.mark.parametrize("column", ["id", "language", "proxy"])
-def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, name, column) -> None:
+def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, monkeypatch, name, column, many) -> None:
+    monkeypatch.setattr("stratal.tables.readers._MANY_KEYS", many)
     rows = [{"id": "a", "language": "NaN", "proxy": 0.5}, {"id": "NaN", "language": "de", "proxy": 0.25}]
     text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
     read = Population.read(write(tmp_path, name, text), proxy="proxy", groups="language")

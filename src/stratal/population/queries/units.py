@@ -28,7 +28,15 @@ from stratal.population.declaration import (
     middle,
     own_stratum_note,
 )
-from stratal.proxy.agreement import MOST_ITEMS, PURPOSE, answer_codes
+from stratal.proxy.agreement import (
+    ARTICLES,
+    BLANKS,
+    LAST_NUMBER,
+    MOST_ITEMS,
+    PUNCTUATION,
+    PURPOSE,
+    answer_codes,
+)
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
@@ -470,7 +478,10 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: own})
     where = f"{source.label}: column"
-    texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
+    texts = {
+        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
+        for name in declared.answer_columns
+    }
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
@@ -501,6 +512,19 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             source = replace(source, table=stored(source.backend, source.table.select(**kept)))
         source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
     return source, declared
+
+
+def _written_alike(text: Any, kind: str | None) -> Any:
+    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
+    if kind == "number":
+        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
+        return category(number, "")
+    if kind == "text":
+        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
+        for article in ARTICLES:
+            text = text.replace(f" {article} ", " ")
+        return text.strip()
+    return text
 
 
 def _added(terms: Sequence[Any]) -> Any:

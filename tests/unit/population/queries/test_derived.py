@@ -326,6 +326,33 @@ def test_each_of_several_models_has_an_agreement_of_its_own(pool):
     assert np.array_equal(values(both, names[1])[0], values(one, "peer_agreement")[0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "spellings"),
+    [
+        ("text", ["The Eiffel Tower!", "eiffel  tower", " the EIFFEL tower.", "a Eiffel-tower"]),
+        ("number", ["so 1,234", "It is 1234.0 dollars.", "1 + 1233 = 1234", "#### 1234"]),
+    ],
+)
+def test_free_texts_are_written_alike_where_that_is_wanted(pool, kind, spellings):
+    other = {"text": "Louvre", "number": "7"}[kind]
+    right = pool.filter(like="answer_").eq(pool["answer_a"], axis=0)
+    frame = pd.DataFrame({"id": pool["id"]})
+    for at, name in enumerate(right):
+        frame[name] = np.where(right[name], spellings[at % 3], f"{other}, or {at}")
+    frame["answer_f"] = np.where(right["answer_b"], spellings[3], "9")
+    if kind == "text":
+        frame["answer_f"] = frame["answer_f"].str.replace("-", " ")
+    plain = right.astype(str).assign(id=pool["id"], answer_f=right["answer_b"].astype(str))
+    for at, name in enumerate(right):  # wrong answers differ by model, as above
+        plain.loc[~right[name], name] = f"no {at}"
+    plain.loc[~right["answer_b"], "answer_f"] = "no 9"
+
+    alike = Population.from_table(frame, predicted="answer_a", answers=f"{kind}:answer_*")
+    known = Population.from_table(plain, **ANSWERS)
+
+    assert np.array_equal(values(alike, "peer_agreement")[0], values(known, "peer_agreement")[0])
+
+
 def test_an_agreement_is_on_the_scale_of_right_and_wrong(pool):
     ratings = Population.from_table(pool, **ANSWERS, bounds=(1, 5)).proxies[0]
 
