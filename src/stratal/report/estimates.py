@@ -338,7 +338,11 @@ def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_le
     """
     names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
-    columns = {headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"}
+    columns: dict[str, Any] = {
+        headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"
+    }
+    if "estimate" in columns:  # shown even where none is defined
+        columns["estimate"] = lambda row: "–" if row["estimate"] is None else row["estimate"]
     return table_of(title, rows, columns)
 
 
