@@ -257,9 +257,6 @@ _ASIDE = ("Standard error ", "λ = ")
 _WORST = 3
 """Groups that an answer shows, of many: the lowest."""
 
-_FEW = 4
-"""Groups that an answer shows all of: one more takes no more room than the words on the others."""
-
 
 def _lowest(rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table:
     """Return a table, of many groups with the lowest alone."""
@@ -267,7 +264,7 @@ def _lowest(rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table
     if kind == "domains":
         rows = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
         title = f"{title}, the lowest first"
-        if len(rows) > _FEW:
+        if len(rows) > _WORST + 1:  # one more takes no more room than the words on the others
             title = f"{TABLES[kind]}: the {_WORST} lowest ({len(rows) - _WORST} others: --details)"
             rows = rows[:_WORST]
     return estimates_table(title, rows, level)
