@@ -257,9 +257,6 @@ _ASIDE = ("Standard error ", "λ = ")
 _WORST = 3
 """Groups that an answer shows, of many: the lowest."""
 
-_FEW = 4
-"""Groups that an answer shows all of: one more takes no more room than the words on the others."""
-
 
 def _lowest(rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table:
     """Return a table, of many groups with the lowest alone."""
@@ -267,7 +264,7 @@ def _lowest(rows: Sequence[Mapping[str, Any]], kind: str, level: float) -> Table
     if kind == "domains":
         rows = sorted(rows, key=lambda row: float("inf") if row["estimate"] is None else row["estimate"])
         title = f"{title}, the lowest first"
-        if len(rows) > _FEW:
+        if len(rows) > _WORST + 1:  # one more takes no more room than the words on the others
             title = f"{TABLES[kind]}: the {_WORST} lowest ({len(rows) - _WORST} others: --details)"
             rows = rows[:_WORST]
     return estimates_table(title, rows, level)
@@ -338,7 +335,11 @@ def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_le
     """
     names = (name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
-    columns = {headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"}
+    columns: dict[str, Any] = {
+        headers.get(name, name.replace("_", " ")): name for name in names if name != "more_labels"
+    }
+    if "estimate" in columns:  # shown even where none is defined
+        columns["estimate"] = lambda row: "–" if row["estimate"] is None else row["estimate"]
     return table_of(title, rows, columns)
 
 
