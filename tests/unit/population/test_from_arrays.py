@@ -79,5 +79,5 @@ def test_what_is_no_classifier_is_refused(digits):
 def test_a_classifier_without_confidence_is_refused(digits):
     from types import SimpleNamespace
 
-    with pytest.raises(InputError, match="gives no confidence"):
+    with pytest.raises(InputError, match="not a fitted classifier"):
         Population.from_estimator(SimpleNamespace(classes_=[0, 1]), digits[0])
