@@ -545,7 +545,7 @@ class Estimand(Described):
             if value is None or name in self.plan_options:
                 continue
             raise InputError(
-                f"a plan for '{self.kind}' takes no {name}=",
+                f"a plan for {self.text!r} takes no {name}=",
                 given="labels" if name == "labels" else repr(value),
                 action="It is an option of the mean; leave it out. More labels of a sample: next_round.",
             )

@@ -96,7 +96,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     'the outcome goes with the size of its cluster'
     """
     weighting = evidence.weighting
-    if weighting.draws < 3 or not np.isfinite(evidence.variance):
+    if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
     off = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
@@ -104,15 +104,12 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     least = max(_TOGETHER**2, 4.0 / weighting.draws)
     reach = max(evidence.size_shift, evidence.size_reach[0], key=abs)
     moved = abs(reach) > _SHIFTED * np.sqrt(max(evidence.variance, 0.0))
-    known = weighting.squared_sizes is not None
-    unequal = not known and weighting.effective_draws <= weighting.draws / 2
-    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unequal):
+    unknown = weighting.lacks_sizes and not evidence.census
+    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
         return ()
     side = "up" if reach > 0 else "down"
     further = f"the interval reaches {abs(reach):.2g} further {side} for it" if moved else ""
-    larger = (
-        "where the population has far larger ones, it covers less often than it says" if not known else ""
-    )
+    larger = "where the population has far larger ones, it covers less often than it says" if unknown else ""
     said = ", and ".join(filter(None, (further, larger)))
     return (f"the outcome goes with the size of its cluster: {said}",)
 

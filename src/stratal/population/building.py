@@ -232,6 +232,9 @@ Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
 
 def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
     """Build a population from a file; see `Population.read`."""
+    if not isinstance(path, str | os.PathLike):
+        action = "A dataframe is read by Population.from_table, arrays by Population.from_arrays."
+        raise InputError("a file is given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(given)
     names = (entry.name for entry in fields(FileReading))
     reading = FileReading(**{name: columns.pop(name) for name in names if name in columns})

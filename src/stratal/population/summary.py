@@ -15,6 +15,9 @@ from stratal.population.expressions import Expression, OnArrays
 LARGEST_PROXY = 1e100
 """Proxies and labels beyond this overflow in sums of squares."""
 
+_ROUNDING = 4 * np.finfo(np.float64).eps
+"""What one addition may lose of a sum, with room for squares and their difference."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyInfo:
@@ -159,7 +162,10 @@ class StratumSummary(Record):
         moments = np.tril(products) + np.tril(products, -1).transpose(0, 2, 1)
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
         diagonal = np.arange(len(centres))
-        covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
+        # What is left of a constant proxy is rounding, which grows as the root of the units: no λ is fitted to it.
+        variances, squares = covariances[:, diagonal, diagonal], moments[:, diagonal, diagonal]
+        least = _ROUNDING / np.sqrt(divisor[:, None]) * squares
+        covariances[:, diagonal, diagonal] = np.where(variances > least, variances, 0.0)
         return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
     def part(self, kept: BoolArray) -> StratumSummary:

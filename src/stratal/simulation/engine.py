@@ -609,7 +609,7 @@ def recalibrated_deviations(
     array([[0.46, 0.23]])
     """
     first = sums.z + centre * sums.counts
-    second = sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts
+    second = np.maximum(sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts, 0.0)  # less by rounding
     return smoothed_standard_deviations(
         strata,
         sums.counts,

@@ -154,7 +154,6 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--to", "csv", "--choices", "a,b"), "--choices would have no effect"),
         (("--to", "html"), "a page is for one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),

@@ -106,7 +106,7 @@ def test_other_models_answers_are_a_proxy_of_a_benchmark(tmp_path):
         (("--output", "missing/table.parquet"), "there is no directory missing"),
         (("--output", "table.csv"), "--output is a Parquet file"),
         (("--resume", "missing/cells.parquet"), "there is no directory missing"),
-        (("--workers", 0), "--workers is not understood"),
+        (("--workers", 0), "--workers cannot be read"),
         (("--seed", -4), "the seed must be a whole number"),
     ],
 )

@@ -259,7 +259,7 @@ def test_team(audit, tmp_path):
     [
         ([], "one kind of answers"),
         (["--choices", "a,b", "--scale", "1,5"], "one kind of answers"),
-        (["--scale", "1"], "is not understood"),
+        (["--scale", "1"], "cannot be read"),
         (["--scale", "1,x"], "whole numbers"),
         (["--pair", "text,other"], "column 'other' is not shown"),
         (["--choices", "a,b", "--annotators", "ann,ann"], "same name"),

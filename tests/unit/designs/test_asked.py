@@ -25,12 +25,12 @@ def _estimated(sample, labels):
 
 
 MISTAKES = {
-    "plan(dataframe)": (lambda w: stratal.plan(FRAME, 20), r"Population\.from_table\(frame"),
+    "plan(dataframe)": (lambda w: stratal.plan(FRAME, 20), "from_table"),
     "plan(path)": (lambda w: stratal.plan("p.csv", 20), r"Population\.read\('p\.csv'"),
     "plan(array)": (lambda w: stratal.plan(FRAME["confidence"].to_numpy(), 20), "from_arrays"),
     "plan(series)": (lambda w: stratal.plan(FRAME["confidence"], 20), "from_arrays"),
     "plan(mapping)": (lambda w: stratal.plan({"a": 0.5}, 20), "from_arrays"),
-    "plan(sample)": (lambda w: stratal.plan(w["s"], 20), "population itself"),
+    "plan(sample)": (lambda w: stratal.plan(w["s"], 20), "takes a Population"),
     "plan(nothing)": (lambda w: stratal.plan(None, 20), "Population.read"),
     "stratify(dataframe)": (lambda w: stratal.strata.stratify(FRAME), "from_table"),
     "simulate(dataframe)": (

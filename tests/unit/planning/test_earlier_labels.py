@@ -138,11 +138,11 @@ def test_another_estimand_than_the_mean_learns_nothing_and_says_what_to_do(estim
     population = stratal.Population.from_arrays(
         proxy=[0.2, 0.8] * 50, groups={"answer": ["match", "other"] * 50}, predicted="answer"
     )
-    with pytest.raises(InputError, match="for the mean alone") as refused:
+    with pytest.raises(InputError, match="takes no labels=") as refused:
         stratal.plan(population, 20, labels={3: 1.0, 4: 0.0}, estimand=estimand)
 
     assert f"'{estimand}'" in str(refused.value)
-    assert "next_round(sample, labels, half_width=…)" in str(refused.value)
+    assert "More labels of a sample: next_round" in str(refused.value)
 
 
 def test_the_mean_by_name_learns_as_without():

@@ -438,7 +438,7 @@ class RectifiedLoss:
         self.loss.check(proxy, "proxy")
         if self.separate and self.options.target == "population":
             raise InputError(
-                "a separate unlabelled sample says nothing of one finite population",
+                "a separate unlabelled sample says nothing about one finite population",
                 given="target='population'",
                 allowed="target='superpopulation'",
             )
