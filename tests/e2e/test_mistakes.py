@@ -107,7 +107,7 @@ ROWS = [
     (f"{ESTIMATE} --estimator ppi", "'ppi\\+\\+'", f"{ESTIMATE} --estimator ppi++"),
     (f"{ESTIMATE} --estimator ht", "horvitz-thompson", f"{ESTIMATE} --estimator horvitz-thompson"),
     (f"{ESTIMATE} --interval wald", "wilson|allowed", f"{ESTIMATE} --interval wilson"),
-    (f"{ESTIMATE} --target sample", "allowed: 'population', 'superpopulation'", f"{ESTIMATE} --target population"),
+    (f"{ESTIMATE} --target sample", "allowed: 'population', 'super", f"{ESTIMATE} --target population"),
     (f"{ESTIMATE} --outcome yes", "binary", f"{ESTIMATE} --outcome binary"),
     (f"{ESTIMATE} --combine vote", "majority", f"{ESTIMATE} --combine majority"),
     (f"{ESTIMATE} --calibration platt", "logistic", None),

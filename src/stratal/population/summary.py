@@ -162,7 +162,7 @@ class StratumSummary(Record):
         moments = np.tril(products) + np.tril(products, -1).transpose(0, 2, 1)
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
         diagonal = np.arange(len(centres))
-        # What is left of a constant proxy is rounding, which grows as the root of the units: no λ is fitted to it.
+        # What is left of a constant proxy is rounding, which grows as the root of the units.
         variances, squares = covariances[:, diagonal, diagonal], moments[:, diagonal, diagonal]
         least = _ROUNDING / np.sqrt(divisor[:, None]) * squares
         covariances[:, diagonal, diagonal] = np.where(variances > least, variances, 0.0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from stratal import Population
-from stratal.errors import InputError
 import numpy as np
 import pytest
-import stratal
 
+import stratal
+from stratal import Population
+from stratal.errors import InputError
 
 pytest.importorskip("sklearn")
 
