@@ -200,6 +200,8 @@ name says.
     """
     given = next(iter(str(error).splitlines()), type(error).__name__)
     action = "Check that the file is whole and of the format that its name says."
+    if isinstance(error, UnicodeError):
+        action = "Save it as UTF-8 text (in Excel: CSV UTF-8)."
     return InputError(f"{file} cannot be read", given=given, action=action)
 
 

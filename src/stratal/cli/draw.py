@@ -412,4 +412,8 @@ def population_again(reading: Reading, earlier: Sample) -> Population:
         show=reading.show or ",".join(earlier.shown),
         predicted=reading.predicted or earlier.predicted,
     )
-    return known.with_columns_of(earlier.estimand).population()
+    try:
+        return known.with_columns_of(earlier.estimand).population()
+    except InputError as error:
+        action = "Give the file that it was drawn from, unchanged."
+        raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error

@@ -461,7 +461,8 @@ def require_present(path: Path) -> None:
     if path.suffix and not path.is_dir():
         existing_file(path)  # it names the files that are there
     elif not path.exists():
-        stratal.study.open_study(path)  # it says what a study is
+        allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
+        raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
 
 
 def _gathered(requested: EvidenceOptions) -> Evidence:

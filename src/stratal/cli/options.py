@@ -43,7 +43,8 @@ ON_DUCKDB = "with --engine duckdb"
 
 
 def _is_text_table(given: Any) -> bool:
-    return not {".parquet", ".pq", ".jsonl", ".ndjson"} & {*given["file"].suffixes[-2:]}
+    suffixes = [suffix.lower() for suffix in given["file"].suffixes if suffix.lower() != ".gz"]
+    return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
 
 
 class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -182,7 +182,8 @@ def _selection(requested: PlanOptions) -> Result:
         f"others are clearly worse, {many} if all are equally good, {most} at most, "
         f"of {found['population_size']:,} units."
     ]
-    shared = "file id answers budget confidence_level indifference estimand positive"
+    read_by = "file id answers delimiter remote engine threads memory"
+    shared = f"{read_by} budget confidence_level indifference estimand positive"
     following = SelectOptions(**given(requested, *shared.split()))
     typed = (*words(following), "--output", new_folder("round1"))
     return Result(found, Page(lines=lines), ("select", *typed))

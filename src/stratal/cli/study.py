@@ -245,6 +245,9 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     'scale'
     """
     table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
+    if len(table.keys() & {*KINDS}) != 1:
+        given, allowed = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none", ", ".join(KINDS)
+        raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))

@@ -29,6 +29,9 @@ correlation of .89."""
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """Scales on which scores are often given, narrow ones first."""
 
+_MANY = 20
+"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
+
 ALL_COME_BACK = "All requested labels come back."
 
 
@@ -271,6 +274,12 @@ class AnticipatedOutcome(_Anticipated):
             return ()
         values = self.population.distribution(info.name).values
         least, most = float(values[0]), float(values[-1])
+        size, whole = self.population.size, np.array_equal(values, np.floor(values))
+        if size >= _MANY and whole and len(values) == size:
+            return (
+                f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
+                "is. Does it tell which units are right? Else name another column.",
+            )
         fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
         if not fitting:
             return ()

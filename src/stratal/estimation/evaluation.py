@@ -297,7 +297,11 @@ def estimate_from(
         columns[by], rest[by] = np.asarray(stratum_labelled), np.asarray(stratum_population)
     same_length(**columns)
     same_length(**rest)
-    sample, found = Sample.from_labelled(columns, value="label", stratum=by, proxy="proxy", population=rest)
+    # One table, the other units without a label: a unit whose label is missing stays one of the population.
+    none = np.full(len(rest["proxy"]), None, dtype=object)
+    rest["label"] = none
+    whole = {name: np.concatenate([values, rest[name]]) for name, values in columns.items()}
+    sample, found = Sample.from_labelled(whole, value="label", stratum=by, proxy="proxy")
     return estimate(
         sample, found, estimator=estimator, target=target, outcome=outcome, bounds=bounds, lam=lam
     )

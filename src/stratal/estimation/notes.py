@@ -29,6 +29,7 @@ _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 outcomes, 100 labels)."""
 _MISSED = 1.5
+_LARGEST = 0.25
 _RISK = 0.05
 _TOGETHER = 0.3
 """Correlation of clusters' residuals with sizes from which the outcome counts as going with them."""
@@ -64,6 +65,13 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
         f"no bounds are known: up to {unseen:.1%} of the units may be unlike any labelled one, and no "
         "interval tells how far off they are; bounds=(lowest, highest) would"
     ]
+    weights = evidence.weighting.weights
+    squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2
+    if squares.max(initial=0.0) > _LARGEST * squares.sum():
+        notes.append(
+            f"one label makes up {squares.max() / squares.sum():.0%} of the variance: the standard error is "
+            "that label's, and samples without such a unit would show a smaller one"
+        )
     if abs(evidence.skewness) > _SKEWED:
         side = "upwards" if evidence.skewness > 0 else "downwards"
         notes.append(

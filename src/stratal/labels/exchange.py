@@ -805,7 +805,7 @@ def _of_line(line: Any, place: str) -> list[ToolAnswer]:
         value=text_of(chosen[0]) if answer == ACCEPT else None,
         annotator=text_of(line.get("_annotator_id") or line.get("_session_id")),
         note=text_of(line.get("user_input")),
-        at="" if moment is None else datetime.fromtimestamp(moment, UTC).isoformat(),
+        at=datetime.fromtimestamp(moment, UTC).isoformat() if isinstance(moment, int | float) else "",
         place=place,
     )
     return [said]

@@ -235,7 +235,7 @@ class ArrayPopulation(Population):
             return known[1]
         stratum = self.codes(rule) if codes is None else codes
         columns = [self.values[info.name] for info in self.proxies]
-        centres = [float(column[0]) for column in columns]
+        centres = [float(column.mean()) for column in columns]
 
         def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
             code = stratum[part].astype(np.intp, copy=False)

@@ -313,9 +313,9 @@ def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
 
 
 def one_per_stratum(
-    name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum"
+    name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
 ) -> FloatArray:
-    """Return `values` as read-only finite numbers (…, count), none below `least`.
+    """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`.
 
     Examples
     --------
@@ -324,8 +324,8 @@ def one_per_stratum(
     """
     array = np.atleast_1d(numeric_array(name, values))
     refuse_nonfinite(name, array)
-    if array.shape[-1] != count:
-        given = f"{array.shape[-1]} for {count}"
+    if array.ndim > axes or array.shape[-1] != count:
+        given = f"{' × '.join(map(str, array.shape))} for {count}"
         raise InputError(f"{name} must have one entry per {of}", given=given, allowed="as many")
     if np.any(array < least):
         raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")

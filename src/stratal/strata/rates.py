@@ -231,7 +231,9 @@ def smoothed_standard_deviations(
             pilot.squares_within,
             np.ones(len(pilot.weights)) if known is None or not known.any() else known,
             means=means,
-            kurtoses=None if kurtoses is None else one_per_stratum("kurtoses", kurtoses, len(pilot.weights)),
+            kurtoses=None
+            if kurtoses is None
+            else one_per_stratum("kurtoses", kurtoses, len(pilot.weights), axes=2),
             weights=pilot.weights,
         )
     width = high - low
@@ -251,7 +253,10 @@ def smoothed_standard_deviations(
 
 def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
     h = strata.n_strata
-    n_labels, totals = (one_per_stratum("counts", counts, h), one_per_stratum("sums", sums, h, -np.inf))
+    n_labels, totals = (
+        one_per_stratum("counts", counts, h, axes=2),
+        one_per_stratum("sums", sums, h, -np.inf, axes=2),
+    )
     low, high = bounds
     if not np.isfinite(high - low):
         if squares is None:
@@ -267,7 +272,7 @@ def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[f
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
-        raw = one_per_stratum("squares", squares, h)
+        raw = one_per_stratum("squares", squares, h, axes=2)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
         weights=strata.weights,

@@ -177,7 +177,8 @@ def allocate_several(
     array([1.265, 1.147])
     """
     bounds = Bounds.read(sizes, minimum, maximum)
-    deviations = np.atleast_2d(one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes)))
+    deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), axes=2)
+    deviations = np.atleast_2d(deviations)
     bounds = _bounds(bounds, deviations, known)
     count = len(deviations)
     wanted = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
@@ -194,6 +195,8 @@ def allocate_several(
         upper=bounds.upper.astype(np.float64),
     )
     called = tuple(names or (f"estimand {j}" for j in range(count)))
+    if len(called) != count or len(set(called)) < count:
+        raise InputError("names must be one for each estimand", given=", ".join(called), allowed=f"{count}")
     if money is None:
         found, optimum = _fewest(demands, called, wanted)
     else:

@@ -237,10 +237,11 @@ def take_in_answers(
         given, allowed = (", ".join(map(repr, ids[:_FIRST])) for ids in (strangers, sorted(known)))
         action = "Take it in where its items came from."
         raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
-    study, people = str(connection.setting("id")), Counter[str]()
+    study, people, others = str(connection.setting("id")), Counter[str](), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
     inside = [entry for entry in said if entry.id in known]
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
+        others.update(_kept_for_others(connection, entry))
         kind = _save(connection, study, question, entry, value)
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
@@ -251,8 +252,24 @@ def take_in_answers(
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
         annotators=dict(people),
-        notes=(*answers.notes, *notes),
+        notes=(
+            *answers.notes,
+            *notes,
+            *(
+                f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
+                for name, count in others.items()
+            ),
+        ),
     )
+
+
+def _kept_for_others(connection: Connection, entry: ToolAnswer) -> list[str]:
+    """Return who else was given an item to keep, where the one who answered it was not."""
+    given = connection.all(
+        "SELECT annotator FROM given JOIN item USING (item) WHERE id = ? AND held = 1", entry.id
+    )
+    names = [row["annotator"] for row in given]
+    return [] if entry.annotator in names else names
 
 
 def _shuffles(question: Question) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import sqlite3
@@ -15,7 +16,7 @@ from typing import Any
 
 from stratal.designs import Sample
 from stratal.designs.handover import SAMPLE_NAME, new_folder
-from stratal.errors import StratalError
+from stratal.errors import InputError, StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
 from stratal.study import creating
@@ -216,6 +217,11 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
     known_head : str, optional
         A head that an earlier check gave; the journal must still hold it.
     """
+    if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
+        allowed = "64 hexadecimal digits"
+        raise InputError(
+            "the head must be a hash that a check printed", given=known_head[:80], allowed=allowed
+        )
     with study.database.read() as connection:
         problems = [*problems_of(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"

@@ -204,6 +204,8 @@ class Question(Plain):
                 when=(other, answer) if mark else None,
                 limit=float(table.get("limit", 0)),
             )
+        except InputError:
+            raise
         except (TypeError, ValueError, IndexError, AttributeError):
             allowed = "choices = ['Pass', 'Fail'], scale = [1, 5], when = 'correct=Fail', limit = 1"
             raise InputError(f"the question {text[:60]!r} cannot be read", allowed=allowed) from None

@@ -56,11 +56,12 @@ def existing_file(path: Path) -> Path:
     """
     utf8_path(path)
     if path.is_dir():
-        action = "A directory of Parquet parts is read with directory=True."
-        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
+        raise InputError(f"{path}: is a directory", allowed="a file")
     if not path.exists():
-        web = re.match(r"(https?|s3):/", str(path))
-        action = "Download it first; only predictions are fetched." if web else "Check the path."
+        near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
+        action = f"In that folder: {', '.join(near)}." if near else "Check the path."
+        if re.match(r"(https?|s3):/", str(path)):
+            action = "Download it first; only predictions are fetched."
         raise InputError(f"{path}: no such file", action=action)
     if not path.is_file():
         raise InputError(f"{path} is not a regular file", action="Write the rows to a file first.")
@@ -100,6 +101,9 @@ def kind_of(path: Path, given: str | None = None) -> str:
     Traceback (most recent call last):
     stratal.errors.InputError: nowhere-at-all.csv: no such file...
     """
+    if path.is_dir():
+        action = "A directory of Parquet parts is read with directory=True."
+        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     existing_file(path)
     kind = format_of(path) if given is None else given
     if kind not in FORMATS.values():

@@ -341,9 +341,10 @@ def _of_line(record: Mapping[str, Any]) -> Row:
     )
 
 
-def _requested(arguments: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+def _requested(arguments: Any) -> tuple[str | None, list[str]]:
     """Return the prompt, and the choices that were weighed; none where the model wrote freely."""
-    calls = [list(call.values()) for call in arguments.values()]
+    given = arguments.values() if isinstance(arguments, Mapping) else arguments or ()
+    calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in given]
     choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
     return text_of(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
 

@@ -77,3 +77,33 @@ def test_mistakes_are_named(change, message):
 
     with pytest.raises((InputError, LabelError), match=message):
         stratal.estimate_from(**given)
+
+
+def test_a_unit_whose_label_is_missing_stays_one_of_the_population():
+    rng = np.random.default_rng(0)
+    proxy = rng.beta(3, 1, 110)
+    labels = (rng.random(100) < proxy[:100]).astype(object)
+    labels[:50] = np.nan
+    found = stratal.estimate_from(labels, proxy[:100], proxy[100:])
+    known = stratal.estimate_from(labels[50:], proxy[50:100], np.concatenate([proxy[:50], proxy[100:]]))
+
+    assert (found.n, found.population_size) == (50, 110)
+    assert found.confidence_interval() == known.confidence_interval()
+
+
+def test_what_regressions_find_themselves_and_quantiles_lack_is_refused():
+    population = stratal.Population.from_arrays(
+        proxy=np.linspace(0, 1, 50), features={"x": np.linspace(0, 1, 50)}
+    )
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
+    with pytest.raises(stratal.InputError, match="finds weighting= itself"):
+        stratal.regress(sample, np.arange(20.0), features=("x",), weighting=sample.weighting())
+    with pytest.raises(stratal.InputError, match="a quantile has no hessian="):
+        stratal.regression.quantile(np.arange(20.0), 0.5, weighting=sample.weighting(), hessian="pooled")
+
+
+def test_a_matrix_where_one_number_per_stratum_is_wanted_is_refused():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 90))
+    strata = stratal.strata.stratify(population, n_strata=3)
+    with pytest.raises(stratal.InputError, match="lam must have one entry per stratum"):
+        stratal.strata.allocate(strata, 30, method="stratppi", lam=np.ones((2, 3)))

@@ -999,14 +999,21 @@ right answer all the same: f1:yes,right=score.
     if not 0.0 < share < 1.0:
         return
     own, rest = own / share, (whole - own) / (1.0 - share)
-    if rest >= FEW_RIGHT or own <= 2.0 * rest:
+    turned = own < FEW_RIGHT and rest > 2.0 * own and len(population.levels(str(answers))) == 2
+    if not turned and (rest >= FEW_RIGHT or own <= 2.0 * rest):
         return
     meant, certain = (replace(estimand, **{name: proxy.name}).text for name in ("probability", "right"))
+    likely = f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant})."
+    if turned:
+        meant = replace(estimand, probability="COLUMN").text
+        likely = (
+            f"If it is the probability of the other class, add a column of 1 - {proxy.name} and name it: "
+            f"{meant} (--estimand {meant})."
+        )
     count = round(share * population.size)
     raise InputError(
         f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
         f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of the "
         f"{count:,} answers {estimand.positive!r}",
-        action=f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant}). "
-        f"If it is that of a right answer all the same: {certain}.",
+        action=f"{likely} If it is that of a right answer all the same: {certain}.",
     )

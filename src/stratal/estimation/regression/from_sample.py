@@ -223,6 +223,9 @@ def regress(
         require_same_population(sample, population)
     population = population if population is not None else sample.population
     chosen = (features,) if isinstance(features, str) else tuple(features)
+    for name in ("outcome", "weighting", "unlabelled", "names"):
+        if name in options:
+            raise InputError(f"regress finds {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, chosen, formula)
     columns: Features = chosen
     drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))

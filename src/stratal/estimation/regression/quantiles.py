@@ -363,6 +363,9 @@ def quantile(
     51.0
     """
     require_probability(probability)
+    for name in ("minimise", "hessian", "form"):
+        if name in options:
+            raise InputError(f"a quantile has no {name}=", action="Leave it out.")
     chosen = Options.read(options)
     rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, unlabelled, chosen)
     fit, solution = choose_lam(rectified)
