@@ -41,8 +41,8 @@ _MOST = 1000.0
 def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...]:
     """Return what is to be said of the tails of an outcome without bounds.
 
-    Always how many units may be unlike any labelled one; where they show it, that the labels are skewed, and
-    that the sample missed the tail that the proxy has.
+    Always how many units may be unlike any labelled one; where they show it, that one label decides the
+    variance, that the labels are skewed, and that the sample missed the tail that the proxy has.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
     >>> evidence = Evidence(value=7.75, variance=55.0, population_part=0.0, degrees_of_freedom=3.0,
     ...     outcome="unbounded", bounds=None, z=z, residuals=z, known=0.0, weighting=weighting, tuned=False)
     >>> [note.split(":")[0] for note in tail_notes(evidence, None)]
-    ['no bounds are known', 'the labels are skewed']
+    ['no bounds are known', 'one label makes up 75% of the variance', 'the labels are skewed']
     """
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
