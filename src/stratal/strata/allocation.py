@@ -60,7 +60,8 @@ class Allocation(Record):
         self._set(budget=whole_number("budget", self.budget))
         if self.n_h.ndim != 1 or not self.n_h.shape == self.minimum.shape == self.maximum.shape:
             given = f"{self.n_h.shape}, {self.minimum.shape}, {self.maximum.shape}"
-            raise InputError("n_h, minimum and maximum must have one entry per stratum", given=given)
+            what = "n_h, minimum and maximum must have one entry per stratum"
+            raise InputError(what, given=given, allowed="three arrays of one length")
         if (
             self.n_h.sum() != self.budget
             or np.any(self.n_h < self.minimum)
