@@ -63,7 +63,7 @@ def demo(requested: DemoOptions) -> Result:
         then = ["", f"Wrote {predictions} and {labels} (the true labels)."]
         then += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
     page, answer = plan_page(shown.plan.to_dict(), details=False), answer_page(shown.estimate.to_dict())
-    return Result(found, [*shown.opening(), ""], page, "", answer, ["", *shown.closing(), *then])
+    return Result(found, [*shown.opening(), ""], page, "", answer, ["", shown.closing(), *then])
 
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
