@@ -14,7 +14,10 @@ export OMP_NUM_THREADS := 1
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# What is installed with: uv where it is there, which takes a quarter of pip's time.
+# What is installed with: uv where it is there, which takes a quarter of pip's time. It trusts what the machine
+# trusts, as pip does: a company's network may have a certificate of its own (the first name is that of uv < 0.10).
+export UV_NATIVE_TLS := true
+export UV_SYSTEM_CERTS := true
 UV := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/pip install --quiet --disable-pip-version-check)
 

@@ -21,7 +21,7 @@ NOTE = 'doubtful, "very"'
 
 
 def tasks() -> list[Any]:
-    from stratal.labels.exchange import Task
+    from stratal.labels.tasks import Task
 
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     return [
@@ -33,7 +33,7 @@ def tasks() -> list[Any]:
 
 
 def asked() -> Any:
-    from stratal.labels.exchange import ToolQuestion
+    from stratal.labels.tasks import ToolQuestion
 
     return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."
@@ -45,7 +45,7 @@ def label_studio(folder: Path) -> None:
     from label_studio_sdk.label_interface import LabelInterface
     from label_studio_sdk.label_interface.objects import AnnotationValue, TaskValue
 
-    from stratal.labels.exchange import write_label_studio
+    from stratal.labels.annotation_tools import write_label_studio
 
     write_label_studio(tasks(), asked(), folder)
     config = (folder / "config.xml").read_text()
@@ -81,7 +81,7 @@ def argilla(folder: Path) -> None:
     from argilla.client import Argilla
     from argilla.records._io import GenericIO, JsonIO
 
-    from stratal.labels.exchange import write_argilla
+    from stratal.labels.annotation_tools import write_argilla
 
     Argilla._default_client = SimpleNamespace(api=SimpleNamespace(
         questions=None, fields=None, metadata=None, vectors=None, datasets=None, records=None
@@ -106,7 +106,7 @@ def argilla(folder: Path) -> None:
 
 
 def potato(folder: Path) -> None:
-    from stratal.labels.exchange import write_potato
+    from stratal.labels.annotation_tools import write_potato
 
     write_potato(tasks(), asked(), folder)
     os.chdir(folder)

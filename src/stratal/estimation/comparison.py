@@ -26,7 +26,7 @@ from stratal.estimation.columns import (
     with_label_values,
 )
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
-from stratal.estimation.estimands.classification import UNTOLD
+from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,

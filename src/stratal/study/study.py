@@ -25,8 +25,8 @@ from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels import Labels
-from stratal.labels.exchange import Answers, Task
 from stratal.labels.labels import ADJUDICATED
+from stratal.labels.tasks import Answers, Task
 from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of

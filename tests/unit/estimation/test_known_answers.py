@@ -9,7 +9,7 @@ import stratal
 from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimands.classification import answered_classes
+from stratal.estimation.estimands.answered import answered_classes
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.proportion import clopper_pearson

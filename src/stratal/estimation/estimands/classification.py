@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.columns import (
     GIVEN,
-    class_column,
-    named_groups,
-    require_some,
     split_answers,
     with_group,
 )
@@ -24,326 +21,22 @@ from stratal.estimation.confusion import (
     CLASS_METRICS,
     METRICS,
     OVERALL_METRICS,
-    Confusion,
     Shares,
     is_f_measure,
     metric_function,
 )
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimands.answered import AnsweredClasses, answered_classes, needless_units
+from stratal.estimation.estimands.beliefs import Beliefs
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.estimation.respondents import Respondents
-from stratal.estimation.shares import possible_answers
-from stratal.intervals.limits import BinomialLimits
 from stratal.labels.meanings import class_text
-from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
+from stratal.population.expressions import ByLevel, Cells, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnsweredClasses(Record):
-    """True and predicted classes of the labelled units, as numbers.
-
-    Parameters
-    ----------
-    levels : tuple of str (K,)
-        The classes in their order.
-    known : tuple of str
-        Those that the population's answers are known to have.
-    confusion : Confusion
-    frame : Respondents
-    labelled : bool (n,)
-    column : str, optional
-        The group column of the answers, where they are one.
-    """
-
-    levels: list[str]
-    known: list[str]
-    confusion: Confusion
-    frame: Respondents
-    labelled: BoolArray
-    column: str | None = None
-
-    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
-        """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
-        found = self.frame.complete(self.confusion.metric(name, which, target), sample)
-        every = self.confusion.n_classes == len(self.levels)
-        if name in _SHARES and every and which in ("macro", "micro"):
-            count = len(self.levels)
-            note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-            return _without_labels(found, 1.0 / count, np.inf, note)
-        if not isinstance(which, int):
-            return found
-        level = self.levels[which]
-        counts = sample.totals.get(self.column or "", {})
-        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
-            size = sum(counts.values())
-            note = f"counted over the answers of all {size:,} units: no label is needed for it"
-            drawn = size if target == "superpopulation" else np.inf
-            return _without_labels(found, counts.get(level, 0) / size, drawn, note)
-        counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
-        unseen = self.confusion.unseen_note(which, level) if counts_misses else None
-        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
-
-    def within(
-        self, sample: Sample, group: Any, name: str, which: int | None, target: str
-    ) -> dict[str, Estimate]:
-        """Return a metric for each group of the drawn units, by the group's name."""
-        groups, names = named_groups(sample, group)
-        inside = groups[self.labelled]
-        return {
-            level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
-            for level in names
-        }
-
-
-def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
-    """Return a share that no label decides, as of so many independent units."""
-    limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(trials))
-    return replace(
-        found,
-        value=share,
-        standard_error=float(np.sqrt(share * (1.0 - share) / trials)),
-        evidence=replace(found.evidence, value=share, own=limits),
-        remarks=(note,),
-    )
-
-
-def answered_classes(
-    sample: Sample,
-    y_true: Any,
-    y_pred: Any,
-    classes: Sequence[Any] | None = None,
-    needless: Expression | None = None,
-) -> AnsweredClasses:
-    """Return the classes of the labelled units.
-
-    Parameters
-    ----------
-    sample : Sample
-    y_true : labels
-        Text or whole numbers. Several answers of one unit give their majority, a tie none.
-    y_pred : labels, or name of a group column, optional
-        The model's answers, needed where there is a true class; the sample's own column unless given.
-    classes : sequence, optional
-        Classes that must exist; all that occur unless given.
-    needless : Expression, optional
-        The units that the metric does not look at; see `Respondents.of`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(ids=["a", "b"])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
-    ['cat', 'dog']
-    """
-    predicted = class_column(sample, y_pred, "y_pred")
-    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
-    require_some(labelled)
-    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
-    if np.any(lacking):
-        raise LabelError(
-            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
-            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
-            allowed="a predicted class for every labelled unit",
-        )
-    true, predicted = true[labelled].tolist(), predicted[labelled].tolist()
-    named = y_pred is None or isinstance(y_pred, str)
-    column = (y_pred or sample.predicted) if named else None
-    known = list(sample.totals.get(column or sample.predicted or "", {}))
-    if not named and not {*true, *predicted} <= set(known):
-        known = []  # classes of another task than the sample's own answers
-    found = {*true, *predicted, *known}
-    levels = _sorted(found | {_existing(class_text(entry), found) for entry in classes or ()})
-    number = {level: k for k, level in enumerate(levels)}
-    codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
-    frame = Respondents.of(sample, labelled, needless)
-    possible = possible_answers(sample, frame, column, levels, codes[1])
-    if possible is not None and known:
-        # No stratum holds what no unit is answered: of two answers, not the one is the other.
-        possible &= np.array([level in known for level in levels] + [False])
-    whole = Confusion(
-        true=codes[0],
-        predicted=codes[1],
-        n_classes=len(levels),
-        weighting=frame.weighting,
-        possible=possible,
-    )
-    return AnsweredClasses(
-        levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
-    )
-
-
-def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
-    """Return the formula that is 1 for units that a metric of a class does not look at; None where it is all.
-
-    Examples
-    --------
-    >>> needless_units("recall", "cat", "answer") is None
-    True
-    >>> needless_units("precision", "cat", "answer").otherwise
-    1.0
-    """
-    of_answers = ("precision", "false_discovery_rate")
-    if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
-        return None
-    if metric in of_answers:
-        return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
-    return ByLevel(name=column, levels=(level,), values=(1.0,))
-
-
-_SHARES = ("prevalence", "predicted_prevalence")
-"""Metrics of a class that are shares of all units: over all classes they add up to 1."""
-
-_COUNTS_MISSES = ("recall", "jaccard")
-"""Metrics of a class that missed units of it make smaller, and F measures."""
-
-
-def _existing(name: str, found: set[str]) -> str:
-    """Return a class that is asked for, refusing a slip of the pen; a rare one need not have been drawn."""
-    near = near_names(name, sorted(found))
-    if name not in found and len(near.split(", ")) < len(found):
-        raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
-    return name
-
-
-def _sorted(levels: set[str]) -> list[str]:
-    """Return numbers in their order, before text in its own."""
-
-    def key(level: str) -> tuple[bool, float, str]:
-        try:
-            return False, float(level), level
-        except ValueError:
-            return True, 0.0, level
-
-    return sorted(levels, key=key)
-
-
-CREDIT = 0.99
-"""Share of a probability that is believed; the rest is the population's share of the class."""
-
-UNTOLD = 0.8
-"""How often answers are taken to be right where no proxy says."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beliefs(Record):
-    """The probabilities of K classes for each unit, and its answer.
-
-    Parameters
-    ----------
-    answers : str
-        The group column of the model's answers.
-    levels : tuple of str (K,)
-        The classes.
-    right : Expression
-        Probability that the answer is the true class.
-    shares : tuple of float (K,)
-        The classes' expected shares of the population.
-    told : (int, Expression), optional
-        A class, and its probability where a column says it.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(
-    ...     proxy=[0.9, 0.6], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> beliefs = Beliefs.of(population, None, ())
-    >>> beliefs.levels, beliefs.of_class(np.array([1.0, 0.0])).columns
-    (('cat', 'dog'), ('answer', 'proxy'))
-    """
-
-    answers: str
-    levels: tuple[str, ...]
-    right: Expression
-    shares: tuple[float, ...]
-    told: tuple[int, Expression] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        population: Population,
-        answers: str | None,
-        needed: tuple[str, ...],
-        probability: str | None = None,
-        right: str | None = None,
-    ) -> Beliefs:
-        """Return what a population's columns say.
-
-        Parameters
-        ----------
-        population : Population
-        answers : str, optional
-            The group column of the model's answers; the population's own unless given.
-        needed : tuple of str
-            Classes that must be among the levels, whether or not the model answers them.
-        probability : str, optional
-            Column of the probability of the (first) needed class.
-        right : str, optional
-            Column of the probability that the answer is right; the first proxy, if it is one, unless given.
-        """
-        name = answers or population.predicted
-        if name is None:
-            raise InputError(
-                "the estimand needs the model's answers",
-                action="Name their column: predicted= (--predicted COL), or in the estimand itself.",
-            )
-        counts = population.levels(population.require_group(name))
-        levels = tuple(sorted({*counts, *needed}))
-        for column in filter(None, (right, probability)):
-            numbers = (*population.proxy_names, *population.feature_names)
-            refuse_unknown("column of probabilities", column, numbers)
-        told, is_right = None, cast(Expression, Constant(value=UNTOLD))
-        if right is not None:
-            is_right = Number(name=right)
-        elif probability is not None:
-            told = levels.index(needed[0]), Number(name=probability)
-        elif population.proxies:
-            info = population.proxy_info()
-            if info.scaled and info.bounds == (0.0, 1.0):
-                is_right = Number(name=info.name)
-        observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(observed), told=told)
-        # The classes' shares are those that the beliefs themselves make of the population.
-        found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
-        return replace(plain, shares=tuple(found.tolist()))
-
-    def is_answer(self, level: str) -> Expression:
-        """Return the formula that is 1 where the answer is this class, else 0."""
-        return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
-
-    def by_answer(self, values: FloatArray) -> Expression:
-        """Return the formula of a number (K,) for each answer."""
-        return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
-
-    def of_class(self, values: FloatArray) -> Expression:
-        """Return the formula Σ_c P(c | x) values[c], with values (K,)."""
-        return CREDIT * self._believed(values) + (1.0 - CREDIT) * float(np.dot(self.shares, values))
-
-    def of_answer(self, values: FloatArray) -> Expression:
-        """Return the formula P(a | x) values[a] of the answer a."""
-        own = self.by_answer(values) * self.right
-        if self.told is not None:
-            k, chance = self.told
-            own = float(values[k]) * self.is_answer(self.levels[k]) * chance
-        return CREDIT * own + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
-
-    def _believed(self, values: FloatArray) -> Expression:
-        if self.told is not None:  # the other classes share the rest
-            k, chance = self.told
-            others = np.delete(values, k)
-            rest = float(others.mean()) if len(others) else 0.0
-            return rest + float(values[k] - rest) * chance
-        shares = np.asarray(self.shares)
-        left = shares.sum() - shares
-        others = (float(shares @ values) - shares * values) / np.where(left > 0, left, 1.0)
-        return self.by_answer(others) + self.by_answer(values - others) * self.right
-
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""

@@ -13,7 +13,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.estimation.columns import class_column, number_column, with_group
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimands.classification import AnsweredClasses, answered_classes
+from stratal.estimation.estimands.answered import AnsweredClasses, answered_classes
 from stratal.estimation.estimands.scores import (
     Bias,
     CalibrationError,

@@ -8,7 +8,7 @@ The design enters through a `Weighting` alone: its weights form the means over S
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,9 +17,9 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
-from stratal.errors import InputError, near_names, refuse_unknown
+from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimates, linearised_estimate
-from stratal.estimation.lam import SHRINKAGE, ChosenLam, ProxyMoments, Trust, fit_lam
+from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
     LinearLoss,
@@ -29,557 +29,22 @@ from stratal.estimation.regression.losses import (
     MeanLoss,
     PoissonLoss,
     Unlabelled,
-    feature_matrix,
     finite_array,
+)
+from stratal.estimation.regression.rectified_loss import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    contrasts,
+    minimum_failure,
+    newton,
+    require_inverse,
 )
 from stratal.report.text import plain_dict
 
-_ALLOWED = {
-    "estimator": ("ppi++", "stratppi", "classical"),
-    "target": ("population", "superpopulation"),
-    "hessian": ("rectified", "pooled"),
-    "correction": ("leverage", "none"),
-    "form": ("auto", "loss", "fits"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to estimate; see `m_estimate`.
-
-    Examples
-    --------
-    >>> Options().hessian
-    'rectified'
-    """
-
-    estimator: str = "ppi++"
-    lam: Any = None
-    target: str = "population"
-    stratum_weights_known: bool = False
-    minimise: Any = "trace"
-    shrinkage: float = SHRINKAGE
-    hessian: str = "rectified"
-    correction: str = "leverage"
-    form: str = "auto"
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options by name, refusing names and values that do not exist.
-
-        Examples
-        --------
-        >>> Options.read({"lam": 0.5}).lam
-        0.5
-        """
-        for name, value in given.items():
-            if name not in cls.__slots__:
-                raise InputError(f"no such option: {name!r}", allowed=near_names(name, cls.__slots__))
-            if name in _ALLOWED:
-                refuse_unknown(name, value, _ALLOWED[name])
-        return cls(**given)
-
-    def estimator_name(self, has_proxy: bool) -> str:
-        """Return what the estimate says of how λ was found."""
-        if self.lam is not None:
-            return "given λ"
-        return self.estimator if has_proxy else "classical"
-
-
-def require_one_per(what: str, name: str, values: Any, count: int) -> None:
-    """Raise an `InputError` where something has not as many entries as there are units or coefficients.
-
-    Examples
-    --------
-    >>> require_one_per("coefficient", "names", ["a"], 2)
-    Traceback (most recent call last):
-    stratal.errors.InputError: names must have one entry per coefficient (given: 1; allowed: 2).
-    """
-    if len(values) != count:
-        raise InputError(f"{name} must have one entry per {what}", given=len(values), allowed=str(count))
-
-
-def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
-    """Return the combinations of d coefficients whose variance matters, one per column (d, k).
-
-    Parameters
-    ----------
-    minimise : "trace", coefficient name or index, or vector (d,)
-    d : int
-    names : sequence of str (d,)
-        Of the coefficients; none where they have none yet.
-
-    Raises
-    ------
-    InputError
-        For a coefficient that does not exist, or a vector of another length.
-
-    Examples
-    --------
-    >>> contrasts("slope", 2, ["intercept", "slope"]).ravel()
-    array([0., 1.])
-    """
-    if isinstance(minimise, str):
-        if minimise == "trace":
-            return np.eye(d)
-        refuse_unknown("coefficient", minimise, ("trace", *names))
-        minimise = list(names).index(minimise)
-    if isinstance(minimise, int | np.integer):
-        if not 0 <= minimise < d:
-            raise InputError("no such coefficient", given=minimise, allowed=f"0 to {d - 1}")
-        return np.eye(d)[:, [int(minimise)]]
-    vector = finite_vector("minimise", minimise)
-    require_one_per("coefficient", "minimise", vector, d)
-    return vector[:, None]
-
-
-_ROUGH = 1e-6
-"""With a tolerance above this the rounding of one exact step needs no correction."""
-
-_MOST_STEPS = 100
-_MOST_HALVINGS = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solution:
-    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, the steps taken, and why it failed.
-
-    `failed` is empty where it converged.
-
-    Examples
-    --------
-    >>> Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1).failed
-    ''
-    """
-
-    theta: FloatArray
-    hessian: FloatArray
-    iterations: int
-    failed: str = ""
-
-
-def newton(
-    evaluate: Callable[[FloatArray, bool], LossSums],
-    start: FloatArray,
-    *,
-    quadratic: bool = False,
-    tolerance: float = 1e-9,
-) -> Solution:
-    """Minimise a convex function.
-
-    Parameters
-    ----------
-    evaluate : callable
-        θ (d,) and whether the Hessian is wanted → value, gradient, Hessian.
-    start : float (d,)
-    quadratic : bool
-        Whether the Hessian is constant: one step and one correction of rounding then suffice.
-    tolerance : float
-        The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
-        so that 1e-9 leaves rounding alone.
-
-    Examples
-    --------
-    >>> def parabola(theta, curvature):
-    ...     return LossSums(value=float((theta[0] - 3) ** 2), gradient=2 * (theta - 3), hessian=2 * np.eye(1))
-    >>> newton(parabola, np.zeros(1)).theta
-    array([3.])
-    """
-    theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
-    for iteration in range(1, _MOST_STEPS + 1):
-        inverse = positive_inverse(sums.hessian)
-        if inverse is None:
-            failed = "the Hessian is not positive definite"
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed=failed)
-        step = -inverse @ sums.gradient
-        if quadratic:
-            theta = theta + step
-            if tolerance < _ROUGH:
-                theta = theta - inverse @ evaluate(theta, False).gradient
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
-        scale = np.sqrt(np.diag(sums.hessian))
-        length = float(np.max(np.abs(step) * scale))
-        first = first or length
-        accepted = _line_search(evaluate, theta, sums, step)
-        theta, sums = accepted or (theta, sums)
-        close = 1e-6 if accepted is None else tolerance
-        if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
-        if accepted is None:
-            break
-    return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed="no step helped")
-
-
-def positive_inverse(matrix: FloatArray) -> FloatArray | None:
-    """Return the inverse of a positive definite matrix, or `None` if it is not one.
-
-    Examples
-    --------
-    >>> positive_inverse(np.array([[-1.0]])) is None
-    True
-    """
-    diagonal = np.diag(matrix)
-    if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0):
-        return None
-    scale = 1.0 / np.sqrt(diagonal)
-    try:
-        root = np.linalg.cholesky(matrix * scale[:, None] * scale)
-    except np.linalg.LinAlgError:
-        return None
-    half = np.linalg.solve(root, np.diag(scale))
-    return np.asarray(half.T @ half)
-
-
-def require_inverse(hessian: FloatArray) -> FloatArray:
-    """Return the inverse of a Hessian, or raise an `InputError` that says what to do.
-
-    Examples
-    --------
-    >>> require_inverse(np.array([[2.0]]))
-    array([[0.5]])
-    """
-    inverse = positive_inverse(hessian)
-    if inverse is None:
-        raise InputError(
-            "the Hessian is not positive definite at the estimate",
-            action="Give a smaller lam=, or label more units.",
-        )
-    return inverse
-
-
-def _line_search(
-    evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
-) -> tuple[FloatArray, LossSums] | None:
-    """Halve the step until the value falls (Armijo), or the gradient's length where there is no value."""
-    slope, scale = float(sums.gradient @ step), 1.0 / np.sqrt(np.diag(sums.hessian))
-    steepness = np.linalg.norm(sums.gradient * scale) * (1 + 1e-12)
-    rounding = 1e-14 * (1.0 + abs(sums.value))
-    for halvings in range(_MOST_HALVINGS):
-        length = 0.5**halvings
-        found = evaluate(theta + length * step, True)
-        if np.isfinite(sums.value):
-            better = found.value <= sums.value + 1e-4 * length * slope + rounding
-        else:
-            better = np.linalg.norm(found.gradient * scale) <= steepness
-        if better and np.all(np.isfinite(found.gradient)):
-            return theta + length * step, found
-    return None
-
-
-_DEPENDENT = 1e-11
-"""Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits."""
-
-_FLAT = 1e-7
-"""Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0."""
-
-
-def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
-    """Raise an `InputError` that names the features that depend on each other, by their Σ w x xᵀ (d, d).
-
-    Examples
-    --------
-    >>> refuse_collinear(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
-    Traceback (most recent call last):
-    stratal.errors.InputError: features are collinear among the labelled units (given: one, two)...
-    """
-    size = np.sqrt(np.diag(gram))
-    if np.any(size <= 0):
-        raise InputError(
-            f"feature {names[int(np.argmin(size))]!r} is zero for every labelled unit",
-            action="Leave it out, or label units that have it.",
-        )
-    eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
-    if eigenvalues[0] < _DEPENDENT:
-        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
-        raise InputError(
-            "features are collinear among the labelled units",
-            given=", ".join(names[int(j)] for j in involved),
-            action="Leave one of them out, or label more units.",
-        )
-
-
-def minimum_failure(
-    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray, *, rectified: bool
-) -> InputError | None:
-    """Return an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
-
-    Parameters
-    ----------
-    solution : Solution
-    loss : Loss
-    outcome : float (n,)
-    gram : float (d, d)
-        Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
-    rectified : bool
-        Whether λ ≠ 0, so that the loss can be unbounded.
-    """
-    typical, flat = loss.typical_curvature(outcome), False
-    if typical is not None:
-        size = np.sqrt(np.diag(gram))
-        root = np.linalg.cholesky(gram / size[:, None] / size)
-        half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
-        flat = bool(np.linalg.eigvalsh(np.linalg.solve(root, half.T))[0] < _FLAT * typical)
-    if not solution.failed and not flat:
-        return None
-    if rectified:
-        return InputError(
-            f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
-            allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
-            action="Give a smaller lam=, use estimator='classical', or label more units.",
-        )
-    if flat:
-        return InputError(
-            f"the labels are separated by the features: the {loss.name} coefficients grow without bound",
-            action="Label more units, or leave out or merge the features that predict perfectly.",
-        )
-    return InputError(
-        f"the {loss.name} loss was not minimised ({solution.failed} after {solution.iterations} iterations)",
-        action="Scale the features, or check that the loss is convex and its Hessian right.",
-    )
-
-
-class RectifiedLoss:
-    """Labelled units, weights and population side of one estimation, and the loss that they form together.
-
-    Parameters
-    ----------
-    loss : Loss
-    outcome : array-like (n,) or (n, q)
-    weighting : Weighting
-        Without finite population correction where the unlabelled units are a sample of their own.
-    features : array-like (n, p), optional
-    proxy : array-like like `outcome`, optional
-    unlabelled : Unlabelled, optional
-        Given together with `proxy`, or neither is.
-    names : sequence of str (d,), optional
-    options : Options, optional
-
-    Raises
-    ------
-    InputError
-        For data that do not fit together, collinear features, too few labels, unusable numbers.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
-    >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
-    array([-2.])
-    """
-
-    def __init__(
-        self,
-        loss: Loss,
-        outcome: Any,
-        weighting: Weighting,
-        features: Any = None,
-        proxy: Any = None,
-        unlabelled: Unlabelled | None = None,
-        names: Sequence[str] | None = None,
-        options: Options | None = None,
-    ) -> None:
-        self.loss, self.unlabelled, self.options = loss, unlabelled, options or Options()
-        self.separate = unlabelled is not None and unlabelled.separate
-        self.weighting = weighting.independent() if self.separate else weighting
-        self.outcome = finite_array("outcome", outcome)
-        n = len(self.outcome)
-        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
-        self.proxy = None if proxy is None else finite_array("proxy", proxy)
-        self.weights = np.asarray(weighting.weights)
-        self.n_parameters = loss.n_parameters(self.features, self.outcome)
-        self.names = _coefficient_names(names, self.n_parameters, self.features.shape[1])
-        self.stratum, self.shares, self.counts = weighting.stratum, weighting.shares, weighting.counts
-        self._check_labelled(n)
-        if self.unlabelled is not None:
-            self._check_unlabelled(self.unlabelled)
-
-    def _check_labelled(self, n: int) -> None:
-        loss, d, width = self.loss, self.n_parameters, self.features.shape[1]
-        for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
-            if array is not None:
-                require_one_per("labelled unit", name, array, n)
-        fewest = d if width else 1
-        if d == 0 or n <= fewest:
-            raise InputError(
-                "too few labels for this many coefficients",
-                given=f"{n} labels, {d} coefficients",
-                allowed=f"at least one coefficient and {fewest + 1} labels",
-                action="Label more units, or leave features out.",
-            )
-        if np.any(self.counts == 0):
-            raise InputError(
-                f"stratum {int(np.argmin(self.counts))} has no label",
-                allowed="at least 2 per stratum",
-                action="Merge it with a neighbouring stratum, or label units of it.",
-            )
-        self.gram = self.features.T @ (self.features * self.weights[:, None])
-        if width:
-            refuse_collinear(self.gram, self.names)
-        loss.check(self.outcome, "outcome")
-        theta, x, y = np.zeros(d), self.features[:2], self.outcome[:2]
-        with np.errstate(all="ignore"):
-            found = loss.gradients(theta, x, y), loss.hessian(theta, x, y, np.ones(len(y)))
-        for method, array, wanted in zip(("gradients", "hessian"), found, ((len(y), d), (d, d)), strict=True):
-            if np.shape(array) != wanted:
-                raise InputError(
-                    f"{method}() of the {loss.name} loss has the wrong shape",
-                    given=f"{np.shape(array)} for {len(y)} units and {d} coefficients",
-                    allowed=str(wanted),
-                )
-        if (self.proxy is None) != (self.unlabelled is None):
-            raise InputError(
-                "proxy= (labelled units) and unlabelled= (population) must be given together",
-                action="Give both, or neither for the classical estimate.",
-            )
-
-    def _check_unlabelled(self, units: Unlabelled) -> None:
-        proxy, width = self.proxied()[0], self.features.shape[1]
-        self.loss.check(proxy, "proxy")
-        if self.separate and self.options.target == "population":
-            raise InputError(
-                "a separate unlabelled sample says nothing about one finite population",
-                given="target='population'",
-                allowed="target='superpopulation'",
-            )
-        if proxy.shape[1:] != self.outcome.shape[1:]:
-            raise InputError(
-                "proxy and outcome must have the same shape",
-                given=f"{proxy.shape} and {self.outcome.shape}",
-                action="Give one prediction per labelled unit.",
-            )
-        if width and units.width != width:
-            raise InputError(
-                "labelled and unlabelled units have different numbers of features",
-                given=f"{width} and {units.width}",
-                allowed="the same columns in both",
-            )
-        known = self.weighting.random_within_strata and not units.separate
-        own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
-        if len(own) != units.n_strata or (known and not np.array_equal(units.counts, own)):
-            raise InputError(
-                "the unlabelled units are not the population of the design",
-                given=f"{units.counts.tolist()[:5]} units per stratum",
-                allowed=f"{own.tolist()[:5]}" if known else f"{len(own)} strata",
-                action="Give all N units with the design's stratum codes, or say separate=True.",
-            )
-
-    def proxied(self) -> tuple[FloatArray, Unlabelled]:
-        """Return the labelled units' proxy and the population side, or raise where there is none."""
-        if self.proxy is None or self.unlabelled is None:
-            action = "Give proxy= and unlabelled=, or estimator='classical'."
-            raise InputError("λ needs a proxy", given="no proxy", action=action)
-        return self.proxy, self.unlabelled
-
-    @property
-    def population_size(self) -> float:
-        """N, or the size of the separate unlabelled sample."""
-        return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
-
-    def per_unit(self, lam: FloatArray) -> FloatArray:
-        """λ of each labelled unit (n,)."""
-        return np.asarray(lam[self.stratum])
-
-    def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
-        """Return the rectified loss at θ: value, gradient and Hessian."""
-        loss, features = self.loss, self.features
-        own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
-        if self.proxy is None or self.unlabelled is None or not np.any(lam):
-            return own
-        taken = -self.weights * self.per_unit(lam)
-        by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
-        whole = self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature)
-        return own.plus(by_proxy).plus(whole)
-
-    def labelled_inverse(self, theta: FloatArray) -> FloatArray:
-        """Return the inverse of the labelled units' own Hessian (d, d)."""
-        return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
-
-    def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
-        """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""
-        residual = self.loss.gradients(theta, self.features, self.outcome)
-        if not np.any(lam):
-            return residual
-        proxy, _ = self.proxied()
-        return residual - self.per_unit(lam)[:, None] * self.loss.gradients(theta, self.features, proxy)
-
-    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
-        """Minimise the rectified loss at a given λ."""
-        if self.options.form == "fits" and np.any(lam):
-            return self._two_fits(lam)
-
-        def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
-            return self.evaluate(theta, lam, curvature=curvature)
-
-        return newton(evaluate, start, quadratic=self.loss.quadratic, tolerance=tolerance)
-
-    def _two_fits(self, lam: FloatArray) -> Solution:
-        """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
-        _, units = self.proxied()
-        zero = np.zeros(self.n_parameters)
-        population = units.summed(self.loss, zero, self.shares)
-        predicted = units.summed(self.loss, zero, self.shares * lam, curvature=False)
-        labels = self.evaluate(zero, np.zeros_like(lam))
-        rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
-        theta = -require_inverse(population.hessian) @ predicted.gradient
-        theta = theta - require_inverse(labels.hessian) @ rectifier
-        return Solution(theta=theta, hessian=labels.hessian, iterations=1)
-
-    def failure(self, solution: Solution, lam: FloatArray) -> InputError | None:
-        """Return what is wrong with a solution, or `None` if it is a proper minimum."""
-        return minimum_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
-
-    def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
-        """Return the minimum of the rectified loss, or raise where there is none."""
-        solution = self.solve(lam, start, tolerance)
-        failure = self.failure(solution, lam)
-        if failure is not None:
-            raise failure
-        return solution
-
-    def proxy_covariances(self, theta: FloatArray) -> FloatArray:
-        """Return the covariances (H, d, d) of ∇ℓ(x, f) over the unlabelled units, within strata."""
-        return self.proxied()[1].covariances(self.loss, theta)
-
-    def hessian(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
-        """Return A (d, d) as `options.hessian` says; `at_minimum` is the rectified loss's own."""
-        loss, units = self.loss, self.unlabelled
-        if self.options.hessian == "rectified" or units is None or not np.any(lam):
-            return at_minimum
-        if not units.separate:
-            return units.summed(loss, theta, self.shares).hessian
-        share = self.counts / (self.counts + units.counts)
-        own = loss.hessian(theta, self.features, self.outcome, self.weights * self.per_unit(share))
-        return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
-
-    def meat(self, theta: FloatArray, lam: FloatArray, residual: FloatArray) -> FloatArray:
-        """Return B (d, d), the covariance of the rectified gradient.
-
-        `residual` (n, d) is ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on
-        them. A separate unlabelled sample adds its own variance (eq. 10, 13), else the population's draw may.
-        """
-        total = self.weighting.covariance(residual)
-        if self.separate:
-            if np.any(lam) and self.unlabelled is not None:
-                factors = self.shares**2 * lam**2 / self.unlabelled.counts
-                total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
-        elif self.options.target == "superpopulation":
-            gradients = self.loss.gradients(theta, self.features, self.outcome)
-            known = self.options.stratum_weights_known
-            total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
-        return np.asarray(total)
-
-
-def _coefficient_names(names: Sequence[str] | None, d: int, n_features: int) -> tuple[str, ...]:
-    if names is None:
-        prefix = "x" if n_features else "y"
-        return ("mean",) if d == 1 and not n_features else tuple(f"{prefix}{j}" for j in range(d))
-    require_one_per("coefficient", "names", names, d)
-    return tuple(str(name) for name in names)
-
-
 _HIGHEST_LEVERAGE = 0.75
 """Leverages are cut here: beyond it a residual over what is left of it is noise."""
+
 
 _LEAST_LEFT = 1.0 - _HIGHEST_LEVERAGE
 """Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
@@ -700,6 +165,7 @@ class FewClusters(Record):
 _ROUNDING = 1e-24
 """A variance below this share of the mean square is that of a constant, in floating point."""
 
+
 _FIRST_TOLERANCE, _TOLERANCE = 0.05, 1e-9
 """Of the first round, in which λ needs no exact θ, and of the second."""
 
@@ -802,8 +268,10 @@ def given_lam(lam: Any, n_strata: int) -> FloatArray:
 _EVIDENCE = 2.0
 """How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
 
+
 _STRETCH = 1.2
 """A slope of the outcome's residuals on the proxy's above which its scale is another."""
+
 
 _MOVED_ROUNDING = 1e-9
 """A proxy whose residuals are below this share of it is a line of the features: what is left is rounding."""
@@ -868,7 +336,10 @@ def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_pr
 _DECIDES = 0.5
 """Leverage beyond which a unit pulls its own prediction more than all others together."""
 
+
 _DECIDES_GROWTH = 0.4
+
+
 _FEWEST = 10.0
 """Where the mean grows exponentially: the leverage, and how many equal labels a slope's influences are worth.
 With log-normal features (σ = 1) 2 to 6 % of intervals miss without a note; with .5 and 5, 3 to 23 %."""

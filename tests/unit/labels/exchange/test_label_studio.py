@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stratal.labels.exchange import Task, ToolQuestion, read_answers, write_label_studio
+from stratal.labels.annotation_tools import write_label_studio
+from stratal.labels.exchange import read_answers
+from stratal.labels.tasks import Task, ToolQuestion
 
 
 @pytest.fixture

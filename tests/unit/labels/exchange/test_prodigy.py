@@ -7,7 +7,9 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import ToolQuestion, read_answers, write_prodigy
+from stratal.labels.annotation_tools import write_prodigy
+from stratal.labels.exchange import read_answers
+from stratal.labels.tasks import ToolQuestion
 
 
 @pytest.fixture

@@ -1,0 +1,210 @@
+"""True classes and answers of the labelled units: what a metric is made from, and what needs no label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import BoolArray, Record
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.columns import (
+    class_column,
+    named_groups,
+    require_some,
+)
+from stratal.estimation.confusion import (
+    Confusion,
+    is_f_measure,
+)
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import possible_answers
+from stratal.intervals.limits import BinomialLimits
+from stratal.labels.meanings import class_text
+from stratal.population.expressions import ByLevel, Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnsweredClasses(Record):
+    """True and predicted classes of the labelled units, as numbers.
+
+    Parameters
+    ----------
+    levels : tuple of str (K,)
+        The classes in their order.
+    known : tuple of str
+        Those that the population's answers are known to have.
+    confusion : Confusion
+    frame : Respondents
+    labelled : bool (n,)
+    column : str, optional
+        The group column of the answers, where they are one.
+    """
+
+    levels: list[str]
+    known: list[str]
+    confusion: Confusion
+    frame: Respondents
+    labelled: BoolArray
+    column: str | None = None
+
+    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
+        """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
+        found = self.frame.complete(self.confusion.metric(name, which, target), sample)
+        every = self.confusion.n_classes == len(self.levels)
+        if name in _SHARES and every and which in ("macro", "micro"):
+            count = len(self.levels)
+            note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
+            return _without_labels(found, 1.0 / count, np.inf, note)
+        if not isinstance(which, int):
+            return found
+        level = self.levels[which]
+        counts = sample.totals.get(self.column or "", {})
+        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
+            size = sum(counts.values())
+            note = f"counted over the answers of all {size:,} units: no label is needed for it"
+            drawn = size if target == "superpopulation" else np.inf
+            return _without_labels(found, counts.get(level, 0) / size, drawn, note)
+        counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
+        unseen = self.confusion.unseen_note(which, level) if counts_misses else None
+        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+
+    def within(
+        self, sample: Sample, group: Any, name: str, which: int | None, target: str
+    ) -> dict[str, Estimate]:
+        """Return a metric for each group of the drawn units, by the group's name."""
+        groups, names = named_groups(sample, group)
+        inside = groups[self.labelled]
+        return {
+            level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
+            for level in names
+        }
+
+
+def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
+    """Return a share that no label decides, as of so many independent units."""
+    limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(trials))
+    return replace(
+        found,
+        value=share,
+        standard_error=float(np.sqrt(share * (1.0 - share) / trials)),
+        evidence=replace(found.evidence, value=share, own=limits),
+        remarks=(note,),
+    )
+
+
+def answered_classes(
+    sample: Sample,
+    y_true: Any,
+    y_pred: Any,
+    classes: Sequence[Any] | None = None,
+    needless: Expression | None = None,
+) -> AnsweredClasses:
+    """Return the classes of the labelled units.
+
+    Parameters
+    ----------
+    sample : Sample
+    y_true : labels
+        Text or whole numbers. Several answers of one unit give their majority, a tie none.
+    y_pred : labels, or name of a group column, optional
+        The model's answers, needed where there is a true class; the sample's own column unless given.
+    classes : sequence, optional
+        Classes that must exist; all that occur unless given.
+    needless : Expression, optional
+        The units that the metric does not look at; see `Respondents.of`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=["a", "b"])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
+    ['cat', 'dog']
+    """
+    predicted = class_column(sample, y_pred, "y_pred")
+    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
+    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    require_some(labelled)
+    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
+    if np.any(lacking):
+        raise LabelError(
+            f"y_pred: {int(lacking.sum())} labelled units have no prediction "
+            f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
+            allowed="a predicted class for every labelled unit",
+        )
+    true, predicted = true[labelled].tolist(), predicted[labelled].tolist()
+    named = y_pred is None or isinstance(y_pred, str)
+    column = (y_pred or sample.predicted) if named else None
+    known = list(sample.totals.get(column or sample.predicted or "", {}))
+    if not named and not {*true, *predicted} <= set(known):
+        known = []  # classes of another task than the sample's own answers
+    found = {*true, *predicted, *known}
+    levels = _sorted(found | {_existing(class_text(entry), found) for entry in classes or ()})
+    number = {level: k for k, level in enumerate(levels)}
+    codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
+    frame = Respondents.of(sample, labelled, needless)
+    possible = possible_answers(sample, frame, column, levels, codes[1])
+    if possible is not None and known:
+        # No stratum holds what no unit is answered: of two answers, not the one is the other.
+        possible &= np.array([level in known for level in levels] + [False])
+    whole = Confusion(
+        true=codes[0],
+        predicted=codes[1],
+        n_classes=len(levels),
+        weighting=frame.weighting,
+        possible=possible,
+    )
+    return AnsweredClasses(
+        levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
+    )
+
+
+def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
+    """Return the formula that is 1 for units that a metric of a class does not look at; None where it is all.
+
+    Examples
+    --------
+    >>> needless_units("recall", "cat", "answer") is None
+    True
+    >>> needless_units("precision", "cat", "answer").otherwise
+    1.0
+    """
+    of_answers = ("precision", "false_discovery_rate")
+    if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
+        return None
+    if metric in of_answers:
+        return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
+    return ByLevel(name=column, levels=(level,), values=(1.0,))
+
+
+_SHARES = ("prevalence", "predicted_prevalence")
+"""Metrics of a class that are shares of all units: over all classes they add up to 1."""
+
+
+_COUNTS_MISSES = ("recall", "jaccard")
+"""Metrics of a class that missed units of it make smaller, and F measures."""
+
+
+def _existing(name: str, found: set[str]) -> str:
+    """Return a class that is asked for, refusing a slip of the pen; a rare one need not have been drawn."""
+    near = near_names(name, sorted(found))
+    if name not in found and len(near.split(", ")) < len(found):
+        raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
+    return name
+
+
+def _sorted(levels: set[str]) -> list[str]:
+    """Return numbers in their order, before text in its own."""
+
+    def key(level: str) -> tuple[bool, float, str]:
+        try:
+            return False, float(level), level
+        except ValueError:
+            return True, 0.0, level
+
+    return sorted(levels, key=key)
