@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.peer_agreement import EVALUATED, agreement, covered, pool, sets, worth
+from benchmarks.peer_agreement import EVALUATED, JUDGES, agreement, covered, judges, pool, sets, worth
 from tests.tiers import sized
 
 
@@ -45,3 +45,15 @@ def test_intervals_cover_with_a_proxy_of_other_models(digits, n):
 
     # Four standard errors of a share of .94 below it.
     assert np.mean(hits) > 0.94 - 4 * np.sqrt(0.94 * 0.06 / draws)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_few_judges_cost_next_to_nothing_where_they_say_nothing(shared, name):
+    verdicts, truth = judges(name)
+
+    for own in range(verdicts.shape[1]):
+        right = (verdicts[:, own] == truth).astype(float)
+        proxy = agreement(verdicts[:, own], np.delete(verdicts, own, axis=1))
+        for n in (50, 100, int(0.2 * len(truth))):
+            assert worth(proxy, right, n) > 0.97, (own, n)

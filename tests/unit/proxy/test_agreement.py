@@ -40,13 +40,24 @@ def test_weights_are_squared_log_odds_of_accuracies_that_no_label_told():
     assert (found.copies, found.guessing) == (0, 0)
 
 
-def test_the_share_is_the_weight_of_those_that_answer_alike():
+def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean():
     _, codes = answers(ACCURACIES)
     found = peer_weights(codes)
 
-    row = (codes[7, 1:] == codes[7, 0]) @ found.weights / found.weights.sum()
+    weights = found.weights
+    agreed = (codes[:, 1:] == codes[:, :1]) @ weights
+    few = 3 * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
+    mean = agreed.mean() / weights.sum()
 
-    assert found.shares(codes)[7] == row
+    assert np.allclose(found.shares(codes), (agreed + few * mean) / (weights.sum() + few), atol=2 / SCALE)
+
+
+def test_fewer_models_are_less_certain():
+    _, codes = answers([0.8] * 25)
+    # Two models of accuracy .8 that err alike by chance agree in about two thirds of the items.
+    for others, most in ((1, (1 + 3 * 0.66) / 4), (3, (3 + 0.66) / 4), (24, (24 + 0.66 / 8) / (24 + 1 / 8))):
+        few = codes[:, : 1 + others]
+        assert peer_weights(few).shares(few).max() == pytest.approx(most, abs=0.02)
 
 
 def test_guessing_and_constant_models_count_nothing():
@@ -112,10 +123,11 @@ def test_a_missing_answer_counts_for_nothing():
     codes = answer_codes([codes[:, 0], *columns.values()])
     found = peer_weights(codes)
 
-    row = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:] / found.weights[1:].sum()
-    assert values[7] == row
+    agreed = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:]
+    one, all_of_them = found.prior
+    assert values[7] == (SCALE * agreed + one) / (SCALE * found.weights[1:].sum() + all_of_them)
     # Nobody answered the last: the mean share.
-    assert values[-1] == found.share[0] / found.share[1] == pytest.approx(values.mean(), abs=0.05)
+    assert values[-1] == found.prior[0] / found.prior[1] == pytest.approx(values.mean(), abs=0.05)
 
 
 def test_free_texts_need_no_classes():

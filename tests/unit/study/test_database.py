@@ -284,6 +284,8 @@ UNPRIVILEGED = """
 import os, sys
 import pandas, stratal.designs.sample_file
 from stratal.study import StudyError, check_study, open_study
+with open_study(sys.argv[1], reading=True) as study:  # imports what it needs while that can be read
+    check_study(study), study.labels()
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

@@ -35,6 +35,7 @@ from stratal.proxy.agreement import (
     MOST_ITEMS,
     PUNCTUATION,
     PURPOSE,
+    SCALE,
     answer_codes,
 )
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
@@ -501,8 +502,11 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         ]
         agreed = _added([ibis.ifelse(text == own, weight, 0) for text, weight in counted])
         present = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in counted])
-        mean = found.share[0] / found.share[1]
-        share = ibis.ifelse(present > 0, agreed.cast("float64") / present.cast("float64").nullif(0.0), mean)
+        above, below = (
+            (SCALE * weight + added).cast("float64")
+            for weight, added in zip((agreed, present), found.prior, strict=True)
+        )
+        share = above / below
         made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), share)
     source, declared = _with_columns(source, notes, **made), declared.with_agreements(made)
     if made and source.ordered and source.backend.name == "duckdb":
