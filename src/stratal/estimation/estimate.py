@@ -682,7 +682,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
                 action="Take those together that are of all labels, or of the same ones.",
             )
         found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
-        if self[0].target == "superpopulation":
+        # One label leaves a covariance unknown, whatever is added to it.
+        if self[0].target == "superpopulation" and np.all(np.isfinite(found)):
             found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))
         return found
 
