@@ -26,7 +26,7 @@ from stratal.estimation.columns import (
     with_label_values,
 )
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
-from stratal.estimation.estimands.beliefs import UNTOLD
+from stratal.estimation.estimands.answered import UNTOLD
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -48,7 +48,6 @@ from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report.estimates import leaderboard_table
-from stratal.report.figures import Intervals
 from stratal.report.text import Page, noted
 
 _SIGNIFICANT = 2.0
@@ -414,10 +413,10 @@ class Comparisons(Estimates):
         """Return a plain dict for each pair, with its ratio and win rate."""
         found = Estimates.rows(self, confidence_level)
         for row, rate, ties in zip(found, self.win_rates, self.ties, strict=True):
-            row["win_rate"] = _shown(rate, confidence_level) | {"ties": ties}
+            row["win_rate"] = {name: rate.row(confidence_level)[name] for name in _SHOWN} | {"ties": ties}
         for row, ratio in zip(found, self.ratios, strict=False):
             known = np.isfinite(ratio.value) and ratio.limits(confidence_level) is not None
-            row["ratio"] = _shown(ratio, confidence_level) if known else None
+            row["ratio"] = {name: ratio.row(confidence_level)[name] for name in _SHOWN} if known else None
         return found
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:
@@ -488,16 +487,6 @@ class Comparisons(Estimates):
         board = self.leaderboard(confidence_level)
         first = [leaderboard_table(board, confidence_level)] if board else []
         return Page(tables=[*first, self.table(confidence_level)], notes=noted(self.notes))
-
-    def _plot(self) -> Intervals:
-        if not self.means:
-            return Estimates._plot(self)
-        return Intervals(
-            title=self.title,
-            x_label="mean outcome",
-            rows=[(row["model"], row["mean"], row["confidence_interval"]) for row in self.leaderboard()],
-            confidence_level=0.95,
-        )
 
 
 @names_mistyped
@@ -574,25 +563,21 @@ def compare(
     return replace(found, remarks=(*found.remarks, note))
 
 
+_SHOWN = ("estimate", "standard_error", "confidence_interval")
+"""What a pair's row shows of its ratio and its win rate."""
+
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
 
 
-def _shown(found: Estimate, confidence_level: float) -> dict[str, Any]:
-    """Return what a pair's row shows of its ratio or win rate."""
-    row = found.row(confidence_level)
-    return {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
-
-
 def _by_model(outcomes: Any) -> dict[str, Any]:
-    if not (isinstance(outcomes, Mapping) or (hasattr(outcomes, "columns") and hasattr(outcomes, "items"))):
-        raise InputError(
-            "outcomes must be a mapping of model name to outcomes",
-            given=type(outcomes).__name__,
-            action="Give {'model_a': labels_a, 'model_b': labels_b}.",
-        )
-    found = dict(outcomes.items())
+    found = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
     if len(found) < 2:
-        raise InputError("a comparison needs two models", given=len(found), allowed="2 or more")
+        raise InputError(
+            "a comparison needs two models",
+            given=len(found) or type(outcomes).__name__,
+            allowed="2 or more",
+            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
+        )
     return found
 
 
@@ -625,17 +610,14 @@ class OfModels(Estimand):
 
     def __post_init__(self) -> None:
         self._set(models=tuple(self.models), proxies=tuple(self.proxies))
-        count = len(set(self.models))
-        if count < 2 or count < len(self.models) or (self.most is not None and count > self.most):
-            raise InputError(
-                f"'{self.kind}' needs different models",
-                given=", ".join(self.models),
-                allowed="two" if self.most == 2 else "two or more",
-            )
+        count, several = len(set(self.models)), self.most != 2
+        if count < 2 or count < len(self.models) or (count > 2 and not several):
+            allowed = "two or more" if several else "two"
+            given = ", ".join(self.models)
+            raise InputError(f"'{self.kind}' needs different models", given=given, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
-            raise InputError(
-                "each model needs its proxy", given=", ".join(self.proxies), allowed=f"{count} names"
-            )
+            given = ", ".join(self.proxies)
+            raise InputError("each model needs its proxy", given=given, allowed=f"{count} names")
 
     @property
     def same(self) -> Agree:
@@ -836,13 +818,9 @@ class Ratio(TwoModels):
                 action="Plan for the difference of the two models instead, or swap them.",
             )
         value = above / below
-        cells, _ = self.cells(population)
-        return Influence(
-            value=value,
-            mean=(1.0 / below) * (first - value * second),
-            square=(1.0 / below**2) * self.square(population, value),
-            cells=cells,
-        )
+        mean = (1.0 / below) * (first - value * second)
+        square = (1.0 / below**2) * self.square(population, value)
+        return Influence(value=value, mean=mean, square=square, cells=self.cells(population)[0])
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the ratio's linearised variable."""

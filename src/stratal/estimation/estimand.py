@@ -357,7 +357,7 @@ class Estimand(Described):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of probabilities and other numbers that are needed in addition to proxies."""
-        given = self._named("probability", "right", "probabilities", "surrogate")
+        given = self._named("probability", "right", "probabilities")
         return tuple(name for name in given if isinstance(name, str))
 
     @property

@@ -603,11 +603,10 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         """
         found = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
         if len(found) != 1:
-            raise InputError(
-                f"{len(found) or 'no'} estimate{'s have' if len(found) > 1 else ' has'} this label",
-                given=", ".join(f"{name}={value!r}" for name, value in label.items()),
-                allowed="; ".join(_named(row) for row in self.estimates[:5]),
-            )
+            have = "estimates have" if len(found) > 1 else "estimate has"
+            given = ", ".join(f"{name}={value!r}" for name, value in label.items())
+            allowed = "; ".join(_named(row) for row in self.estimates[:5])
+            raise InputError(f"{len(found) or 'no'} {have} this label", given=given, allowed=allowed)
         return found[0]
 
     @property
@@ -690,14 +689,13 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
     def p_values(self, null: Any = 0.0, method: str = "auto", alternative: str = "two-sided") -> FloatArray:
         """Return the p-value (m,) of each being `null`, one number or (m,)."""
-        try:
-            nulls = np.broadcast_to(np.asarray(null, dtype=np.float64), len(self)).tolist()
-        except ValueError:
-            shape, allowed = np.shape(null), f"({len(self)},)"
+        nulls = np.asarray(null, dtype=np.float64)
+        if nulls.shape not in ((), (len(self),)):
+            allowed = f"({len(self)},)"
             raise InputError(
-                "null must be one number or one per estimate", given=shape, allowed=allowed
-            ) from None
-        pairs = zip(self, nulls, strict=True)
+                "null must be one number or one per estimate", given=nulls.shape, allowed=allowed
+            )
+        pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
         return np.array([row.p_value(own, method, alternative) for row, own in pairs])
 
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:

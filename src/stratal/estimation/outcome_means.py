@@ -537,11 +537,7 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
 
 
 def _of_separate_samples(
-    sample: Sample,
-    design: SeparateSamples,
-    labelled: BoolArray,
-    z: FloatArray,
-    options: EstimateOptions,
+    sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
 ) -> Estimate:
     """Return the estimate where the unlabelled units are a sample of their own.
 
@@ -694,9 +690,8 @@ def _clipped_note(value: float, evidence: Evidence) -> tuple[str, ...]:
         return ()
     end = "below the least" if value < evidence.value else "above the largest"
     return (
-        f"the labels and the proxy put the mean at {value:.4g}, {end} that it can be: {evidence.value:g} is "
-        "shown. The proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it "
-        "to use",
+        f"the labels and the proxy put the mean at {value:.4g}, {end} that it can be, which is shown: the "
+        "proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it to use",
     )
 
 

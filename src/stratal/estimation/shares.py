@@ -357,13 +357,9 @@ def hits_and_misses(
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
     """Return the mean over some of the strata, as a sample of these alone gives it."""
     inside = side[weighting.stratum]
-    stratum: IntArray = (np.cumsum(side) - 1)[weighting.stratum[inside]]
-    own = StratifiedWeighting(
-        stratum=stratum,
-        sizes=weighting.sizes[side],
-        with_replacement=bool(getattr(weighting, "with_replacement", False)),
-        sizes_follow_labels=weighting.sizes_follow_labels,
-    )
+    stratum = (np.cumsum(side) - 1)[weighting.stratum[inside]]
+    assert isinstance(weighting, StratifiedWeighting)
+    own = replace(weighting, stratum=stratum, sizes=weighting.sizes[side])
     return plain_mean(is_class[inside], own, outcome="binary", target=target)
 
 
@@ -428,11 +424,12 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    if member is None:
-        rates = tuple(mean_of(cells[j], weighting, target) for j in others)
-    else:
-        bounds = (0.0, 1.0)
-        rates = tuple(domain_mean(cells[j], member, weighting, bounds=bounds, target=target) for j in others)
+    rates = [
+        mean_of(cells[j], weighting, target)
+        if member is None
+        else domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target)
+        for j in others
+    ]
     whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = whole if target == "population" else np.inf
     return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
@@ -559,10 +556,6 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
 
 
-MISSED = 0.1
-"""Share of a class whose exclusion is what a note counts the labels for."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _OfWholeStrata(Limits):
     """The interval of a domain that is whole strata: that of the mean of these strata alone."""
@@ -639,6 +632,8 @@ def domain_mean(
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
+    if n == 0:
+        return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
     result = ratio_of_means(inside * z, inside, weighting, target)
     left = 1.0
     if n > 1 and assisted is not None:
@@ -646,25 +641,23 @@ def domain_mean(
         of_residuals = ratio_of_means(inside * residuals, inside, weighting, target)
         left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds)
         # The residuals carry the error; what is reported of its size is no less than their own labels show.
-        result = replace(
-            of_residuals,
-            design_variance=left * result.design_variance,
-            population_variance=result.population_variance,
-        )
-    if n == 0:
-        return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
+        of_labels = result
+        result = replace(of_residuals, population_variance=of_labels.population_variance)
+        result = replace(result, design_variance=left * of_labels.design_variance)
     lost = n / (n - 1) if n > 1 else np.inf
     variance = result.design_variance
-    known = variance if np.isfinite(variance) else np.nan
-    shown = float(np.sqrt(max(known + result.population_variance, 0.0)))
+    shown = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
+    whole = None
+    if weighting.random_within_strata:
+        whole = weighting if np.all(member) else weighting.whole_strata(member)
     limits: Limits
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
-    elif (whole := _whole(member, weighting)) is not None:
+    elif whole is not None:
         binary = bounds == (0.0, 1.0) and bool(np.all(np.isin(z[member], bounds)))
         outcome = "binary" if binary else "bounded"
         evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
@@ -709,13 +702,6 @@ def _left_by(residual: float, plain: Linearised, z: FloatArray, bounds: tuple[fl
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     possible = smooth * (1.0 - smooth) / n * scale**2
     return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
-
-
-def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
-    """Return the weighting of the domain's units alone, where these are all the units of their strata."""
-    if not weighting.random_within_strata:
-        return None
-    return weighting if np.all(member) else weighting.whole_strata(member)
 
 
 def _of_few_units(
