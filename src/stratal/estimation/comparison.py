@@ -239,11 +239,8 @@ class ModelOutcomes(Record):
         """
         frame, sample = self.frame, self.sample
         if self.target != "population" and frame.share < 1:
-            raise InputError(
-                "strata without labels are known for these units, not for others",
-                given=f"target={self.target!r}",
-                allowed="'population'",
-            )
+            what = "strata without labels are known for these units, not for others"
+            raise InputError(what, given=f"target={self.target!r}", allowed="'population'")
         reach = (1.0 - tie) * frame.share
         proxy = self._proxy(reach, tie)
         values, summary = (np.zeros((len(contrast), 0)), None) if proxy is None else proxy
@@ -265,11 +262,10 @@ class ModelOutcomes(Record):
         limits: Limits = contrast_limits(found)
         if wins and proxy is None:
             sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
-            terms = (self.mean(side, outcome="binary", bounds=None) for side in sides.T)
             limits = SumLimits(
                 value=found.value,
                 bounds=found.bounds,
-                terms=tuple(terms),
+                terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
                 coefficients=np.array([reach, -reach]),
                 correlation=correlation_from(frame.weighting.covariance(sides)),
             )
@@ -292,16 +288,14 @@ class ModelOutcomes(Record):
         low, high = self.bounds
         weighting, contrast = self.frame.weighting, self.gap
         ends = np.array([high - value * low, low - value * high]) / below
-        strata = self.sample.design.strata
-        same = agreement_of(self.models)
-        rule = None if strata is None else strata.rule
-        if isinstance(rule, Derived) and same in rule.cells.tests:
+        strata, same = self.sample.design.strata, agreement_of(self.models)
+        if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
             differ = np.asarray(same.of(groups) == 0)
             among = weighting.whole_strata(differ)
             if among is not None:
-                share = among.population_size / weighting.population_size
-                return unseen_pair(contrast[differ], among, ends * share)
+                ends = ends * (among.population_size / weighting.population_size)
+                return unseen_pair(contrast[differ], among, ends)
         return unseen_pair(contrast, weighting, ends)
 
 
@@ -434,11 +428,14 @@ class Comparisons(Estimates):
         for row in self:
             low, high = row.limits(confidence_level) or (None, None)
             a, b = str(row.label["a"]), str(row.label["b"])
-            first_better = low is not None and low > 0
-            if first_better or (high is not None and high < 0):
-                best, worst = (a, b) if first_better else (b, a)
-                better[worst] += 1
-                worse[best] += 1
+            if low is not None and low > 0:
+                best, worst = a, b
+            elif high is not None and high < 0:
+                best, worst = b, a
+            else:
+                continue
+            better[worst] += 1
+            worse[best] += 1
         return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
     def leaderboard(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
@@ -555,12 +552,9 @@ def compare(
     own = [proxies.get(name) for name in names] if proxies else ()
     models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
     found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
-    found = with_label_values(found, outcomes)
-    missing = sample.size - len(z)
-    if not missing:
-        return found
+    found, missing = with_label_values(found, outcomes), sample.size - len(z)
     note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
-    return replace(found, remarks=(*found.remarks, note))
+    return replace(found, remarks=(*found.remarks, note)) if missing else found
 
 
 _SHOWN = ("estimate", "standard_error", "confidence_interval")

@@ -574,8 +574,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         **more: Any,
     ) -> Self:
         """Return estimates of a sample, with their heading and without remarks made twice."""
-        n = max(row.labels for row in rows)
-        title = title_of(sample, n, rows[0].target, about)
+        size = f"{max(row.labels for row in rows):,} labels of {sample.population_size:,} units"
+        title = f"{size}{about}, {sample.design.kind} sample, target: {rows[0].target}"
         return cls(
             estimates=tuple(rows), kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more
         )
@@ -795,9 +795,3 @@ def with_tables(
     warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
     found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
     return found | ({"warnings": warned} if warned else {})
-
-
-def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:
-    """Return a table's heading: labels and units, what was asked for, the design and the target."""
-    size = f"{n:,} labels of {sample.population_size:,} units"
-    return f"{size}{about}, {sample.design.kind} sample{how}, target: {target}"

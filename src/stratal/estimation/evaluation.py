@@ -124,11 +124,8 @@ def estimate(
         sample = replace(sample, population=require_same_population(sample, request.population))
     if judge is not None:
         if estimand is not None:
-            raise InputError(
-                "a judge is an estimand of its own",
-                given=f"judge={judge!r} and estimand=",
-                action="Leave one out.",
-            )
+            given = f"judge={judge!r} and estimand="
+            raise InputError("a judge is an estimand of its own", given=given, action="Leave one out.")
         estimand = Estimand.registry["judge"](judge)
     requested = as_estimand(sample.estimand if estimand is None else estimand)
     requested.refuse_options(request, sample, grouped=by is not None)
@@ -169,11 +166,8 @@ def at_look(found: Any, sample: Sample, look: int) -> Any:
     order of all. Earlier looks were at the ends of the sample's rounds if it has as many, else evenly spaced.
     """
     if sample.looks is None:
-        raise InputError(
-            "this sample was drawn without planned looks",
-            given=f"look={look}",
-            action="Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4).",
-        )
+        action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
+        raise InputError("this sample was drawn without planned looks", given=f"look={look}", action=action)
     rows = found if isinstance(found, Estimates) else [found]
     planned, size = PlannedLooks.parse(sample.looks), sample.population_size
     evenly = planned.at(look).information

@@ -544,10 +544,8 @@ def _of_separate_samples(
     `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
     """
     if options.cross_fit is not None or options.calibration is not None:
-        raise InputError(
-            "a separate unlabelled sample has no cross-fitting and no calibration",
-            action="Leave cross_fit and calibration out.",
-        )
+        what = "a separate unlabelled sample has no cross-fitting and no calibration"
+        raise InputError(what, action="Leave cross_fit and calibration out.")
     notes, estimator = options.notes, options.estimator
     if options.target != "superpopulation":
         notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
@@ -716,19 +714,19 @@ def strata_table(
     >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
     0.5
     """
-    sizes = np.array([weighting.population_size]) if proxy is None else proxy.sizes.astype(np.float64)
     if weighting.random_within_strata:
         sizes = weighting.sizes.astype(np.float64)
+    else:
+        sizes = np.array([weighting.population_size]) if proxy is None else proxy.sizes.astype(np.float64)
     n_strata = len(sizes)
-    if n_strata == 1:
-        stratum = np.zeros(len(z), dtype=np.int64)
+    stratum = np.zeros(len(z), dtype=np.int64) if n_strata == 1 else stratum
     counts = stratum_counts(stratum, n_strata)
     means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
     spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
-    numbered = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
-    given = names if names is not None and len(names) == n_strata else numbered
+    if names is None or len(names) != n_strata:
+        names = ("all",) if n_strata == 1 else tuple(map(str, range(n_strata)))
     by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
-    return StratumRow.table(given, sizes, counts, by_stratum, np.array([means, spreads]))
+    return StratumRow.table(names, sizes, counts, by_stratum, np.array([means, spreads]))
 
 
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
@@ -751,8 +749,6 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
         n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
         estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
     if not options.scaled and (estimator == "difference" or options.lam is not None):
-        raise InputError(
-            "the proxy only orders units and has no scale",
-            action="Use estimator='ppi++' or 'horvitz-thompson'.",
-        )
+        what, action = "the proxy only orders units and has no scale", "'ppi++' or 'horvitz-thompson'"
+        raise InputError(what, action=f"Use estimator={action}.")
     return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

@@ -574,17 +574,28 @@ class _OfWholeStrata(Limits):
 class _OfFewUnits(Limits):
     """The interval of a domain on effective trials of which some units are left, as of one stratum."""
 
-    rates: StratumRates
+    trials: float
+    labelled: int
+    units: float
     of_shares: OfShares | None
-    left: float = 1.0
+    left: float
 
     method = "clopper-pearson"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
-        lowest, highest = self.bounds or (0.0, 1.0)
-        scale = highest - lowest
-        ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
+        lowest, highest = bounds = self.bounds or (0.0, 1.0)
+        scale, trials = highest - lowest, np.array([self.trials])
+        unit = np.clip(unit_scale(np.asarray(self.value), bounds), 0.0, 1.0)
+        rates = StratumRates(
+            value=unit,
+            rates=unit[None],
+            counts=trials * max(1.0 - self.labelled / self.units, 1.0 / self.units),
+            trials=trials,
+            shares=np.ones(1),
+            units=self.units,
+        )
+        ends = stratified_clopper_pearson(rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
         if self.of_shares is not None:
             other, part = self.of_shares.ends(confidence_level, alternative), scale * math.sqrt(self.left)
@@ -672,15 +683,22 @@ def domain_mean(
         plain = variance / left * (1.0 if binary else lost)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
         trials, hidden = trials / left, hidden * left
-        drawn = target == "superpopulation"
-        if drawn:
+        units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
+        if target == "superpopulation":
             # The domain's own units are as many draws; that all of them agree does not make them more.
-            of_domain = float(weighting.weights @ inside) / weighting.total * weighting.population_size
-            trials = 1.0 / (1.0 / trials + 1.0 / of_domain)
-        if not drawn and np.isfinite(trials) and weighting.random_within_strata:
-            limits = _of_few_units(value, z, inside, weighting, trials, bounds, left)
-        else:
-            limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+            trials = 1.0 / (1.0 / trials + 1.0 / units)
+        limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+        if target == "population" and np.isfinite(trials) and weighting.random_within_strata:
+            several = np.sum(weighting.counts > 0) > 1
+            limits = _OfFewUnits(
+                value=value,
+                bounds=bounds,
+                trials=trials,
+                labelled=n,
+                units=float(np.ceil(units - 1e-9)),
+                of_shares=of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None,
+                left=left,
+            )
         shown = shown if shown > 0 else float(np.sqrt(hidden))
     return linearised_estimate(
         replace(result, value=value),
@@ -702,33 +720,6 @@ def _left_by(residual: float, plain: Linearised, z: FloatArray, bounds: tuple[fl
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     possible = smooth * (1.0 - smooth) / n * scale**2
     return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
-
-
-def _of_few_units(
-    value: float,
-    z: FloatArray,
-    inside: FloatArray,
-    weighting: Weighting,
-    trials: float,
-    bounds: tuple[float, float],
-    left: float,
-) -> _OfFewUnits:
-    """Return the interval on so many trials, among as many units as the domain is likely to have."""
-    of_domain = float(weighting.weights @ inside) / weighting.total
-    units = float(np.ceil(weighting.population_size * of_domain - 1e-9))
-    unlabelled = max(1.0 - float(inside.sum()) / units, 1.0 / units)
-    unit = np.clip(unit_scale(np.asarray(value), bounds), 0.0, 1.0)
-    rates = StratumRates(
-        value=np.asarray(unit),
-        rates=np.array([unit]),
-        counts=np.array([trials * unlabelled]),
-        trials=np.array([trials]),
-        shares=np.ones(1),
-        units=units,
-    )
-    several = np.sum(weighting.counts > 0) > 1
-    of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
-    return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares, left=left)
 
 
 def of_two_sums(

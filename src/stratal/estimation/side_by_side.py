@@ -63,12 +63,12 @@ def proxy_check(
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
     left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
     bins = []
-    for low, high, member in _bins(proxy):
+    for member in _bins(proxy):
         inside = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
         bins.append(
             {
-                "from": low,
-                "to": high,
+                "from": float(proxy[member].min()),
+                "to": float(proxy[member].max()),
                 "n": int(member.sum()),
                 "proxy_mean": domain_mean(proxy, member, weighting).value,
                 "outcome_mean": inside.value,
@@ -97,16 +97,14 @@ def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float
     return float(covariance[0, 1] / np.sqrt(both)) if both > 0 else None
 
 
-def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:
-    """Return lowest and highest proxy, and members (n,), of up to BINS groups of about equal size."""
+def _bins(proxy: FloatArray) -> list[BoolArray]:
+    """Return the members (n,) of up to BINS groups of about equal size, from the lowest proxy on."""
     values = np.sort(proxy)
     count = max(1, min(BINS, len(values) // LEAST))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
-    members = [code == k for k in range(len(cuts) + 1)]
-    return [
-        (float(proxy[member].min()), float(proxy[member].max()), member) for member in members if member.any()
-    ]
+    members = (code == k for k in range(len(cuts) + 1))
+    return [member for member in members if member.any()]
 
 
 REPORTED = "with the design"

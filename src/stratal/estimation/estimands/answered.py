@@ -50,23 +50,29 @@ class AnsweredClasses(Record):
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
-        every = self.confusion.n_classes == len(self.levels)
-        if name in _SHARES and every and which in ("macro", "micro"):
-            count = len(self.levels)
+        count, counts = len(self.levels), sample.totals.get(self.column or "", {})
+        size, level = sum(counts.values()), self.levels[which] if isinstance(which, int) else None
+        if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
+            share, drawn = 1.0 / count, np.inf
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-            return _without_labels(found, 1.0 / count, np.inf, note)
-        if not isinstance(which, int):
-            return found
-        level = self.levels[which]
-        counts = sample.totals.get(self.column or "", {})
-        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
-            size = sum(counts.values())
+        elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
+            share, drawn = counts.get(level, 0) / size, float(size) if target == "superpopulation" else np.inf
             note = f"counted over the answers of all {size:,} units: no label is needed for it"
-            drawn = size if target == "superpopulation" else np.inf
-            return _without_labels(found, counts.get(level, 0) / size, drawn, note)
-        counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
-        unseen = self.confusion.unseen_note(which, level) if counts_misses else None
-        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+        else:
+            counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
+            if not isinstance(which, int) or not counts_misses:
+                return found
+            unseen = self.confusion.unseen_note(which, self.levels[which])
+            return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+        # No label decides such a share: it is as of so many independent units.
+        limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=drawn)
+        return replace(
+            found,
+            value=share,
+            standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
+            evidence=replace(found.evidence, value=share, own=limits),
+            remarks=(note,),
+        )
 
     def within(
         self, sample: Sample, group: Any, name: str, which: int | None, target: str
@@ -78,18 +84,6 @@ class AnsweredClasses(Record):
             level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
             for level in names
         }
-
-
-def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
-    """Return a share that no label decides, as of so many independent units."""
-    limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(trials))
-    return replace(
-        found,
-        value=share,
-        standard_error=float(np.sqrt(share * (1.0 - share) / trials)),
-        evidence=replace(found.evidence, value=share, own=limits),
-        remarks=(note,),
-    )
 
 
 def answered_classes(

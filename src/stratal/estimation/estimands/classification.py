@@ -387,11 +387,9 @@ class OfClass(Classification):
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))
         if self.probability is not None and self.right is not None:
-            raise InputError(
-                "a belief is the probability of the class or that of a right answer",
-                given=f"probability={self.probability}, right={self.right}",
-                allowed="one of the two",
-            )
+            given = f"probability={self.probability}, right={self.right}"
+            what = "a belief is the probability of the class or that of a right answer"
+            raise InputError(what, given=given, allowed="one of the two")
 
     @property
     def of(self) -> str:

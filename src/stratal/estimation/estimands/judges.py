@@ -10,7 +10,7 @@ its degrees of freedom are those of its kurtosis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -576,27 +576,27 @@ class JudgeReport(Estimand):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
-        target, judges, together = request.target, self.judges, len(self.judges) > 1
-        found: list[tuple[str, Row]] = []
+        target, judges, count = request.target, self.judges, len(self.judges)
+        each: list[tuple[str, Iterable[Row]]]
         if self._scores(sample):
-            found += [(name, row) for name in judges for row in _of_scores(sample, labels, name, target)]
-            if together:
+            each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
+            if count > 1:
                 mean = np.mean([number_column(sample, name, name) for name in judges], axis=0)
-                name = f"mean of {len(judges)}"
-                found += [(name, row) for row in _associations(sample, labels, mean, target)]
+                each.append((f"mean of {count}", _associations(sample, labels, mean, target)))
         else:
-            if len(judges) > 2:  # of two, that of the first
+            if count > 2:  # of two, that of the first
                 sample, judges = with_majority(sample, judges)
-            found += [(name, row) for name in judges for row in _of_verdicts(sample, labels, name, target)]
-            if together:
+            each = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
+            if count > 1:
                 all_units = sample.weighting(np.ones(sample.size, dtype=bool))
                 equal = [sample.groups[a] == sample.groups[b] for a, b in combinations(self.judges, 2)]
                 same = mean_of(np.mean(equal, axis=0), all_units, target)
-                found.append((f"{len(self.judges)} together", ({"metric": "consistency"}, same)))
-        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, (of, _) in found) else []))
+                each.append((f"{count} together", [({"metric": "consistency"}, same)]))
+        found = [(name, of, row) for name, rows in each for of, row in rows]
+        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in found) else []))
         rows = [
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
-            for name, (of, row) in found
+            for name, of, row in found
         ]
         remarks = [
             f"{missing:,} of {sample.size:,} drawn units have no verdict of {name!r}: they count as ones on "

@@ -479,10 +479,9 @@ class Means(Several):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
+            what = "every mean needs a name, and all of them a proxy or none"
             raise InputError(
-                "every mean needs a name, and all of them a proxy or none",
-                given=", ".join(self.names),
-                action="Give as many proxies as names, or none.",
+                what, given=", ".join(self.names), action="Give as many proxies as names, or none."
             )
 
     def parts_in(self, population: Population) -> tuple[Mean, ...]:
