@@ -30,7 +30,7 @@ from benchmarks.predictions import DATA, load
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.estimation.estimands import F1, Difference, LevelMeans
+from stratal.estimands import F1, Difference, LevelMeans
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)

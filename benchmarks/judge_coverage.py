@@ -22,7 +22,7 @@ import numpy as np
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.clusters import ClusterWeighting
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimands import scores
+from stratal.estimation.estimands import judges
 from stratal.estimation.estimate import Estimate
 
 SIZE = 20_000
@@ -134,14 +134,14 @@ def of_classes(name: str, which: int | None, classes: int) -> Estimator:
     return estimate
 
 
-def of_scores(statistic: scores.Pairs) -> Estimator:
+def of_scores(statistic: judges.Pairs) -> Estimator:
     """Return the estimator of an association."""
-    return lambda truth, judge, weighting: scores.association(statistic, judge, truth, weighting)
+    return lambda truth, judge, weighting: judges.association(statistic, judge, truth, weighting)
 
 
 def error_of(truth: np.ndarray, judge: np.ndarray, weighting: Weighting) -> Estimate:
     """Return the calibration error."""
-    return scores.calibration_error(judge, truth, weighting)
+    return judges.calibration_error(judge, truth, weighting)
 
 
 def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
@@ -152,7 +152,7 @@ def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
         yield "kappa", name, of_classes("kappa", None, classes), truth, judge
         if classes == 2 and "0.9" in name:  # recall and specificity are in metrics_coverage.py
             yield "false_discovery_rate", name, of_classes("false_discovery_rate", 1, 2), truth, judge
-    kinds = {"pearson": scores.pearson, "spearman": scores.spearman, "icc": scores.intraclass}
+    kinds = {"pearson": judges.pearson, "spearman": judges.spearman, "icc": judges.intraclass}
     for name, truth, judge in levels(rng):
         for kind, statistic in kinds.items():
             yield kind, name, of_scores(statistic), truth, judge
@@ -217,7 +217,7 @@ def true_value(
     kind: str, estimator: Estimator, truth: np.ndarray, judge: np.ndarray, census: StratifiedWeighting
 ) -> float:
     """Return the population's value."""
-    statistics = {"pearson": scores.pearson, "spearman": scores.spearman, "icc": scores.intraclass}
+    statistics = {"pearson": judges.pearson, "spearman": judges.spearman, "icc": judges.intraclass}
     if kind in statistics:
         return statistics[kind](judge, truth, np.full(SIZE, 1.0 / SIZE))[0]
     return estimator(truth, judge, census).value

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import stratal
-from stratal.estimation.estimands import F1, Difference
+from stratal.estimands import F1, Difference
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "looks.md"
 SIZE, BUDGET, LOOKS = 20_000, 400, 4

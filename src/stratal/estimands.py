@@ -9,8 +9,8 @@ Examples
 'f1:match'
 """
 
-from stratal.estimation.estimands import *  # noqa: F403
-from stratal.estimation.regression.from_sample import Coefficient as Coefficient
-from stratal.estimation.regression.from_sample import Quantile as Quantile
+# ruff: noqa: F403, F405
+from stratal.estimation.estimands import *
+from stratal.estimation.regression.from_sample import *
 
-__all__ = [name for name in dir() if name[0].isupper()]
+__all__ = ["Estimand", *(kind.__name__ for kind in Estimand.registry.values() if kind.__name__ in globals())]

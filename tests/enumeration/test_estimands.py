@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimands import Estimand
+from stratal.estimands import Estimand
 from stratal.estimation.respondents import Respondents
 
 NEW = np.array(list("aabbaabbab"))

@@ -392,7 +392,8 @@ def _with_population(evidence: Evidence) -> Evidence:
 def _tables(evidence: Evidence) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.columns import class_column
-    from stratal.estimation.estimands import ClassReport, JudgeReport
+    from stratal.estimation.estimands.classification import ClassReport
+    from stratal.estimation.estimands.judges import JudgeReport
     from stratal.estimation.evaluation import at_look
 
     found: list[Estimates] = []

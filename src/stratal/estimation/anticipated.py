@@ -101,7 +101,7 @@ class AnticipatedInfluence(_Anticipated):
 
     Examples
     --------
-    >>> from stratal.estimation.estimands import F1
+    >>> from stratal.estimands import F1
     >>> population = Population.from_arrays(
     ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
     >>> found = F1("cat").anticipated(population, Division())
@@ -177,7 +177,7 @@ class AnticipatedOutcome(_Anticipated):
 
     Examples
     --------
-    >>> from stratal.estimation.estimands import Mean
+    >>> from stratal.estimands import Mean
     >>> found = Mean().anticipated(Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50), Division())
     >>> found.strata(20).names
     ('proxy < 0.9', 'proxy >= 0.9')

@@ -76,11 +76,11 @@ def outcomes(
         _refuse_averaged_classes(sample, joined)
     given = joined.numbers() if answers is None else _known_classes(joined, answers)
     answered, counts = np.unique(joined.unit, return_counts=True)
-    several, labelled, bounds = int(np.sum(counts > 1)), joined.labelled, joined.bounds
-    counted = "unit counts" if several == 1 else "units count"
-    note = f"{several} {counted} with the {combine} of several answers"
+    several, labelled, units = int(np.sum(counts > 1)), joined.labelled, joined.unit
+    note = (
+        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
+    )
     right_or_wrong = answers is not None or bool(np.all((given == 0) | (given == 1)))
-    units = joined.unit
     if several and combine == "majority":
         most = joined.majority(given)
         labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
@@ -89,13 +89,15 @@ def outcomes(
         note += f"; {ties} without a majority count as not labelled" if ties else ""
     z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
     if several and combine == "mean":
-        if answers is None:
-            note += f"; answers of one unit have variance {_pooled_variance(z, units, counts):.4g}"
+        if answers is None:  # their variance within a unit, pooled over units
+            means = np.repeat(np.bincount(units, z)[answered] / counts, counts)
+            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
+            note += f"; answers of one unit have variance {pooled:.4g}"
         z = joined.by_unit(z)
     return LabelOutcomes(
         z=z,
         labelled=labelled,
-        bounds=bounds if answers is None else (0.0, 1.0),
+        bounds=joined.bounds if answers is None else (0.0, 1.0),
         right_or_wrong=right_or_wrong,
         notes=(note,) if several else (),
     )
@@ -132,12 +134,6 @@ def _refuse_averaged_classes(sample: Sample, joined: Joined) -> None:
         )
 
 
-def _pooled_variance(given: FloatArray, unit: AnyArray, counts: AnyArray) -> float:
-    """Return the variance of the answers (r,) of one unit, pooled over units (m,)."""
-    means = np.repeat(np.bincount(unit, given)[np.unique(unit)] / counts, counts)
-    return float(np.sum((given - means) ** 2) / np.sum(counts - 1))
-
-
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     """Return the model's answer for each drawn unit (n,), as text.
 
@@ -149,14 +145,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     ['cat']
     """
     name = predicted if isinstance(predicted, str) else sample.predicted
-    if name is None or name not in sample.groups:
-        raise InputError(
-            "this sample does not hold the model's answers",
-            given=repr(name),
-            allowed=", ".join(map(repr, sample.groups)) or "none was kept",
-            action="Draw with predicted= (--predicted COL), so that the column is kept.",
-        )
-    return np.asarray(sample.groups[name])
+    return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 
 def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> AnyArray:
@@ -193,8 +182,10 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     return joined.majority(joined.classes() if answers is None else _known_classes(joined, answers))
 
 
-def group_column(sample: Sample, name: str) -> AnyArray:
-    """Return a group column of the drawn units (n,).
+def group_column(
+    sample: Sample, name: str | None, what: str | None = None, option: str = "groups"
+) -> AnyArray:
+    """Return a group column of the drawn units (n,); `what` and `option` are for the error.
 
     Raises
     ------
@@ -208,11 +199,11 @@ def group_column(sample: Sample, name: str) -> AnyArray:
     >>> group_column(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "language").tolist()
     ['de']
     """
-    if name not in sample.groups:
+    if name is None or name not in sample.groups:
         raise InputError(
-            f"this sample has no group column {name!r}",
-            allowed=near_names(name, sample.groups) or "none was kept",
-            action="Draw with groups= (--groups COL), so that the column is kept.",
+            what or f"this sample has no group column {name!r}",
+            allowed=near_names(name or "", sample.groups) or "none was kept",
+            action=f"Draw with {option}= (--{option} COL), so that the column is kept.",
         )
     return np.asarray(sample.groups[name])
 
@@ -333,10 +324,7 @@ def named_columns(sample: Sample, labels: Any, names: Sequence[str]) -> tuple[Fl
     return number_columns(sample, {name: labels[name] for name in names})
 
 
-def number_columns(
-    sample: Sample,
-    variables: Mapping[str, Any],
-) -> tuple[FloatArray, BoolArray]:
+def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatArray, BoolArray]:
     """Return the variables (m, q) of the units that have all of them, and which those are (n,).
 
     Raises

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from stratal.errors import refuse_unknown
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.shares import (
-    MISSED,
     OfShares,
     domain_mean,
     four_cells,
@@ -34,7 +33,7 @@ from stratal.estimation.shares import (
     shares_above,
     smoothed,
 )
-from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
+from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits, SumLimits
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
@@ -97,13 +96,6 @@ class Shares:
         return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
 
     @staticmethod
-    def of_class(which: int, form: FloatArray, n_classes: int) -> Shares:
-        """Return a linear form of one class's shares."""
-        rows = np.zeros((n_classes, 4))
-        rows[which] = form
-        return Shares.of_forms(rows)
-
-    @staticmethod
     def of_forms(rows: FloatArray) -> Shares:
         """Return a linear form (K, 4) in (hits, predicted, true, all), one row per class."""
         return Shares(
@@ -121,18 +113,6 @@ class Shares:
         return np.asarray(parts + form[3] * self.everything)
 
 
-class Metric(Protocol):
-    """A metric as a function of shares."""
-
-    def value(self, shares: Shares) -> FloatArray:
-        """Return its value (…,), NaN where it has none."""
-        ...
-
-    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
-        """Return its value, its slopes, and what is wrong where it has none."""
-        ...
-
-
 def _over(above: FloatArray, below: FloatArray, everything: float = 1.0) -> FloatArray:
     """Return a ratio from 0 to 1, NaN where nothing is in the denominator."""
     known = below > _DUST * everything
@@ -141,69 +121,51 @@ def _over(above: FloatArray, below: FloatArray, everything: float = 1.0) -> Floa
 
 @dataclass(frozen=True, slots=True)
 class ClassRatio:
-    """The ratio of two linear forms in the shares of one class.
+    """The ratio of two linear forms in the shares of one class (its number), or its average over K classes.
 
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> recall = ClassRatio(np.array([1.0, 0, 0, 0]), np.array([0.0, 0, 1, 0]), 1)
+    >>> recall = ClassRatio(np.array([1.0, 0, 0, 0]), np.array([0.0, 0, 1, 0]), 1, 2)
     >>> recall(Shares(hits=half / 2, predicted=half, true=half, everything=1.0))[0]
     0.5
     """
 
     above: FloatArray
     below: FloatArray
-    which: int
-
-    def value(self, shares: Shares) -> FloatArray:
-        """Return the ratio (…,)."""
-        above, below = (shares.forms(form)[..., self.which] for form in (self.above, self.below))
-        return _over(above, below, shares.everything)
-
-    def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
-        """Return the ratio, its slopes, and what is wrong where there is none."""
-        value = float(self.value(shares))
-        if np.isnan(value):
-            return np.nan, shares, "no labelled unit counts towards its denominator"
-        slopes = (self.above - value * self.below) / float(shares.forms(self.below)[self.which])
-        return value, Shares.of_class(self.which, slopes, len(shares.hits)), ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Averaged:
-    above: FloatArray
-    below: FloatArray
-    average: str
+    which: int | str
     n_classes: int
 
     def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
         above, below = (shares.forms(form) for form in (self.above, self.below))
-        kept = below > _DUST * shares.everything
-        kept[..., self.n_classes :] = False
+        places = np.arange(below.shape[-1])
+        counted = places < self.n_classes if isinstance(self.which, str) else places == self.which
+        kept = (below > _DUST * shares.everything) & counted
         below = np.where(kept, below, 1.0)
-        each = np.where(kept, above / below, 0.0)
-        part = np.asarray({"micro": below, "weighted": shares.true}.get(self.average, 1.0) * kept, np.float64)
-        return each, part, below
+        by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
+        return np.where(kept, above / below, 0.0), np.asarray(by * kept, np.float64), below
 
     def value(self, shares: Shares) -> FloatArray:
-        """Return the average (…,)."""
+        """Return the ratio or the average (…,), NaN where there is none."""
         each, part, _ = self._parts(shares)
         # A mean over the classes needs all of them.
-        all_of = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.average != "macro")
-        total = part.sum(axis=-1)
-        return np.where(all_of, _over((part * each).sum(axis=-1), total), np.nan)
+        all_of = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
+        return np.where(all_of, _over((part * each).sum(axis=-1), part.sum(axis=-1)), np.nan)
 
     def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
+        """Return it, its slopes, and what is wrong where there is none."""
         value = float(self.value(shares))
         each, part, below = self._parts(shares)
+        if np.isnan(value) and isinstance(self.which, int):
+            return np.nan, shares, "no labelled unit counts towards its denominator"
         if np.isnan(value):
             missing = self.n_classes - int(np.sum(part > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        around = each if self.average != "micro" else np.full_like(each, value)
+        around = each if self.which != "micro" else np.full_like(each, value)
         share = part / part.sum()
         slopes = (share / below)[:, None] * (self.above - around[:, None] * self.below)
-        if self.average == "weighted":
+        if self.which == "weighted":
             slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
         return value, Shares.of_forms(slopes), ""
 
@@ -247,6 +209,10 @@ class _Signed:
         return value, slopes, ""
 
 
+Metric = ClassRatio | _Signed
+"""A metric as a function of shares."""
+
+
 def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
     """Return a metric as a function of the shares of K classes: its value, its slopes, and what is wrong.
 
@@ -278,9 +244,8 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
     above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
     if isinstance(which, str):
         refuse_unknown("average", which, AVERAGES)
-        return _Averaged(above, below, which, n_classes)
     assert which is not None, "a metric of a class needs one, or an average"
-    return ClassRatio(above, below, which)
+    return ClassRatio(above, below, which, n_classes)
 
 
 def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray] | None:
@@ -303,10 +268,11 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
     >>> round(float(of_two_shares(metric_function("mcc", None, 2), 2)(0.1, 0.1, 0.3)), 3)
     0.218
     """
-    alone = isinstance(function, ClassRatio)
-    if not alone and n_classes != 2:
+    metric = function
+    if isinstance(function, ClassRatio) and isinstance(function.which, int):
+        metric = replace(function, which=0)
+    elif n_classes != 2:
         return None
-    metric = replace(function, which=0) if isinstance(function, ClassRatio) else function
 
     def of_shares(hits: Any, misses: Any, answered: Any) -> FloatArray:
         hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
@@ -394,26 +360,22 @@ class Confusion:
         InputError
             For an unknown metric or average.
         """
-        function, counted, pseudo = self._parts(name, which)
+        function, counted = metric_function(name, which, self.n_classes), np.ones(len(self.true))
+        if isinstance(which, int):
+            counted = (self._along(which, form_of(name)[1]) > 0).astype(np.float64)
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
         lowest = -1.0 if name in SIGNED else 0.0
         n, bounds = int(counted.sum()), (lowest, 1.0)
         if not np.isfinite(value):
-            if which == "macro" or name == "balanced_accuracy":
-                found = self._some_classes_unseen("recall" if which is None else name, target)
-                if found is not None:
-                    return found
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
-        trials, error, freedom = self._trials(
-            function, pseudo, lowest, result, target, counted if isinstance(which, int) else None
-        )
+        trials, error, freedom = self._trials(name, which, function, counted, result, target)
         # Labels that all agree have no variance of their own; what they may have missed has.
         # No estimate within these bounds errs by more than half of them on average.
         hidden = min(error, (1.0 - lowest) / 2.0) ** 2
         own = result.variance if np.isfinite(result.variance) and result.variance > 0 else hidden
-        limits: Limits | None = self._of_shares(name, function, target)
+        limits: Limits | None = self._of_shares(name, which, function, target)
         if limits is not None:
             limits = replace(limits, value=value, bounds=bounds)
         else:
@@ -431,10 +393,9 @@ class Confusion:
             )
             second: Limits | None = None
             unequal = self.weighting.effective_draws < _UNEQUAL * self.weighting.draws
-            if name in RATES and unequal and isinstance(function, ClassRatio):
+            if name in RATES and unequal and isinstance(which, int):
                 # Trials are those of all strata; of a large one with few labels that agree they know little.
-                above = Shares.of_class(function.which, function.above, self.n_classes + 1)
-                unit = above.along(self.true, self.predicted)
+                unit = self._along(which, form_of(name)[0])
                 second = replace(of_two_sums(unit, counted, self.weighting, target), bounds=bounds)
             elif which == "macro" or name == "balanced_accuracy":
                 second = self._terms(name, value, target)
@@ -453,7 +414,6 @@ class Confusion:
             target=target,
             n=n,
             standard_error=float(np.sqrt(max(own, 0.0))),
-            remarks=(note,) if note else (),
         )
 
     def within(
@@ -476,12 +436,7 @@ class Confusion:
         if name != "kappa":
             refuse_unknown("metric of groups", name, ("accuracy", "kappa", *RATES))
             assert which is not None, "a rate is of a class"
-            above, below = (
-                Shares.of_class(which, np.array(form, float), self.n_classes + 1).along(
-                    self.true, self.predicted
-                )
-                for form in _FORMS[name]
-            )
+            above, below = (self._along(which, form) for form in form_of(name))
             counted = member & (below > 0)
             return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
         weights, inside = self.weighting.weights, member.astype(np.float64)
@@ -498,10 +453,9 @@ class Confusion:
         error = slope * apart.standard_error
         limits: Limits
         if self.n_classes == 2:
-            cells = (self.true == 1, self.predicted == 1)
             of_two = of_two_shares(kappa, 2)
             assert of_two is not None
-            limits = four_cells(of_two, *cells, self.weighting, target, member)
+            limits = four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target, member)
         else:
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
             limits = SumLimits(
@@ -518,37 +472,6 @@ class Confusion:
             standard_error=result.standard_error if result.standard_error > _DUST else error,
         )
 
-    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
-        """Return a macro average where a few classes have no label there; None where more have none.
-
-        The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
-        these least. Their best likeness are the classes with the fewest labels, so that the value takes these
-        for them; the interval takes anything from 0 to 1.
-        """
-        each = [self.metric(name, k, target) for k in range(self.n_classes)]
-        seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
-        missing = self.n_classes - len(seen)
-        if not 0 < missing <= MOST_UNSEEN * self.n_classes:
-            return None
-        fewest = min(each[k].n for k in seen)
-        alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
-        others = self.restricted(seen).metric(name, "macro", target)
-        share = len(seen) / self.n_classes
-        value = share * others.value + (1.0 - share) * alike
-        note = (
-            f"{missing} of {self.n_classes} classes have no label in the denominator: their {name} is taken "
-            f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
-            "anything from 0 to 1"
-        )
-        limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
-        return replace(
-            others,
-            value=value,
-            standard_error=share * others.standard_error,
-            evidence=replace(others.evidence, value=value, own=limits),
-            remarks=(*others.remarks, note),
-        )
-
     def restricted(self, classes: list[int]) -> Confusion:
         """Return the confusion of some classes, all others being one that no average counts."""
         number = np.full(self.n_classes, len(classes), np.int64)
@@ -557,37 +480,32 @@ class Confusion:
         if self.possible is not None:
             groups = [np.append(number, len(classes)) == k for k in range(len(classes) + 1)]
             possible = np.stack([self.possible[:, group].any(axis=1) for group in groups], axis=1)
-        return Confusion(
-            true=number[self.true],
-            predicted=number[self.predicted],
-            n_classes=len(classes),
-            weighting=self.weighting,
-            possible=possible,
-        )
+        true, predicted = number[self.true], number[self.predicted]
+        return replace(self, true=true, predicted=predicted, n_classes=len(classes), possible=possible)
 
-    def _of_shares(self, name: str, function: Metric, target: str) -> OfShares | None:
+    def _of_shares(
+        self, name: str, which: int | str | None, function: Metric, target: str
+    ) -> OfShares | None:
         """Return a metric as a function of shares that have intervals of their own; None of many classes."""
         # What concerns both of two classes is the same function of either one's hits and misses.
-        either = (function.which,) if isinstance(function, ClassRatio) else (1, 0)
-        which = either[0]
-        if name == "prevalence" and isinstance(function, ClassRatio):
+        either = (which,) if isinstance(which, int) else (1, 0)
+        if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
             return OfShares.of(lambda shares: shares[0], [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None
+        # An average holds both classes: the precision of the other one is a matter of misses.
+        used, needs = self.weighting.counts > 0, _NEEDS.get(name if len(either) == 1 else "", (True, True))
         for k in either:
             answered = self._answered_alike(k)
             if answered is None:
                 continue
-            # An average holds both classes: the precision of the other one is a matter of misses.
-            alone = isinstance(function, ClassRatio)
-            used, needs = self.weighting.counts > 0, _NEEDS.get(name if alone else "", (True, True))
             sides = (np.any(used & answered), np.any(used & ~answered))
             if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
                 return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
         if name in SIGNED:
-            return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
+            return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
         return None
 
     def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumLimits | None, bool]:
@@ -634,19 +552,10 @@ class Confusion:
             return None
         sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
         units, most = int(sizes.sum()), int(np.floor(most_unseen(sizes, counts) + 1e-9))
-        note = (
+        return (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
             f"{class_name!r}, yet up to {most:,} of these {units:,} units may be (97.5 % confidence), so "
             "that the interval is wide."
-        )
-        hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
-        if hits <= 0:
-            return note
-        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
-        among = hits / weighting.total * weighting.population_size * MISSED / (1.0 - MISSED)
-        return (
-            f"{note} That at most a tenth of the class is missed would take about "
-            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels without one"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -677,18 +586,15 @@ class Confusion:
             correlation=correlation_from(np.array(variables) @ np.array(variables).T),
         )
 
-    def _parts(self, name: str, which: int | str | None) -> tuple[Metric, FloatArray, _Pseudo]:
-        """Return the metric as a function of shares, the units that it counts (n,), and its pseudo-labels."""
-        function = metric_function(name, which, self.n_classes)
-        if not isinstance(function, ClassRatio):
-            return function, np.ones(len(self.true)), self._pseudo(range(self.n_classes))
-        alone, which = function, function.which
-        slopes = Shares.of_class(which, alone.below, self.n_classes + 1)
-        counted = (slopes.along(self.true, self.predicted) > 0).astype(np.float64)
-        negative = name in ("specificity", "negative_predictive_value")
-        return alone, counted, self._pseudo([which], negative=negative)
+    def _along(self, which: int, form: tuple[float, ...]) -> FloatArray:
+        """Return a linear form of one class's (hits, predicted, true, all) for each unit (n,)."""
+        rows = np.zeros((self.n_classes + 1, 4))
+        rows[which] = form
+        return Shares.of_forms(rows).along(self.true, self.predicted)
 
-    def _pseudo(self, classes: range | list[int], *, negative: bool = False) -> _Pseudo:
+    def _pseudo(
+        self, classes: range | list[int], *, negative: bool = False
+    ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the units, then half a label of right answers and half of wrong ones of each class.
 
         True and predicted classes (n + J,), and the shares of what was added (J,). Wrong answers confuse the
@@ -711,15 +617,15 @@ class Confusion:
         both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
         return both[0], both[1], np.array(shares)
 
-    def _possible(self, function: Metric, true: IntArray, predicted: IntArray) -> BoolArray | None:
+    def _possible(self, which: int | str | None, true: IntArray, predicted: IntArray) -> BoolArray | None:
         """Return which units and pseudo-labels have their like in which strata (n + J, H).
 
         A wrong pseudo-label that is not answered with its class may be answered with any other.
         """
         if self.possible is None or not self.weighting.random_within_strata:
             return None
-        if isinstance(function, ClassRatio):
-            return self._holds(predicted, function.which)
+        if isinstance(which, int):
+            return self._holds(predicted, which)
         found = self._holds(predicted)
         for j in range(len(self.true), len(true)):
             if predicted[j] == self.n_classes:
@@ -728,22 +634,26 @@ class Confusion:
 
     def _trials(
         self,
+        name: str,
+        which: int | str | None,
         function: Metric,
-        pseudo: _Pseudo,
-        lowest: float,
+        counted: FloatArray,
         result: Linearised,
         target: str,
-        counted: FloatArray | None,
     ) -> tuple[float, float, float]:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
-        true, predicted, shares = pseudo
-        smoothing = smoothed(self.weighting, shares, counted, self._possible(function, true, predicted))
+        alone, lowest = isinstance(which, int), -1.0 if name in SIGNED else 0.0
+        true, predicted, shares = self._pseudo(
+            [which] if isinstance(which, int) else range(self.n_classes),
+            negative=alone and name in ("specificity", "negative_predictive_value"),
+        )
+        possible = self._possible(which, true, predicted)
+        smoothing = smoothed(self.weighting, shares, counted if alone else None, possible)
         weights = smoothing.weights
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
         variable = slopes.along(true, predicted)
-        n = len(self.true)
-        hidden, larger = smoothing.variance(variable), 1.0
-        if counted is not None:
+        n, hidden, larger = len(self.true), smoothing.variance(variable), 1.0
+        if alone:
             # Borrowed labels must not make the denominator look larger than it was found to be.
             seen = float(self.weighting.weights @ counted)
             larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
@@ -754,9 +664,6 @@ class Confusion:
         return trials, error, satterthwaite_of_groups(true, weights, variable)
 
 
-MOST_UNSEEN = 0.2
-"""Share of the classes that may lack labels in a mean over them: with more the interval says too little."""
-
 _NEEDS = {
     **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
     "negative_predictive_value": (False, True),
@@ -766,38 +673,6 @@ _NEEDS = {
 _UNEQUAL = 0.5
 """Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
 half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92."""
-
-_Pseudo = tuple[IntArray, IntArray, FloatArray]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnseenClasses(OffsetLimits):
-    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
-
-    Parameters
-    ----------
-    seen : Estimate
-        The mean over the classes that were seen.
-    share : float
-        Their share of the classes.
-
-    Examples
-    --------
-    >>> found = UnseenClasses(value=0.5, seen=BinomialLimits(value=0.5, trials=25), share=0.9)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [0.27, 0.73]
-    """
-
-    seen: Term
-    share: float
-
-    method = "mover"
-
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the mean."""
-        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
-        least, most = self.share * low, self.share * high + 1.0 - self.share
-        return self.value - least, most - self.value
 
 
 def smoothed_variance(

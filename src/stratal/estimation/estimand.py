@@ -20,7 +20,7 @@ from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.intervals.evidence import require_target
+from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join
 from stratal.population.expressions import Cells, Constant, LevelSet, both_tests, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
@@ -36,7 +36,7 @@ class Request(Record):
 
     target: str = "population"
     estimator: str = "auto"
-    outcome: Any = None
+    outcome: OutcomeKind | None = None
     bounds: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     lam: Any = None
@@ -357,7 +357,7 @@ class Estimand(Described):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of probabilities and other numbers that are needed in addition to proxies."""
-        given = self._named("probability", "right", "probabilities", "surrogate")
+        given = self._named("probability", "right", "probabilities")
         return tuple(name for name in given if isinstance(name, str))
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import stdtr
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
@@ -21,9 +22,8 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.limits import upper_tail
 from stratal.strata import Strata
-from stratal.strata.moments import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
+from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
@@ -56,18 +56,15 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
     """
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
-    unseen = float(
-        unseen_share(
-            evidence.weighting.effective_draws, evidence.n / evidence.weighting.population_size, _RISK
-        )
-    )
+    weighting = evidence.weighting
+    unseen = unseen_share(weighting.effective_draws, evidence.n / weighting.population_size, _RISK)
     notes = [
-        f"no bounds are known: up to {unseen:.1%} of the units may be unlike any labelled one, and no "
+        f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
         "interval tells how far off they are; bounds=(lowest, highest) would"
     ]
-    weights = evidence.weighting.weights
+    weights = weighting.weights
     squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2
-    if squares.max(initial=0.0) > _LARGEST * squares.sum():
+    if squares.max() > _LARGEST * squares.sum():
         notes.append(
             f"one label makes up {squares.max() / squares.sum():.0%} of the variance: the standard error is "
             "that label's, and samples without such a unit would show a smaller one"
@@ -116,9 +113,10 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
         return ()
     side = "up" if reach > 0 else "down"
-    further = f"the interval reaches {abs(reach):.2g} further {side} for it" if moved else ""
-    larger = "where the population has far larger ones, it covers less often than it says" if unknown else ""
-    said = ", and ".join(filter(None, (further, larger)))
+    said = f"the interval reaches {abs(reach):.2g} further {side} for it" if moved else ""
+    if unknown:
+        said += ", and " if moved else ""
+        said += "where the population has far larger ones, it covers less often than it says"
     return (f"the outcome goes with the size of its cluster: {said}",)
 
 
@@ -187,32 +185,20 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
 
 
 def planned_strata(sample: Sample) -> Strata | None:
-    """Return the strata whose proxy foretold the outcome; None where none did, or where it is no mean.
+    """Return the strata whose proxy foretold the outcome; None of a draw without, or of what is no mean.
 
     Examples
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.9])
-    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
-    array([0.7])
+    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)) is None
+    True
     """
     if not as_estimand(sample.estimand).of_one_outcome:
         return None
     strata = sample.design.strata
-    if strata is not None:
-        return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None
-    info = sample.proxy_info[0] if sample.proxy_info else None
-    if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
-        return None
-    mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
-    low, high = info.bounds
-    moments = Moments(
-        sizes=sample.summary.sizes,
-        proxy_means=mean,
-        proxy_variances=variance,
-        conditional_variances=np.maximum((mean - low) * (high - mean) - variance, 0.0),
-    )
-    return Strata.of(moments, bounds=info.bounds)
+    known = strata is not None and strata.scaled and np.all(np.isfinite(strata.proxy_means))
+    return strata if known else None
 
 
 def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
@@ -248,7 +234,7 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
     if beyond <= 0 or error == 0:
         return None
     freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (np.maximum(counts, 2) - 1)))
-    if _tail(beyond / error, freedom) > ALARM:
+    if stdtr(freedom, -beyond / error) > ALARM:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
@@ -285,17 +271,13 @@ def _direction_note(strata: Strata, z: FloatArray, stratum: IntArray, proxy: Flo
     total = float(centred @ z) - float(centred.sum()) * float(z.mean())
     if square <= 0 or error == 0 or total >= 0:
         return None
-    if _tail(-total / error, len(z) - 2.0) > ALARM / 4:
+    if stdtr(len(z) - 2.0, total / error) > ALARM / 4:
         return None
     return (
         f"outcomes fall where the proxy rises, with a slope of {total / square:.2g}, not "
         f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, turn it round (one minus it) and draw "
         "anew, or draw without strata (--stratify none)."
     )
-
-
-def _tail(statistic: float, freedom: float) -> float:
-    return float(upper_tail(np.array(statistic), np.array(freedom)))
 
 
 _GO_ON = (

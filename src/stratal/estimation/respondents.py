@@ -21,6 +21,13 @@ from stratal.randomness import id_text
 from stratal.strata import Strata
 
 
+def known_without_labels(sample: Sample) -> list[Expression]:
+    """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
+    strata = sample.design.strata
+    known = () if strata is None else strata.known
+    return [one for h, one in enumerate(known) if one is not None and sample.n_h[h] == 0]
+
+
 def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
     """Return which strata (H,) were left without labels, all of which the caller must know.
 

@@ -357,13 +357,9 @@ def hits_and_misses(
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
     """Return the mean over some of the strata, as a sample of these alone gives it."""
     inside = side[weighting.stratum]
-    stratum: IntArray = (np.cumsum(side) - 1)[weighting.stratum[inside]]
-    own = StratifiedWeighting(
-        stratum=stratum,
-        sizes=weighting.sizes[side],
-        with_replacement=bool(getattr(weighting, "with_replacement", False)),
-        sizes_follow_labels=weighting.sizes_follow_labels,
-    )
+    stratum = (np.cumsum(side) - 1)[weighting.stratum[inside]]
+    assert isinstance(weighting, StratifiedWeighting)
+    own = replace(weighting, stratum=stratum, sizes=weighting.sizes[side])
     return plain_mean(is_class[inside], own, outcome="binary", target=target)
 
 
@@ -428,11 +424,12 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    if member is None:
-        rates = tuple(mean_of(cells[j], weighting, target) for j in others)
-    else:
-        bounds = (0.0, 1.0)
-        rates = tuple(domain_mean(cells[j], member, weighting, bounds=bounds, target=target) for j in others)
+    rates = [
+        mean_of(cells[j], weighting, target)
+        if member is None
+        else domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target)
+        for j in others
+    ]
     whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = whole if target == "population" else np.inf
     return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
@@ -559,10 +556,6 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
 
 
-MISSED = 0.1
-"""Share of a class whose exclusion is what a note counts the labels for."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _OfWholeStrata(Limits):
     """The interval of a domain that is whole strata: that of the mean of these strata alone."""
@@ -581,17 +574,28 @@ class _OfWholeStrata(Limits):
 class _OfFewUnits(Limits):
     """The interval of a domain on effective trials of which some units are left, as of one stratum."""
 
-    rates: StratumRates
+    trials: float
+    labelled: int
+    units: float
     of_shares: OfShares | None
-    left: float = 1.0
+    left: float
 
     method = "clopper-pearson"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
-        lowest, highest = self.bounds or (0.0, 1.0)
-        scale = highest - lowest
-        ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
+        lowest, highest = bounds = self.bounds or (0.0, 1.0)
+        scale, trials = highest - lowest, np.array([self.trials])
+        unit = np.clip(unit_scale(np.asarray(self.value), bounds), 0.0, 1.0)
+        rates = StratumRates(
+            value=unit,
+            rates=unit[None],
+            counts=trials * max(1.0 - self.labelled / self.units, 1.0 / self.units),
+            trials=trials,
+            shares=np.ones(1),
+            units=self.units,
+        )
+        ends = stratified_clopper_pearson(rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
         if self.of_shares is not None:
             other, part = self.of_shares.ends(confidence_level, alternative), scale * math.sqrt(self.left)
@@ -639,6 +643,8 @@ def domain_mean(
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
+    if n == 0:
+        return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
     result = ratio_of_means(inside * z, inside, weighting, target)
     left = 1.0
     if n > 1 and assisted is not None:
@@ -646,25 +652,23 @@ def domain_mean(
         of_residuals = ratio_of_means(inside * residuals, inside, weighting, target)
         left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds)
         # The residuals carry the error; what is reported of its size is no less than their own labels show.
-        result = replace(
-            of_residuals,
-            design_variance=left * result.design_variance,
-            population_variance=result.population_variance,
-        )
-    if n == 0:
-        return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
+        of_labels = result
+        result = replace(of_residuals, population_variance=of_labels.population_variance)
+        result = replace(result, design_variance=left * of_labels.design_variance)
     lost = n / (n - 1) if n > 1 else np.inf
     variance = result.design_variance
-    known = variance if np.isfinite(variance) else np.nan
-    shown = float(np.sqrt(max(known + result.population_variance, 0.0)))
+    shown = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
+    whole = None
+    if weighting.random_within_strata:
+        whole = weighting if np.all(member) else weighting.whole_strata(member)
     limits: Limits
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
-    elif (whole := _whole(member, weighting)) is not None:
+    elif whole is not None:
         binary = bounds == (0.0, 1.0) and bool(np.all(np.isin(z[member], bounds)))
         outcome = "binary" if binary else "bounded"
         evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
@@ -679,15 +683,22 @@ def domain_mean(
         plain = variance / left * (1.0 if binary else lost)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
         trials, hidden = trials / left, hidden * left
-        drawn = target == "superpopulation"
-        if drawn:
+        units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
+        if target == "superpopulation":
             # The domain's own units are as many draws; that all of them agree does not make them more.
-            of_domain = float(weighting.weights @ inside) / weighting.total * weighting.population_size
-            trials = 1.0 / (1.0 / trials + 1.0 / of_domain)
-        if not drawn and np.isfinite(trials) and weighting.random_within_strata:
-            limits = _of_few_units(value, z, inside, weighting, trials, bounds, left)
-        else:
-            limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+            trials = 1.0 / (1.0 / trials + 1.0 / units)
+        limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+        if target == "population" and np.isfinite(trials) and weighting.random_within_strata:
+            several = np.sum(weighting.counts > 0) > 1
+            limits = _OfFewUnits(
+                value=value,
+                bounds=bounds,
+                trials=trials,
+                labelled=n,
+                units=float(np.ceil(units - 1e-9)),
+                of_shares=of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None,
+                left=left,
+            )
         shown = shown if shown > 0 else float(np.sqrt(hidden))
     return linearised_estimate(
         replace(result, value=value),
@@ -709,40 +720,6 @@ def _left_by(residual: float, plain: Linearised, z: FloatArray, bounds: tuple[fl
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     possible = smooth * (1.0 - smooth) / n * scale**2
     return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))
-
-
-def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
-    """Return the weighting of the domain's units alone, where these are all the units of their strata."""
-    if not weighting.random_within_strata:
-        return None
-    return weighting if np.all(member) else weighting.whole_strata(member)
-
-
-def _of_few_units(
-    value: float,
-    z: FloatArray,
-    inside: FloatArray,
-    weighting: Weighting,
-    trials: float,
-    bounds: tuple[float, float],
-    left: float,
-) -> _OfFewUnits:
-    """Return the interval on so many trials, among as many units as the domain is likely to have."""
-    of_domain = float(weighting.weights @ inside) / weighting.total
-    units = float(np.ceil(weighting.population_size * of_domain - 1e-9))
-    unlabelled = max(1.0 - float(inside.sum()) / units, 1.0 / units)
-    unit = np.clip(unit_scale(np.asarray(value), bounds), 0.0, 1.0)
-    rates = StratumRates(
-        value=np.asarray(unit),
-        rates=np.array([unit]),
-        counts=np.array([trials * unlabelled]),
-        trials=np.array([trials]),
-        shares=np.ones(1),
-        units=units,
-    )
-    several = np.sum(weighting.counts > 0) > 1
-    of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
-    return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares, left=left)
 
 
 def of_two_sums(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.sample import Sample
-from stratal.errors import StratalError
+from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.shares import domain_mean
@@ -56,25 +57,29 @@ def proxy_check(
         return None
     # Weights that are fitted to margins may be negative.
     proxy, weights = sample.proxies[labelled, 0], np.maximum(weighting.weights, 0.0)
+    bias = None
+    with suppress(InputError):  # one label leaves the variance unknown
+        mean = plain_mean(proxy - z, weighting, outcome="unbounded", target=found.target, design=found.design)
+        bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
     left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
     bins = []
-    for low, high, member in _bins(proxy):
-        mean = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
+    for member in _bins(proxy):
+        inside = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
         bins.append(
             {
-                "from": low,
-                "to": high,
+                "from": float(proxy[member].min()),
+                "to": float(proxy[member].max()),
                 "n": int(member.sum()),
                 "proxy_mean": domain_mean(proxy, member, weighting).value,
-                "outcome_mean": mean.value,
-                "confidence_interval": mean.limits(confidence_level),
+                "outcome_mean": inside.value,
+                "confidence_interval": inside.limits(confidence_level),
             }
         )
     columns = zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
     return plain_dict(
         {
             "proxy": sample.proxy_info[0].name,
-            "bias": _bias(proxy, found, confidence_level),
+            "bias": bias,
             "bins": bins,
             "correlations": [
                 {"proxy": info.name, "correlation": _correlation(column, z, weights)}
@@ -92,27 +97,14 @@ def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float
     return float(covariance[0, 1] / np.sqrt(both)) if both > 0 else None
 
 
-def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:
-    """Return lowest and highest proxy, and members (n,), of up to BINS groups of about equal size."""
+def _bins(proxy: FloatArray) -> list[BoolArray]:
+    """Return the members (n,) of up to BINS groups of about equal size, from the lowest proxy on."""
     values = np.sort(proxy)
     count = max(1, min(BINS, len(values) // LEAST))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
-    members = [code == k for k in range(len(cuts) + 1)]
-    return [
-        (float(proxy[member].min()), float(proxy[member].max()), member) for member in members if member.any()
-    ]
-
-
-def _bias(proxy: FloatArray, found: Estimate, level: float) -> dict[str, Any] | None:
-    """Return the mean of proxy less label with its interval; None where the labels give no interval."""
-    evidence = found.evidence
-    about = {"outcome": "unbounded", "target": found.target, "design": found.design}
-    try:
-        result = plain_mean(proxy - evidence.z, evidence.weighting, **about)
-        return {"estimate": result.value, "confidence_interval": [*result.confidence_interval(level)]}
-    except StratalError:
-        return None
+    members = (code == k for k in range(len(cuts) + 1))
+    return [member for member in members if member.any()]
 
 
 REPORTED = "with the design"
@@ -149,23 +141,27 @@ def side_by_side(
     >>> [row["name"] for row in side_by_side(sample, found)]
     ['labels, unweighted', 'proxy alone', 'with the design']
     """
-    evidence = found.evidence
-    rows = [
-        _row(
-            NAIVE, _unweighted(found), confidence_level, "their plain mean, as if units had been drawn alike"
-        )
-    ]
+    evidence, about = found.evidence, {"outcome": found.outcome, "bounds": found.bounds}
+    alike = StratifiedWeighting(
+        stratum=np.zeros(len(evidence.z), np.int64),
+        sizes=np.array([max(found.population_size, len(evidence.z))]),
+    )
+    naive = plain_mean(evidence.z, alike, design="simple-random", **about)
+    how = "their plain mean, as if units had been drawn alike"
+    rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), how)]
     proxy = proxy_mean(sample)
     if proxy is not None:
-        what = "its mean over all units: no label, so no interval, and whatever error the proxy has"
-        rows.append(_reading(PROXY, proxy, None, what))
+        how = "its mean over all units: no label, so no interval, and whatever error the proxy has"
+        rows.append(_row(PROXY, proxy, None, how))
     if evidence.tuned:
-        about = {"outcome": found.outcome, "bounds": found.bounds, "design": found.design}
-        plainly = plain_mean(evidence.z, evidence.weighting, target=found.target, **about)
-        rows.append(_row(WEIGHTED, plainly, confidence_level, "weighted as drawn, the proxy left out"))
-    what = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
-    rows.append(_row(REPORTED, found, confidence_level, what, method=method) | {"reported": True})
-    return rows
+        plainly = plain_mean(
+            evidence.z, evidence.weighting, target=found.target, design=found.design, **about
+        )
+        ends = plainly.limits(confidence_level)
+        rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, the proxy left out"))
+    how = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
+    ends = found.limits(confidence_level, method)
+    return [*rows, _row(REPORTED, found.value, ends, how) | {"reported": True}]
 
 
 def proxy_mean(sample: Sample) -> float | None:
@@ -184,24 +180,7 @@ def proxy_mean(sample: Sample) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _unweighted(found: Estimate) -> Estimate:
-    """Return the estimate that the labels would give if they were a simple random sample."""
-    z = found.evidence.z
-    alike = StratifiedWeighting(
-        stratum=np.zeros(len(z), np.int64), sizes=np.array([max(found.population_size, len(z))])
-    )
-    return plain_mean(z, alike, outcome=found.outcome, bounds=found.bounds, design="simple-random")
-
-
-def _row(name: str, found: Estimate, level: float, what: str, method: str = "auto") -> dict[str, Any]:
-    try:
-        interval = list(found.confidence_interval(level, method))
-    except StratalError:
-        interval = None
-    return _reading(name, found.value, interval, what)
-
-
-def _reading(name: str, value: float, interval: Any, what: str) -> dict[str, Any]:
+def _row(name: str, value: float, ends: Any, what: str) -> dict[str, Any]:
     return plain_dict(
-        {"name": name, "estimate": value, "confidence_interval": interval, "what": what, "reported": False}
+        {"name": name, "estimate": value, "confidence_interval": ends, "what": what, "reported": False}
     )

@@ -7,8 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimands import F1, Differences, Estimand, LevelMeans
 from stratal.estimation.estimand import as_estimand, crossed_cells, together
-from stratal.estimation.estimands import F1, Differences, Estimand, LevelMeans
 
 TEXTS = (
     "mean",

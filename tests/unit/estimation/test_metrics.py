@@ -338,3 +338,28 @@ class TestLabelsOfARanking:
     def test_answers_to_compare_with_are_refused(self, sample, predicted):
         with pytest.raises(InputError, match="takes no predicted="):
             stratal.estimate(sample, [0, 1] * 20, estimand="auc", predicted=predicted)
+
+
+def test_a_report_of_a_sample_for_one_metric_shows_what_it_tells_and_names_the_rest():
+    rng = np.random.default_rng(1)
+    score = rng.random(4000)
+    answer = np.where(score > 0.8, "match", "other")
+    truth = np.where(rng.random(4000) < 0.9, answer, np.where(answer == "match", "other", "match"))
+    population = stratal.Population.from_arrays(
+        proxy=np.maximum(score, 1.0 - score), groups={"answer": answer}, predicted="answer"
+    )
+    sample = stratal.plan(population, 200, estimand="precision:match").draw(seed=1)
+    assert 0 in sample.n_h
+    labels = truth[sample.ids]
+    alone = stratal.estimate(sample, labels)
+
+    table = stratal.estimate(sample, labels, estimand=ClassReport())
+
+    assert [dict(row.label) for row in table] == [{"metric": "precision", "class": "match"}]
+    assert (table[0].value, table[0].limits()) == (alone.value, alone.limits())
+    assert any(
+        note.startswith("drawn for 'precision:match', this sample cannot tell accuracy, precision of 'other'")
+        for note in table.notes
+    )
+    with pytest.raises(InputError, match="got no label, as nothing of 'precision' is left open there"):
+        stratal.estimate(sample, labels, estimand=ClassReport(["recall", "accuracy"]))

@@ -10,7 +10,7 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError
-from stratal.estimation.estimands import F1, LevelMeans
+from stratal.estimands import F1, LevelMeans
 from stratal.planning.planner import Planner
 from stratal.population.influence import influence_moments
 

@@ -10,7 +10,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.estimands import F1
+from stratal.estimands import F1
 from stratal.population import Population, in_memory, rules
 from stratal.population.expressions import Agree, ByLevel, Cells, Number
 from stratal.population.rules import (

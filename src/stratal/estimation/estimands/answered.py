@@ -1,31 +1,26 @@
-"""True classes and answers of the labelled units: what a metric is made from, and what needs no label."""
+"""Answers and true classes: what a proxy says of them before any label, and what labels show of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
-from stratal.estimation.columns import (
-    class_column,
-    named_groups,
-    require_some,
-)
-from stratal.estimation.confusion import (
-    Confusion,
-    is_f_measure,
-)
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.estimation.columns import class_column, named_groups, require_some
+from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
 from stratal.labels.meanings import class_text
-from stratal.population.expressions import ByLevel, Expression
+from stratal.population.expressions import ByLevel, Constant, Expression, Number
+from stratal.population.influence import averages
+from stratal.population.population import Population
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,23 +50,29 @@ class AnsweredClasses(Record):
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
-        every = self.confusion.n_classes == len(self.levels)
-        if name in _SHARES and every and which in ("macro", "micro"):
-            count = len(self.levels)
+        count, counts = len(self.levels), sample.totals.get(self.column or "", {})
+        size, level = sum(counts.values()), self.levels[which] if isinstance(which, int) else None
+        if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
+            share, drawn = 1.0 / count, np.inf
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-            return _without_labels(found, 1.0 / count, np.inf, note)
-        if not isinstance(which, int):
-            return found
-        level = self.levels[which]
-        counts = sample.totals.get(self.column or "", {})
-        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
-            size = sum(counts.values())
+        elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
+            share, drawn = counts.get(level, 0) / size, float(size) if target == "superpopulation" else np.inf
             note = f"counted over the answers of all {size:,} units: no label is needed for it"
-            drawn = size if target == "superpopulation" else np.inf
-            return _without_labels(found, counts.get(level, 0) / size, drawn, note)
-        counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
-        unseen = self.confusion.unseen_note(which, level) if counts_misses else None
-        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+        else:
+            counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
+            if not isinstance(which, int) or not counts_misses:
+                return found
+            unseen = self.confusion.unseen_note(which, self.levels[which])
+            return found if unseen is None else replace(found, remarks=(*found.remarks, unseen))
+        # No label decides such a share: it is as of so many independent units.
+        limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=drawn)
+        return replace(
+            found,
+            value=share,
+            standard_error=float(np.sqrt(share * (1.0 - share) / drawn)),
+            evidence=replace(found.evidence, value=share, own=limits),
+            remarks=(note,),
+        )
 
     def within(
         self, sample: Sample, group: Any, name: str, which: int | None, target: str
@@ -83,18 +84,6 @@ class AnsweredClasses(Record):
             level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
             for level in names
         }
-
-
-def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
-    """Return a share that no label decides, as of so many independent units."""
-    limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(trials))
-    return replace(
-        found,
-        value=share,
-        standard_error=float(np.sqrt(share * (1.0 - share) / trials)),
-        evidence=replace(found.evidence, value=share, own=limits),
-        remarks=(note,),
-    )
 
 
 def answered_classes(
@@ -152,13 +141,8 @@ def answered_classes(
     if possible is not None and known:
         # No stratum holds what no unit is answered: of two answers, not the one is the other.
         possible &= np.array([level in known for level in levels] + [False])
-    whole = Confusion(
-        true=codes[0],
-        predicted=codes[1],
-        n_classes=len(levels),
-        weighting=frame.weighting,
-        possible=possible,
-    )
+    both = {"true": codes[0], "predicted": codes[1]}
+    whole = Confusion(n_classes=len(levels), weighting=frame.weighting, possible=possible, **both)
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
@@ -208,3 +192,124 @@ def _sorted(levels: set[str]) -> list[str]:
             return True, 0.0, level
 
     return sorted(levels, key=key)
+
+
+CREDIT = 0.99
+"""Share of a probability that is believed; the rest is the population's share of the class."""
+
+
+UNTOLD = 0.8
+"""How often answers are taken to be right where no proxy says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs(Record):
+    """The probabilities of K classes for each unit, and its answer.
+
+    Parameters
+    ----------
+    answers : str
+        The group column of the model's answers.
+    levels : tuple of str (K,)
+        The classes.
+    right : Expression
+        Probability that the answer is the true class.
+    shares : tuple of float (K,)
+        The classes' expected shares of the population.
+    told : (int, Expression), optional
+        A class, and its probability where a column says it.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(
+    ...     proxy=[0.9, 0.6], groups={"answer": ["cat", "dog"]}, predicted="answer")
+    >>> beliefs = Beliefs.of(population, None, ())
+    >>> beliefs.levels, beliefs.of_class(np.array([1.0, 0.0])).columns
+    (('cat', 'dog'), ('answer', 'proxy'))
+    """
+
+    answers: str
+    levels: tuple[str, ...]
+    right: Expression
+    shares: tuple[float, ...]
+    told: tuple[int, Expression] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        population: Population,
+        answers: str | None,
+        needed: tuple[str, ...],
+        probability: str | None = None,
+        right: str | None = None,
+    ) -> Beliefs:
+        """Return what a population's columns say.
+
+        Parameters
+        ----------
+        population : Population
+        answers : str, optional
+            The group column of the model's answers; the population's own unless given.
+        needed : tuple of str
+            Classes that must be among the levels, whether or not the model answers them.
+        probability : str, optional
+            Column of the probability of the (first) needed class.
+        right : str, optional
+            Column of the probability that the answer is right; the first proxy, if it is one, unless given.
+        """
+        name = answers or population.predicted
+        if name is None:
+            raise InputError(
+                "the estimand needs the model's answers",
+                action="Name their column: predicted= (--predicted COL), or in the estimand itself.",
+            )
+        counts = population.levels(population.require_group(name))
+        levels = tuple(sorted({*counts, *needed}))
+        for column in filter(None, (right, probability)):
+            numbers = (*population.proxy_names, *population.feature_names)
+            refuse_unknown("column of probabilities", column, numbers)
+        told, is_right = None, cast(Expression, Constant(value=UNTOLD))
+        if right is not None:
+            is_right = Number(name=right)
+        elif probability is not None:
+            told = levels.index(needed[0]), Number(name=probability)
+        elif population.proxies:
+            info = population.proxy_info()
+            if info.scaled and info.bounds == (0.0, 1.0):
+                is_right = Number(name=info.name)
+        observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
+        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(observed), told=told)
+        # The classes' shares are those that the beliefs themselves make of the population.
+        found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
+        return replace(plain, shares=tuple(found.tolist()))
+
+    def is_answer(self, level: str) -> Expression:
+        """Return the formula that is 1 where the answer is this class, else 0."""
+        return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
+
+    def by_answer(self, values: FloatArray) -> Expression:
+        """Return the formula of a number (K,) for each answer."""
+        return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
+
+    def of_class(self, values: FloatArray) -> Expression:
+        """Return the formula Σ_c P(c | x) values[c], with values (K,)."""
+        return CREDIT * self._believed(values) + (1.0 - CREDIT) * float(np.dot(self.shares, values))
+
+    def of_answer(self, values: FloatArray) -> Expression:
+        """Return the formula P(a | x) values[a] of the answer a."""
+        own = self.by_answer(values) * self.right
+        if self.told is not None:
+            k, chance = self.told
+            own = float(values[k]) * self.is_answer(self.levels[k]) * chance
+        return CREDIT * own + (1.0 - CREDIT) * self.by_answer(np.asarray(self.shares) * values)
+
+    def _believed(self, values: FloatArray) -> Expression:
+        if self.told is not None:  # the other classes share the rest
+            k, chance = self.told
+            others = np.delete(values, k)
+            rest = float(others.mean()) if len(others) else 0.0
+            return rest + float(values[k] - rest) * chance
+        shares = np.asarray(self.shares)
+        left = shares.sum() - shares
+        others = (float(shares @ values) - shares * values) / np.where(left > 0, left, 1.0)
+        return self.by_answer(others) + self.by_answer(values - others) * self.right

@@ -11,11 +11,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
-from stratal.estimation.columns import (
-    GIVEN,
-    split_answers,
-    with_group,
-)
+from stratal.estimation.columns import GIVEN, split_answers, with_group
 from stratal.estimation.confusion import (
     AVERAGES,
     CLASS_METRICS,
@@ -25,13 +21,20 @@ from stratal.estimation.confusion import (
     is_f_measure,
     metric_function,
 )
-from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
-from stratal.estimation.estimands.answered import AnsweredClasses, answered_classes, needless_units
-from stratal.estimation.estimands.beliefs import Beliefs
+from stratal.estimation.estimand import (
+    PLAIN,
+    RIGHT_OPTIONS,
+    Estimand,
+    LabelledInfluence,
+    Request,
+    as_estimand,
+)
+from stratal.estimation.estimands.answered import AnsweredClasses, Beliefs, answered_classes, needless_units
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.respondents import known_without_labels
 from stratal.labels.meanings import class_text
-from stratal.population.expressions import ByLevel, Cells, Expression, Number
+from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
@@ -60,17 +63,19 @@ class Classification(Estimand):
         """The class that the metric is of, or how it is averaged over classes; None where of all."""
         return None
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that it names."""
+        return ()
+
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence: u is a function of the answer and the true class.
 
         With slopes H, P, T and e of the metric in the shares of hits, of answers, of truths and of all,
         u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
         """
-        averaged = self.of in ("macro", "micro", "weighted", None)
-        needed = () if averaged or self.of is None else (self.of,)
-        beliefs = self._beliefs(population, needed)
+        beliefs = self._beliefs(population)
         levels, k = beliefs.levels, len(beliefs.levels)
-        which = None if self.of is None else self.of if averaged else levels.index(self.of)
         each = np.eye(k)
         sums = averages(
             population,
@@ -81,7 +86,7 @@ class Classification(Estimand):
             ],
         ).reshape(3, k)
         shares = Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
-        value, slopes, why = metric_function(self.name, which, k)(shares)
+        value, slopes, why = metric_function(self.name, self._which(levels), k)(shares)
         if not np.isfinite(value):
             raise InputError(
                 f"nothing can be expected of {self.text!r}: {why.replace('labelled unit', 'unit')}",
@@ -100,9 +105,9 @@ class Classification(Estimand):
         cells, known = self._cells(beliefs)
         return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
 
-    def _beliefs(self, population: Population, needed: tuple[str, ...]) -> Beliefs:
+    def _beliefs(self, population: Population) -> Beliefs:
         observed = (getattr(self, "probability", None), getattr(self, "right", None))
-        return Beliefs.of(population, self.predicted, needed, *observed)
+        return Beliefs.of(population, self.predicted, self.classes, *observed)
 
     def _cells(self, beliefs: Beliefs) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by what the model answered, and which of them need no label."""
@@ -124,13 +129,13 @@ class Classification(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         answered = self._answered(sample, labels)
-        found = answered.metric(sample, self.name, self._which(answered), request.target)
+        found = answered.metric(sample, self.name, self._which(answered.levels), request.target)
         return replace(found, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group: a rate of a class, or kappa."""
         answered = self._answered(sample, labels)
-        which = self._which(answered)
+        which = self._which(answered.levels)
         if isinstance(which, str):
             return Estimand.by(self, sample, labels, group, request)
         found = answered.within(sample, group, self.name, which, request.target)
@@ -144,30 +149,24 @@ class Classification(Estimand):
         shares = Shares.of(
             confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
         )
-        metric = metric_function(self.name, self._which(answered), confusion.n_classes)
+        metric = metric_function(self.name, self._which(answered.levels), confusion.n_classes)
         value, slopes, _ = metric(shares)
         u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
-        averaged = self.of in ("macro", "micro", "weighted", None)
         labels, given = split_answers(labels)
         answers = self.predicted or sample.predicted
         needless = needless_units(self.name, self.of, answers if given is None else None)
-        return answered_classes(
-            sample,
-            labels,
-            self.predicted if given is None else given,
-            None if averaged else [self.of],
-            needless=needless,
-        )
+        compared = self.predicted if given is None else given
+        return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
 
-    def _which(self, answered: AnsweredClasses) -> int | str | None:
-        return answered.levels.index(self.of) if self.of in answered.levels else self.of
+    def _which(self, levels: Sequence[str]) -> int | str | None:
+        return levels.index(self.of) if self.of in levels else self.of
 
     def _rates(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
         """Return whether units are of the class (m,), and by how much u differs if so; None of averages."""
-        confusion, k = answered.confusion, self._which(answered)
+        confusion, k = answered.confusion, self._which(answered.levels)
         if not isinstance(k, int):
             return None
         other, weights = confusion.n_classes, confusion.weighting.weights
@@ -184,8 +183,7 @@ class Classification(Estimand):
 
     def chance(self, population: Population) -> Expression:
         """Return the probability that a unit is of the class, as the columns have it."""
-        assert self.of is not None
-        beliefs = self._beliefs(population, (self.of,))
+        beliefs = self._beliefs(population)
         return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))
 
     def learned_deviations(
@@ -389,16 +387,19 @@ class OfClass(Classification):
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))
         if self.probability is not None and self.right is not None:
-            raise InputError(
-                "a belief is the probability of the class or that of a right answer",
-                given=f"probability={self.probability}, right={self.right}",
-                allowed="one of the two",
-            )
+            given = f"probability={self.probability}, right={self.right}"
+            what = "a belief is the probability of the class or that of a right answer"
+            raise InputError(what, given=given, allowed="one of the two")
 
     @property
     def of(self) -> str:
         """The class."""
         return self.positive
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class alone."""
+        return (self.positive,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,9 +609,15 @@ class ClassReport(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
         given, answers = split_answers(labels)
-        answered = answered_classes(
-            sample, given, self.predicted if answers is None else answers, self.classes or None
-        )
+        compared, column = answers, None
+        if answers is None:
+            compared, column = self.predicted, self.predicted or sample.predicted
+        # A sample that was drawn for one metric has no label where this needs none, and tells no other.
+        own, left = as_estimand(sample.estimand), known_without_labels(sample)
+        needless = None
+        if left and isinstance(own, Classification):
+            needless = needless_units(own.name, own.of, column)
+        answered = answered_classes(sample, given, compared, self.classes or None, needless)
         levels, remarks = answered.levels, list(answered.frame.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
         each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
@@ -618,16 +625,28 @@ class ClassReport(Estimand):
         averaged = answered
         if len(set(reported)) < len(levels):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
-        rows = []
+        rows, lacking = [], []
         for name in self.metrics:
             for which in (None,) if name in OVERALL_METRICS else each:
+                level = levels[which] if isinstance(which, int) else which
+                known = needless_units(name, level if isinstance(which, int) else None, column)
+                if not all(implies(part, known) for part in left):
+                    lacking.append(
+                        f"{name} of {level!r}" if isinstance(which, int) else f"{which or ''} {name}"
+                    )
+                    continue
                 if name == "accuracy":
                     found = Accuracy(self.predicted).estimate(sample, labels, Request(target=request.target))
                 else:
                     units = averaged if isinstance(which, str) else answered
                     found = units.metric(sample, name, which, request.target)
-                level = levels[which] if isinstance(which, int) else which
                 rows.append(replace(found, label={"metric": name, "class": level}))
+        if not rows:
+            answered_classes(sample, given, compared)  # says why this sample cannot tell them
+        if lacking:
+            remarks.append(
+                f"drawn for {own.text!r}, this sample cannot tell {', '.join(map(str.strip, lacking))}"
+            )
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
@@ -668,15 +687,15 @@ def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
 
     Examples
     --------
-    >>> from stratal.estimation.estimands import F1
+    >>> from stratal.estimands import F1
     >>> population = Population.from_arrays(
     ...     proxy={"score": [0.9, 0.1, 0.0]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
     >>> refuse_a_misread_proxy(F1("yes", probability="score"), population)
     >>> refuse_a_misread_proxy(F1("yes"), population)
     Traceback (most recent call last):
     stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but then \
-5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the probability \
-of 'yes', say so: f1:yes,probability=score. If it is that of a \
+5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the probability of \
+'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is that of a \
 right answer all the same: f1:yes,right=score.
     """
     if not isinstance(estimand, OfClass) or not population.proxies:
@@ -696,17 +715,11 @@ right answer all the same: f1:yes,right=score.
     if not turned and (rest >= FEW_RIGHT or own <= 2.0 * rest):
         return
     meant, certain = (replace(estimand, **{name: proxy.name}).text for name in ("probability", "right"))
-    likely = f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant})."
-    if turned:
-        meant = replace(estimand, probability="COLUMN").text
-        likely = (
-            f"If it is the probability of the other class, add a column of 1 - {proxy.name} and name it: "
-            f"{meant} (--estimand {meant})."
-        )
     count = round(share * population.size)
     raise InputError(
         f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
         f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of the "
         f"{count:,} answers {estimand.positive!r}",
-        action=f"{likely} If it is that of a right answer all the same: {certain}.",
+        action=f"If it is the probability of {estimand.positive!r}, write {meant} (of the other class: of "
+        f"1 - {proxy.name}). If it is that of a right answer all the same: {certain}.",
     )

@@ -65,11 +65,7 @@ class Fieller(OffsetLimits):
 
     @classmethod
     def of(
-        cls,
-        numerator: FloatArray,
-        denominator: FloatArray,
-        weighting: Weighting,
-        target: str = "population",
+        cls, numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
     ) -> Fieller:
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
         both = np.column_stack([numerator, denominator])
@@ -236,10 +232,8 @@ class MeanFunction(OfOutcomes):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names))
         if not self.names or not callable(self.function):
-            raise InputError(
-                "a function of means needs a callable and the names of its outcomes",
-                action="Write MeanFunction(function, ['z', 'square']).",
-            )
+            what = "a function of means needs a callable and the names of its outcomes"
+            raise InputError(what, action="Write MeanFunction(function, ['z', 'square']).")
 
     @property
     def text(self) -> str:

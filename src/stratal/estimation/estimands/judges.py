@@ -1,8 +1,16 @@
-"""All that labels say of judges: how far each agrees with people, and what its own mean would be worth."""
+"""Judges against people: correlations, bias and calibration of scores, and all that labels say of judges.
+
+All but the bias are functions of the joint distribution of score and label, with linearised variables. An
+interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic tangent, where a
+correlation near 1 has room. Two guards are added. Every stratum's labels are mixed with one label's worth of
+pairs whose label is another unit's, so that a few pairs that all agree leave open that others do not. And the
+variance of a heavy-tailed variable, as of rare disagreements, is known less well than its labels are many:
+its degrees of freedom are those of its kurtosis.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -10,25 +18,494 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.columns import class_column, number_column, with_group
+from stratal.errors import InputError
+from stratal.estimation.columns import class_column, number_column, number_columns, with_group
+from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimands.answered import AnsweredClasses, answered_classes
-from stratal.estimation.estimands.scores import (
-    Bias,
-    CalibrationError,
-    OfScores,
-    PearsonCorrelation,
-    association,
-    intraclass,
-    pearson,
-    spearman,
-)
-from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
-from stratal.estimation.linearised import Linearised
-from stratal.estimation.shares import mean_of
-from stratal.population.influence import Influence
+from stratal.estimation.estimands.answered import answered_classes
+from stratal.estimation.estimands.means import Mean
+from stratal.estimation.estimands.ranking import only_proxy
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import numeric_gradient, of_variable, undefined
+from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import domain_mean, mean_of
+from stratal.intervals.evidence import OutcomeKind
+from stratal.intervals.limits import OffsetLimits, OuterLimits
+from stratal.intervals.proportion import student_quantile
+from stratal.population.expressions import Cells, Expression, Number
+from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+
+Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
+"""Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,)."""
+
+_DUST = 1e-12
+_WITHIN = 1.0 - 1e-9
+"""The correlation nearest 1 that has an inverse hyperbolic tangent to compute with."""
+
+_PARTNERS = 8
+"""Other units whose labels a unit's score is paired with, spread over the sample: eight times the labels are
+enough for the one label's worth that these pairs count."""
+
+
+def _moments(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.column_stack([x, y, x * x, y * y, x * y])
+
+
+def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
+    """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
+
+    def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+        # On one scale for both: what compares the two is changed by no common shift and scale.
+        centre = float(weights @ (x + y)) / 2.0
+        scale = float(np.sqrt(weights @ ((x - centre) ** 2 + (y - centre) ** 2)))
+        variables = _moments(*((part - centre) / (scale if scale > 0 else 1.0) for part in (x, y)))
+        means = weights @ variables
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = function(means)
+            slopes = numeric_gradient(function, means)
+        return value, (variables - means) @ slopes
+
+    return of
+
+
+def _correlation(m: FloatArray) -> float:
+    spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
+    return float((m[4] - m[0] * m[1]) / np.sqrt(spread)) if spread > _DUST**2 else np.nan
+
+
+def _agreement(m: FloatArray) -> float:
+    spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
+    return 2.0 * float(m[4] - m[0] * m[1]) / spread if spread > _DUST else np.nan
+
+
+pearson, intraclass = map(_of_moments, (_correlation, _agreement))
+
+
+def _placed(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Return P(V < v) + ½ P(V = v) of each unit, and what sums a (n,) over the units above, ties by half."""
+    _, group = np.unique(values, return_inverse=True)
+    of_group = np.bincount(group, weights)
+    places = (np.cumsum(of_group) - of_group / 2.0)[group]
+
+    def above(a: FloatArray) -> FloatArray:
+        sums = np.bincount(group, a)
+        return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[group])
+
+    return places, above
+
+
+def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return the correlation of the ranks, ties at their mean, and the units' influences (n,).
+
+    A unit adds to the moments of the ranks by its own, and moves the ranks of the units above it.
+
+    Examples
+    --------
+    >>> x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
+    >>> round(spearman(x, y, np.full(5, 0.2))[0], 3)
+    0.8
+    """
+    (own, above), (other, above_other) = _placed(x, weights), _placed(y, weights)
+    variables = _moments(own, other)
+    means = weights @ variables
+    slopes = numeric_gradient(_correlation, means)
+    influence = (variables - means) @ slopes
+    for places, partner, sums, k in ((own, other, above, 0), (other, own, above_other, 1)):
+        moved = weights * (slopes[k] + 2.0 * slopes[2 + k] * places + slopes[4] * partner)
+        influence = influence + sums(moved) - float(moved @ places)
+    return _correlation(means), np.asarray(influence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FisherLimits(OffsetLimits):
+    """Student's t on the inverse hyperbolic tangent of a correlation (Fisher 1921).
+
+    Examples
+    --------
+    >>> found = FisherLimits(value=0.8, standard_error=0.05, degrees_of_freedom=np.inf, bounds=(-1.0, 1.0))
+    >>> [round(end, 3) for end in found.ends(0.95, "two-sided")]
+    [0.679, 0.879]
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+
+    method = "fisher"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the correlation."""
+        if self.standard_error == 0.0:
+            return 0.0, 0.0
+        value = min(max(self.value, -_WITHIN), _WITHIN)
+        reach = -float(student_quantile(error, self.degrees_of_freedom))
+        reach *= self.standard_error / (1.0 - value**2)
+        low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+        return max(self.value - float(low), 0.0), max(float(high) - self.value, 0.0)
+
+
+def association(
+    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+) -> Estimate:
+    """Return how far scores and labels (n,) go together, from −1 to 1, with its interval.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(30, dtype=int), sizes=np.array([3000]))
+    >>> found = association(pearson, np.arange(30.0), np.arange(30.0), weighting)
+    >>> round(found.value, 6), 0.2 < found.confidence_interval().low < 0.95
+    (1.0, True)
+    """
+    n, bounds = len(x), (-1.0, 1.0)
+    weights = weighting.weights / weighting.total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, influence = statistic(x, y, weights)
+    if not (np.isfinite(value) and np.all(np.isfinite(influence))):
+        reason = "scores or labels do not differ"
+        return undefined_estimate(weighting, n, bounds, reason, target=target)
+    value = min(max(value, -1.0), 1.0)
+    result = of_variable(value, influence / weighting.total, weighting, target)
+    smooth = _smoothed(statistic, x, y, weighting, result, target)
+    known = np.isfinite(result.variance) and result.standard_error > _ROUNDING
+    # As far on Fisher's scale: at a value near 1 the smoothed error would reach all over it.
+    room = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _WITHIN)
+    own = replace(smooth, value=value, standard_error=smooth.standard_error * room)
+    limits = OuterLimits(value=value, bounds=bounds, first=own, second=smooth)
+    shown = result.standard_error if known or weighting.census else None
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        bounds=bounds,
+        target=target,
+        standard_error=smooth.standard_error if shown is None else shown,
+        degrees_of_freedom=smooth.degrees_of_freedom,
+    )
+
+
+def _smoothed(
+    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Any, target: str
+) -> FisherLimits:
+    """Return the limits around the value of the labels mixed with pairs of one unit's score, another's label.
+
+    Each stratum's labels are mixed with one label's worth of such pairs.
+    """
+    n, own = len(x), (weighting.counts / (weighting.counts + 1.0))[weighting.stratum]
+    steps = np.unique(np.linspace(1, max(n - 1, 1), _PARTNERS).astype(int))
+    pairs = [np.roll(np.arange(n), int(step)) for step in steps]
+    shares = np.concatenate([own, *((1.0 - own) / len(pairs) for _ in pairs)])
+    weights = shares * np.tile(weighting.weights, 1 + len(pairs))
+    both = np.tile(x, 1 + len(pairs)), np.concatenate([y, *(y[pair] for pair in pairs)])
+    value, influence = statistic(*both, weights / weights.sum())
+    if not np.isfinite(value) or weighting.census:
+        return FisherLimits(
+            value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
+        )
+    influence = influence / weighting.total
+    hidden = mixed_variance(weighting, shares, influence) * weighting.total**2
+    largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
+    freedom = result.degrees_of_freedom
+    if result.standard_error > _ROUNDING:
+        own_weights = weighting.weights / weighting.total
+        squares, fourth = (float(own_weights @ result.variable**power) for power in (2, 4))
+        heavy = 2.0 * n / max(fourth / squares**2 - 1.0, 2.0)
+        freedom = min(freedom, heavy)
+    return FisherLimits(
+        value=min(max(value, -1.0), 1.0),
+        bounds=(-1.0, 1.0),
+        standard_error=float(np.sqrt(largest)),
+        degrees_of_freedom=max(freedom, 1.0),
+    )
+
+
+_ROUNDING = 1e-9
+"""Standard errors below this are of labels that are the scores themselves, up to rounding."""
+
+SLOPE = 0.8
+"""How steeply labels are expected to follow the score before there are any: as a plan for a mean has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfScores(Estimand):
+    """A comparison of a judge's scores with the labels, which are numbers.
+
+    Parameters
+    ----------
+    score : str, optional
+        The proxy that holds the judge's score; the only one unless given.
+    """
+
+    listed: ClassVar[str] = "score"
+    shown: ClassVar[str] = "judge"
+    score: str | None = None
+
+    def units(
+        self, sample: Sample, labels: Any, scores: Any = None
+    ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
+        """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
+        given = scores if scores is not None else self.score or only_proxy(sample)
+        columns, labelled = number_columns(sample, {"score": given, "label": labels})
+        return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return self.units(sample, labels)[3]
+
+    def _scaled(self, population: Population) -> tuple[Number, tuple[float, float]]:
+        """Return the score, and the bounds of the labels' scale that it is on."""
+        info = population.proxy_info(self.score)
+        if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
+            raise InputError(
+                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
+                given=repr(info.name),
+                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
+            )
+        return Number(name=info.name), info.bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Association(OfScores):
+    """A correlation of scores and labels."""
+
+    statistic: ClassVar[Pairs]
+    planned: ClassVar[Callable[[FloatArray], float]] = _correlation
+    """The function of the moments by which a plan expects it."""
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return how far scores and labels go together."""
+        x, y, frame, _ = self.units(sample, labels)
+        found = association(type(self).statistic, x, y, frame.weighting, request.target)
+        return replace(frame.complete(found, sample), label=self.label)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of the influence where labels are at either bound and follow the score.
+
+        u = c_0 + c_1 x for each of the two labels, plus c_2 x², with the slopes of the correlation at the
+        moments that are expected. Ranks and distances are planned for as the correlation.
+        """
+        x, (low, high) = self._scaled(population)
+        first, second = averages(population, [x, x * x])
+        if second - first**2 <= _DUST:
+            raise InputError(
+                f"nothing can be expected of '{self.text}': all scores are equal",
+                given=f"{first:g}",
+                action="Choose a score that differs between units, or plan for the mean.",
+            )
+        product = SLOPE * second + (1.0 - SLOPE) * first**2
+        m = np.array([first, first, second, (low + high) * first - low * high, product])
+        function = type(self).planned
+        slopes = numeric_gradient(function, m)
+        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        chance = (expected - low) * (1.0 / (high - low))
+
+        def of_label(y: float) -> Expression:
+            base = float(slopes[1] * y + slopes[3] * y**2 - slopes @ m)
+            return float(slopes[2]) * (x * x) + float(slopes[0] + slopes[4] * y) * x + base
+
+        above, below = of_label(high), of_label(low)
+        mean = chance * above + (1.0 - chance) * below
+        square = chance * (above * above) + (1.0 - chance) * (below * below)
+        return Influence(value=float(function(m)), mean=mean, square=square, cells=Cells(names=("all",)))
+
+
+@dataclass(frozen=True, slots=True)
+class PearsonCorrelation(Association):
+    """Pearson's correlation of a judge's scores and the labels.
+
+    Examples
+    --------
+    >>> PearsonCorrelation("judge").text
+    'pearson:judge'
+    """
+
+    kind: ClassVar[str] = "pearson"
+    statistic: ClassVar[Pairs] = pearson
+
+
+@dataclass(frozen=True, slots=True)
+class SpearmanCorrelation(Association):
+    """Spearman's correlation: that of the ranks, ties at their mean.
+
+    Examples
+    --------
+    >>> SpearmanCorrelation("judge").text
+    'spearman:judge'
+    """
+
+    kind: ClassVar[str] = "spearman"
+    statistic: ClassVar[Pairs] = spearman
+
+
+@dataclass(frozen=True, slots=True)
+class IntraclassCorrelation(Association):
+    """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
+
+    Of the whole population: 2 cov over the variances' sum and the squared difference of the means (Lin's
+    concordance): a judge that is always a point higher disagrees.
+
+    Examples
+    --------
+    >>> IntraclassCorrelation("judge").text
+    'icc:judge'
+    """
+
+    kind: ClassVar[str] = "icc"
+    statistic: ClassVar[Pairs] = intraclass
+    planned: ClassVar[Callable[[FloatArray], float]] = _agreement
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedKappa(IntraclassCorrelation):
+    """Cohen's weighted kappa of scores on a scale: 1 less the squared distance over that of chance (1968).
+
+    Of the whole population it is the intraclass correlation (Fleiss & Cohen 1973).
+
+    Examples
+    --------
+    >>> WeightedKappa("judge").text
+    'weighted_kappa:judge'
+    """
+
+    kind: ClassVar[str] = "weighted_kappa"
+
+
+@dataclass(frozen=True, slots=True)
+class Bias(OfScores):
+    """The mean of a judge's score less that of the labels: what the raw mean of a judge is wrong by.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"judge": [0.9, 0.7, 0.8, 0.6]})
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> labels = dict(enumerate([1, 0, 1, 0]))
+    >>> round(stratal.estimate(sample, labels, estimand=Bias("judge")).value, 3)
+    0.25
+    """
+
+    kind: ClassVar[str] = "bias"
+
+    def influence(self, population: Population) -> Influence:
+        """Return what a plan expects of the mean: the score's own mean is known."""
+        x, (low, high) = self._scaled(population)
+        (first,) = averages(population, [x])
+        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        square = x * x - 2.0 * (x * expected) + ((low + high) * expected - low * high)
+        return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the bias: the mean of score less label."""
+        x, y, _, labelled = self.units(sample, labels)
+        score = self.score or only_proxy(sample)
+        info = next(entry for entry in sample.proxy_info if entry.name == score)
+        difference = np.full(sample.size, np.nan)
+        difference[labelled] = x - y
+        bounds: tuple[float, float] | None = None
+        outcome: OutcomeKind = "unbounded"
+        if info.scaled and info.bounds is not None and np.all(np.isfinite(info.bounds)):
+            width = info.bounds[1] - info.bounds[0]
+            bounds, outcome = (-width, width), "bounded"
+        requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
+        found = Mean().estimate(sample, difference, requested)
+        return replace(found, label=self.label, null=0.0)
+
+
+BINS = 10
+"""Of equal width, as calibration errors are usually taken (Guo et al. 2017)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OfBins(OffsetLimits):
+    """A weighted sum of absolute differences of labels' means from known ones, each with its interval.
+
+    An end is the sum of the bins' ends: the sum of absolute values is far from normal where all are near 0,
+    and its own estimate then lies above it. Below, an error in any one bin would be one of the sum, so that
+    each has its part of what may be left out (Bonferroni); above, the other bins' room makes up for it.
+    """
+
+    terms: tuple[Estimate, ...]
+    means: FloatArray
+    shares: FloatArray
+
+    method = "sum of bins"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        outer, inner = (max(1.0 - part * error, _DUST) for part in (1.0 / len(self.terms), 2.0))
+        (below, above), (low, high) = (
+            np.array([[*term.confidence_interval(level)] for term in self.terms]).T - self.means
+            for level in (outer, inner)
+        )
+        least = np.maximum(np.maximum(below, -above), 0.0)
+        most = np.maximum(np.abs(low), np.abs(high))
+        return max(self.value - float(self.shares @ least), 0.0), float(self.shares @ most) - self.value
+
+
+def calibration_error(
+    x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+) -> Estimate:
+    """Return the expected calibration error of probabilities and labels (n,), with its interval.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> round(calibration_error(np.full(4, 0.9), np.array([1.0, 1, 0, 1]), weighting).value, 3)
+    0.15
+    """
+    bins = np.minimum((x * BINS).astype(int), BINS - 1)
+    weights = weighting.weights / weighting.total
+    shares = np.bincount(bins, weights, minlength=BINS).astype(np.float64)
+    used = np.flatnonzero(shares > 0)
+    gap = np.bincount(bins, weights * (y - x), minlength=BINS)[used]
+    value = float(np.abs(gap).sum())
+    signs = np.zeros(BINS)
+    signs[used] = np.sign(gap)
+    influence = signs[bins] * (y - x) - value
+    result = of_variable(value, influence / weighting.total, weighting, target)
+    # Of the labels' means: within a bin scores hardly differ, and labels that all agree have a guard.
+    terms = tuple(
+        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
+    )
+    means = np.bincount(bins, weights * x, minlength=BINS)[used] / shares[used]
+    limits = _OfBins(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
+    return linearised_estimate(result, weighting, limits=limits, bounds=(0.0, 1.0), target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationError(OfScores):
+    """The expected calibration error: how far the labels' mean is off the score's, over bins of the score.
+
+    Its estimate is never below 0 and few labels make it too large; the interval knows that, and holds 0 where
+    the judge may be calibrated.
+
+    Examples
+    --------
+    >>> CalibrationError("judge").text
+    'calibration_error:judge'
+    """
+
+    kind: ClassVar[str] = "calibration_error"
+
+    def influence(self, population: Population) -> Influence:
+        """Return what a plan expects of the bias, whose parts it sums."""
+        return Bias(self.score).influence(population)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the error."""
+        x, y, frame, _ = self.units(sample, labels)
+        if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
+            raise InputError(
+                "a calibration error is of probabilities and of labels from 0 to 1",
+                given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
+                action="Ask how far they go together: pearson, spearman or icc.",
+            )
+        found = calibration_error(x, y, frame.weighting, request.target)
+        return replace(frame.complete(found, sample), label=self.label)
+
 
 _MOST_CLASSES = 6
 """A judge with more verdicts is described by its agreement alone: each class has four rows."""
@@ -99,27 +576,27 @@ class JudgeReport(Estimand):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
-        target, judges, together = request.target, self.judges, len(self.judges) > 1
-        found: list[tuple[str, Row]] = []
+        target, judges, count = request.target, self.judges, len(self.judges)
+        each: list[tuple[str, Iterable[Row]]]
         if self._scores(sample):
-            found += [(name, row) for name in judges for row in _of_scores(sample, labels, name, target)]
-            if together:
+            each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
+            if count > 1:
                 mean = np.mean([number_column(sample, name, name) for name in judges], axis=0)
-                name = f"mean of {len(judges)}"
-                found += [(name, row) for row in _associations(sample, labels, mean, target)]
+                each.append((f"mean of {count}", _associations(sample, labels, mean, target)))
         else:
-            if len(judges) > 2:  # of two, that of the first
+            if count > 2:  # of two, that of the first
                 sample, judges = with_majority(sample, judges)
-            found += [(name, row) for name in judges for row in _of_verdicts(sample, labels, name, target)]
-            if together:
+            each = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
+            if count > 1:
                 all_units = sample.weighting(np.ones(sample.size, dtype=bool))
                 equal = [sample.groups[a] == sample.groups[b] for a, b in combinations(self.judges, 2)]
                 same = mean_of(np.mean(equal, axis=0), all_units, target)
-                found.append((f"{len(self.judges)} together", ({"metric": "consistency"}, same)))
-        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, (of, _) in found) else []))
+                each.append((f"{count} together", [({"metric": "consistency"}, same)]))
+        found = [(name, of, row) for name, rows in each for of, row in rows]
+        keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in found) else []))
         rows = [
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
-            for name, (of, row) in found
+            for name, of, row in found
         ]
         remarks = [
             f"{missing:,} of {sample.size:,} drawn units have no verdict of {name!r}: they count as ones on "
@@ -141,22 +618,24 @@ class JudgeReport(Estimand):
         rows, remarks = [], []
         for judge in self.judges:
             answered = answered_classes(sample, labels, judge)
-            requested: list[tuple[str, int | None]] = [("accuracy", None), ("kappa", None)]
+            requested: list[tuple[str, str, int | None]] = [("agreement", "accuracy", None)]
+            requested.append(("kappa", "kappa", None))
             if len(answered.levels) <= _MOST_CLASSES:
-                requested += [("recall", k) for k in range(len(answered.levels))]
+                requested += [("recall", "recall", k) for k in range(len(answered.levels))]
             everyone = np.ones(len(answered.confusion.true), dtype=bool)
-            each = [answered.within(sample, group, name, k, request.target) for name, k in requested]
+            each = [answered.within(sample, group, name, k, request.target) for _, name, k in requested]
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
-            for (name, k), found in zip(requested, each, strict=True):
-                overall = answered.confusion.within(everyone, name, k, request.target)
-                metric = "agreement" if name == "accuracy" else name
-                of = {"judge": judge, "metric": metric, "class": None if k is None else answered.levels[k]}
+            for (metric, name, k), found in zip(requested, each, strict=True):
+                overall = answered.confusion.within(everyone, name, k, request.target).value
+                level_name = None if k is None else answered.levels[k]
+                of = {"judge": judge, "metric": metric, "class": level_name}
                 rows += [replace(row, label={"domain": part} | of) for part, row in found.items()]
+                shown = metric if k is None else f"{metric} of {level_name!r}"
                 remarks += [
-                    f"in {part!r} {metric}{'' if k is None else f' of {answered.levels[k]!r}'} of {judge!r} "
-                    f"is lower than elsewhere: {row.value:.3f}, {overall.value:.3f} over all units"
+                    f"in {part!r} {shown} of {judge!r} is lower than elsewhere: {row.value:.3f}, "
+                    f"{overall:.3f} over all units"
                     for part, row in found.items()
-                    if row.confidence_interval(level).high < overall.value
+                    if row.confidence_interval(level).high < overall
                 ]
         judges = ", ".join(self.judges)
         return Estimates.from_rows(sample, rows, "judge_groups", remarks, f", judge {judges} by group")
@@ -180,7 +659,7 @@ def with_majority(sample: Sample, judges: tuple[str, ...]) -> tuple[Sample, tupl
 
 def _associations(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
     """Yield the correlations of scores: a proxy's name, or one for each drawn unit (n,)."""
-    x, y, frame, _ = OfScores.units(sample, labels, scores)
+    x, y, frame, _ = OfScores().units(sample, labels, scores)
     for name, statistic in (("pearson", pearson), ("spearman", spearman), ("icc", intraclass)):
         found = association(statistic, x, y, frame.weighting, target)
         yield {"metric": name}, frame.complete(found, sample)
@@ -193,10 +672,8 @@ def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
     if info.bounds == (0.0, 1.0) and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 1:
-        yield (
-            {"metric": "calibration_error"},
-            CalibrationError(judge).estimate(sample, labels, Request(target=target)),
-        )
+        found = CalibrationError(judge).estimate(sample, labels, Request(target=target))
+        yield {"metric": "calibration_error"}, found
 
 
 def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
@@ -210,14 +687,19 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
     levels, confusion = answered.levels, answered.confusion
     if len(levels) > _MOST_CLASSES:
         return
-    for name in ("recall", "false_discovery_rate", "prevalence"):
+    for name in ("recall", "false_discovery_rate", "prevalence", "predicted_prevalence"):
         for k, level in enumerate(levels):
-            yield {"metric": name, "class": level}, answered.metric(sample, name, k, target)
-    raw = [answered.metric(sample, "predicted_prevalence", k, target) for k in range(len(levels))]
-    for level, row in zip(levels, raw, strict=True):
-        yield {"metric": "predicted_prevalence", "class": level}, replace(row, remarks=())
+            row = answered.metric(sample, name, k, target)
+            shown = replace(row, remarks=()) if name == "predicted_prevalence" else row
+            yield {"metric": name, "class": level}, shown
     for k, level in enumerate(levels if len(levels) == 2 else ()):
-        yield {"metric": "rogan_gladen", "class": level}, _rogan_gladen(answered, k, raw[k], target)
+        share = answered.metric(sample, "predicted_prevalence", k, target).value
+        value, variance = rogan_gladen(confusion.true == k, confusion.predicted == k, share)
+        nothing = np.zeros(len(confusion.true))
+        corrected = replace(undefined(0), value=value, variable=nothing, design_variance=variance)
+        corrected = replace(corrected, degrees_of_freedom=np.inf)
+        row = linearised_estimate(corrected, confusion.weighting, bounds=(0.0, 1.0), target=target)
+        yield {"metric": "rogan_gladen", "class": level}, row
     for k, level in enumerate(levels):
         for j, other in enumerate(levels):
             cell = (confusion.true == k) & (confusion.predicted == j)
@@ -226,27 +708,11 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
             yield of, answered.frame.complete(found, sample)
 
 
-def _rogan_gladen(answered: AnsweredClasses, which: int, raw: Estimate, target: str) -> Estimate:
-    """Return the judge's share corrected by its rates among the labels, as if these were a random sample.
-
-    (p + specificity − 1) / (recall + specificity − 1), cut at 0 and 1, with the delta method's variance.
-    """
-    confusion = answered.confusion
-    value, variance = rogan_gladen(confusion.true == which, confusion.predicted == which, raw.value)
-    result = Linearised(
-        value=value,
-        variable=np.zeros(len(confusion.true)),
-        design_variance=variance,
-        population_variance=0.0,
-        degrees_of_freedom=np.inf,
-    )
-    return linearised_estimate(result, confusion.weighting, bounds=(0.0, 1.0), target=target)
-
-
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:
     """Return Rogan & Gladen's estimate from labels (n,) and the judge's share, with its variance.
 
-    NaN where the labels do not tell both rates, or the judge is no better than chance on them.
+    (p + specificity − 1) / (recall + specificity − 1), cut at 0 and 1, with the delta method's variance. NaN
+    where the labels do not tell both rates, or the judge is no better than chance on them.
 
     Examples
     --------

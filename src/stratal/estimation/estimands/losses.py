@@ -1,8 +1,8 @@
 """Losses of a classifier's probabilities as estimands: labels are the true classes.
 
 Before labels Σ p_k ℓ(f_k) and Σ p_k ℓ(f_k)² say what to expect of a unit (Fogliato et al. 2024, sections 2.1
-and B.2), as the proxies of `stratal.proxy` do for arrays: f are the model's probabilities, p a surrogate's
-or f. After labels the loss of each labelled unit is ℓ(f_Y), and the estimate is their weighted mean.
+and B.2), as the proxies of `stratal.proxy` do for arrays: f are the model's probabilities, and p
+too. After labels the loss of each labelled unit is ℓ(f_Y), and the estimate is their weighted mean.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class ClassLoss(Estimand):
     ----------
     probabilities : tuple of str
         The columns of f, called after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
-    surrogate : tuple of str, optional
-        Another model's columns of the same classes, by which the loss is expected.
     """
 
     listed: ClassVar[str] = "probabilities"
@@ -48,10 +46,9 @@ class ClassLoss(Estimand):
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
     bounds: ClassVar[tuple[float, float]]
     probabilities: tuple[str, ...]
-    surrogate: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._set(probabilities=tuple(self.probabilities), surrogate=tuple(self.surrogate))
+        self._set(probabilities=tuple(self.probabilities))
 
     @staticmethod
     def expected(probability: Expression) -> Expression:
@@ -65,21 +62,11 @@ class ClassLoss(Estimand):
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the loss less its mean."""
-        own = _by_class(population, self.probabilities)
-        other = _by_class(population, self.surrogate) if self.surrogate else own
-        if set(own) != set(other):
-            raise InputError(
-                f"{self.text}: the surrogate's columns are of other classes",
-                given=", ".join(sorted(set(own) ^ set(other))),
-                allowed=", ".join(own),
-            )
-        for columns in (own, other):
-            _require_softmax(population, list(columns.values()))
-        parts = [(Number(name=other[name]), self.expected(Number(name=own[name]))) for name in own]
-        first, second = (
-            total([p * loss for p, loss in parts]),
-            total([p * (loss * loss) for p, loss in parts]),
-        )
+        columns = _by_class(population, self.probabilities).values()
+        _require_softmax(population, list(columns))
+        parts = [(Number(name=name), self.expected(Number(name=name))) for name in columns]
+        first = total([p * loss for p, loss in parts])
+        second = total([p * (loss * loss) for p, loss in parts])
         value = float(averages(population, [first])[0])
         square = second - (2.0 * value) * first + value * value
         return Influence(value=value, mean=first - value, square=square, cells=Cells(names=("all",)))

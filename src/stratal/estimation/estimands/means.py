@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
+from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
@@ -24,11 +25,11 @@ from stratal.estimation.estimand import (
     signed_length,
 )
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.estimation.outcome_means import outcome_mean
+from stratal.estimation.lam import solve_semidefinite
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
-from stratal.estimation.slices import slice_residuals
-from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
@@ -124,11 +125,10 @@ class Mean(Estimand):
         observed = outcomes(sample, labels, request.predicted, request.combine)
         groups, names = named_groups(sample, group)
         frame = Respondents.of(sample, observed.labelled)
-        outcome = known_outcome(sample, observed.z, request.outcome, request.bounds, observed)[:2]
         if request.limits is not None:
             observed = replace(observed, z=within_limits(observed.z, request.limits))
-            outcome = "bounded", request.limits
-        found = _group_means(sample, observed, frame, (group, groups), names, outcome, request)
+            request = replace(request, outcome="bounded", bounds=request.limits)
+        found = _group_means(sample, observed, frame, group, groups, names, request)
         return replace(found, remarks=(*found.remarks, *_not_drawn(sample, group, names), *observed.notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
@@ -151,12 +151,10 @@ class Mean(Estimand):
 
     def anticipated(self, population: Population, requested: Division) -> AnticipatedOutcome:
         """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
-        requested = replace(
-            requested, proxy=requested.proxy or self.proxy, by=requested.by or population.own_stratum
-        )
-        return AnticipatedOutcome(
-            population=population, requested=requested, n_proxies=len(population.proxies)
-        )
+        proxy, by = requested.proxy or self.proxy, requested.by or population.own_stratum
+        requested = replace(requested, proxy=proxy, by=by)
+        n_proxies = len(population.proxies)
+        return AnticipatedOutcome(population=population, requested=requested, n_proxies=n_proxies)
 
 
 _RISK = 0.05
@@ -193,14 +191,15 @@ def _group_means(
     sample: Sample,
     observed: LabelOutcomes,
     frame: Respondents,
-    by: tuple[Any, AnyArray],
+    group: Any,
+    groups: AnyArray,
     names: Sequence[str],
-    outcome: tuple[OutcomeKind | None, tuple[float, float] | None],
     request: Request,
 ) -> Estimates:
-    """Return the mean of each named group, `by` being the column and the groups (n,) of the drawn units."""
+    """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
     refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
-    z, group, groups = observed.z, by[0], by[1][observed.labelled]
+    z, groups = observed.z, groups[observed.labelled]
+    outcome = known_outcome(sample, z, request.outcome, request.bounds, observed)[:2]
     _, limits = infer_outcome(z, *outcome)
     assisted = None
     if request.estimator != "horvitz-thompson":
@@ -215,6 +214,62 @@ def _group_means(
         rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
     return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+
+
+_OTHER_LABELS = 20.0
+"""Labels' worth of λ = 0: few labels of rare outcomes would fit the noise."""
+
+
+def slice_residuals(
+    sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
+) -> tuple[FloatArray, float] | None:
+    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and what fitting λ multiplies variances by.
+
+    The weighted mean of these in a slice is the model-assisted estimate of its mean of z (Särndal, Swensson &
+    Wretman 1992, section 10.6): any λ leaves it unbiased to first order, so that the proxy is no evidence.
+
+    Parameters
+    ----------
+    sample : Sample
+    group : str
+        The column of the slices; anything else has no known mean proxy.
+    labelled : bool (n,)
+    z : float (m,)
+        Outcomes of the labelled units.
+    groups : (m,)
+        Their slices.
+    weighting : Weighting
+        Of the labelled units.
+
+    Returns
+    -------
+    residuals, factor; or None
+        Nothing where there is no proxy on the outcome's scale, or its mean in the slices is not known; for
+        fewer than 50 labels for each proxy.
+    """
+    column = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
+    known = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
+    if not column or len(z) < MINIMUM_FOR_FITTING * len(column) or not {*groups.tolist()} <= {*known, None}:
+        return None
+    levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
+    means = np.array([known.get(name, [np.nan] * len(sample.proxy_info)) for name in levels])[:, column]
+    x = sample.proxies[labelled][:, column]
+    weights = np.abs(weighting.weights)
+    total = np.bincount(codes, weights)
+    both = np.column_stack([z, x])
+    centres = np.stack([np.bincount(codes, weights * part) / total for part in both.T], axis=1)
+    away = (both - centres[codes]) * np.sqrt(weights)[:, None]
+    cross, spread = away[:, 1:].T @ away[:, 0], away[:, 1:].T @ away[:, 1:]
+    free = len(z) - len(levels)
+    if free <= 2 * len(column):
+        return None
+    lam = solve_semidefinite(spread, cross) * free / (free + _OTHER_LABELS)
+    own = np.where(np.isnan(means[codes]), x, means[codes])  # a unit of no slice: it is in none
+    # λx has no greater share of a slice's variance of z than it explains over all: it may be noise there.
+    squares, outcomes = np.bincount(codes, (away[:, 1:] @ lam) ** 2), np.bincount(codes, away[:, 0] ** 2)
+    share = float(lam @ cross) / max(float(outcomes.sum()), 1e-300)
+    part = np.sqrt(np.minimum(share * outcomes / np.maximum(squares, 1e-300), 1.0))
+    return z - part[codes] * ((x - own) @ lam), free / (free - len(column))
 
 
 def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
@@ -372,10 +427,10 @@ class LevelMeans(Several):
     def _shares(self, population: Population, levels: tuple[str, ...]) -> FloatArray:
         """Return the share of the units (L,) that is in each level."""
         counts = population.levels(population.require_group(self.group))
-        for level in levels:
-            if level not in counts:
-                near = near_names(level, list(counts))
-                raise InputError(f"no unit has {self.group} = {level!r}", allowed=near)
+        strange = next((level for level in levels if level not in counts), None)
+        if strange is not None:
+            near = near_names(strange, list(counts))
+            raise InputError(f"no unit has {self.group} = {strange!r}", allowed=near)
         return np.array([counts[level] for level in levels]) / population.size
 
     def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
@@ -395,8 +450,8 @@ class LevelMeans(Several):
         observed = outcomes(sample, labels, self.predicted or False)
         frame = Respondents.of(sample, observed.labelled, self.outside if self.levels else None)
         names = [part.level for part in self.parts_of(sample)]
-        by, outcome = (self.group, group_column(sample, self.group)), known_outcome(sample, observed.z)[:2]
-        return _group_means(sample, observed, frame, by, names, outcome, request)
+        groups = group_column(sample, self.group)
+        return _group_means(sample, observed, frame, self.group, groups, names, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,10 +479,9 @@ class Means(Several):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
+            what = "every mean needs a name, and all of them a proxy or none"
             raise InputError(
-                "every mean needs a name, and all of them a proxy or none",
-                given=", ".join(self.names),
-                action="Give as many proxies as names, or none.",
+                what, given=", ".join(self.names), action="Give as many proxies as names, or none."
             )
 
     def parts_in(self, population: Population) -> tuple[Mean, ...]:

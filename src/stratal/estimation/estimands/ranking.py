@@ -234,10 +234,11 @@ class AveragePrecision(Ranking):
 def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
+        given, allowed = f"{len(sample.proxy_names)} proxies", ", ".join(map(repr, sample.proxy_names))
         raise InputError(
             "several columns could be the score",
-            given=f"{len(sample.proxy_names)} proxies",
-            allowed=", ".join(map(repr, sample.proxy_names)) or "a column of scores",
+            given=given,
+            allowed=allowed or None,
             action="Name one: score=.",
         )
     return sample.proxy_names[0]

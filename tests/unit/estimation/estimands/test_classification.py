@@ -7,9 +7,9 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimands import ClassReport, Estimand
 from stratal.estimation.confusion import Shares, metric_function
-from stratal.estimation.estimands import ClassReport, Estimand
-from stratal.estimation.estimands.beliefs import CREDIT, Beliefs
+from stratal.estimation.estimands.answered import CREDIT, Beliefs
 
 LEVELS = ("a", "b", "c")
 METRICS = (

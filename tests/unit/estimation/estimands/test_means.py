@@ -9,8 +9,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimands import Estimand, LevelMeans, Mean, Means
 from stratal.estimation.estimand import together
-from stratal.estimation.estimands import Estimand, LevelMeans, Mean, Means
 
 
 @pytest.fixture

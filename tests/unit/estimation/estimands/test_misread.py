@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.estimands import F1, Accuracy, Average, Recall
+from stratal.estimands import F1, Accuracy, Average, Recall
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.estimands import Difference, Estimand, Ratio
+from stratal.estimands import Difference, Estimand, Ratio
 
 CLASSES = np.array(["cat", "dog", "owl"])
 

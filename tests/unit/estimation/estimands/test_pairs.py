@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimands import Differences
+from stratal.estimands import Differences
 
 
 @pytest.fixture
