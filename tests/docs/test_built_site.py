@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tests.browser import browser_open
 from tests.docs.test_site import build_site
-from tests.tiers import SLOW
+from tests.tiers import SLOW, sized
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("playwright")
@@ -198,9 +198,9 @@ def test_text_and_links_can_be_seen_by_everybody(site, browser, scheme):
 
     rules = ["color-contrast", "link-in-text-block", "image-alt", "svg-img-alt", "aria-dialog-name", "region"]
     window = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme).new_page()
-    pages = ["index", "start/first-estimate", "methods/means", "guide/labelling", "project/gallery", "404"]
+    pages = ["methods/means", "404", "index", "start/first-estimate", "guide/labelling", "project/gallery"]
     mistakes = []
-    for page in pages:
+    for page in pages[: sized(2, None)]:
         window.goto(f"file://{site}/{page}.html")
         window.wait_for_timeout(300)  # the theme fades its tabs in
         found = Axe().run(window, options={"runOnly": rules}).response["violations"]
