@@ -82,7 +82,7 @@ def reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 
 
-@pytest.fixture(params=cells(ALL, (*READERS, "postgres", "spark")))
+@pytest.fixture(params=cells(ALL, (*READERS, "postgres")))
 def any_reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 

@@ -262,7 +262,7 @@ def world(files, tmp_path, monkeypatch):
 
 
 WORKED: set[str] = set()
-"""Remedies that were run: many mistakes have the same one, and a mistake changes nothing that it could meet."""
+"""Remedies that were run: many mistakes have the same one, and none leaves anything that it could meet."""
 
 
 def test_there_are_at_least_120_mistakes():

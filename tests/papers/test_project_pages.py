@@ -106,7 +106,7 @@ def test_a_page_is_that_of_its_stored_numbers(paper):
 
 
 DRAWN = PAPERS if SLOW else ("fogliato",)
-"""Papers whose pictures are drawn; those of the others, most of the time of a quick run, are files of one byte."""
+"""Papers whose pictures are drawn, most of a quick run; those of the others are files of one byte."""
 
 
 def run_quickly(paper, folder, data, drawn):
