@@ -20,7 +20,7 @@ def load(name):
 
 run_pages = load("run_pages")
 PAGES = run_pages.run_pages(DOCS)
-LONG = ("models", "history")
+LONG = ("models", "history", "trust-a-judge")
 """Pages that take seconds to print what nearly the same commands print on the others."""
 
 

@@ -123,7 +123,7 @@ def submit_all(
 
 
 def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles_none(tmp_path):
-    size, most_kills = sized(200, 1000), sized(4, 20)
+    size, most_kills = sized(120, 1000), sized(2, 20)
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0, 1, size), ids=[f"unit-{number}" for number in range(size)]
     )
