@@ -127,6 +127,14 @@ def test_every_tutorial_has_its_notebook(site):
         assert f'href="{name}.ipynb"' in (site / "tutorials" / f"{name}.html").read_text()
 
 
+def test_the_search_needs_no_server_and_has_every_how_to(site):
+    index = (site / "search" / "search_index.js").read_text()
+    entries = json.loads(index.removeprefix("var __index = "))["docs"]
+    pages = {entry["location"].split("#")[0] for entry in entries}
+
+    assert {f"how-to/{path.stem}.html" for path in ROOT.glob("docs/how-to/*.md")} <= pages
+
+
 @pytest.mark.slow
 def test_search_finds_a_page_without_a_server(site, browser):
     window = browser.new_context(offline=True).new_page()
