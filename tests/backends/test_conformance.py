@@ -64,7 +64,6 @@ OWN_PATHS = (
     "pandas",
     "ibis",
     "csv, queried",
-    "parquet, queried",
     "postgres",
 )
 """Sources in memory, in DuckDB and on a server with lines of their own; the others differ in the reading."""
@@ -82,7 +81,7 @@ def reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 
 
-@pytest.fixture(params=cells(ALL, (*READERS, "postgres", "spark")))
+@pytest.fixture(params=cells(ALL, (*READERS, "postgres")))
 def any_reader(request: pytest.FixtureRequest) -> Reader:
     return reader_called(request.param, request)
 
@@ -214,7 +213,7 @@ def test_histograms_are_the_same_to_the_last_bit(shape: str, tmp_path: Path) -> 
     assert population.distributions("g") == expected.distributions("g")
 
 
-@pytest.mark.parametrize("name", cells(ALL, ("csv", "parquet", "arrow stream", "csv, queried", "postgres")))
+@pytest.mark.parametrize("name", cells(ALL, ("csv", "arrow stream", "csv, queried")))
 def test_large_sources_agree_with_arrays(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     if name in ("semicolons", "tsv.gz", "parquet parts", "capsule", *SHORTLY):
         pytest.skip("differs from another source in nothing that size matters to")

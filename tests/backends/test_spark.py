@@ -55,6 +55,7 @@ def test_what_spark_holds_is_refused_alike(
     assert words in str(caught.value)
 
 
+@pytest.mark.slow
 def test_strata_and_text_ids_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
     rows = mixed_rows(600, np.array([f' ünit {number}, "{number % 7}"' for number in range(600)]))
     expected, population = from_arrays(rows, tmp_path), on_spark_dataframe(spark, rows, tmp_path)

@@ -20,6 +20,9 @@ COMMANDS = commands()
 RUN_WHOLE = [*ROOT.glob("docs/tutorials/*.md"), ROOT / "docs" / "start" / "first-estimate.md"]
 """Pages of which commands, code and outputs are run by test_tutorials.py."""
 
+LONG = ("proxies.md",)
+"""Pages whose examples take seconds: these train models."""
+
 
 def all_text() -> str:
     return "\n".join(path.read_text() for path in [*PAGES, ROOT / "README.md"])
@@ -124,7 +127,11 @@ def predictions(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page not in RUN_WHOLE],
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [])
+        for page in PAGES
+        if page not in RUN_WHOLE
+    ],
     ids=lambda page: page.name,
 )
 def test_every_example_runs(page, predictions, tmp_path, monkeypatch):

@@ -17,15 +17,14 @@ def load():
     spec = importlib.util.spec_from_file_location("docs_messages", ROOT / "docs" / "messages.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.raised = functools.cache(lambda read=module.raised: list(read()))  # every file is parsed once
     return module
 
 
 messages = load()
 
 
-@functools.cache
-def raised():
-    return list(messages.raised())
+raised = messages.raised
 
 
 @functools.cache

@@ -23,7 +23,7 @@ def build_site():
         sys.path.remove(str(DOCS))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def navigation(build_site):
     yaml = pytest.importorskip("yaml")
     places = sorted(place for place, _, _ in build_site.sources())

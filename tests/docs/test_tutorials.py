@@ -20,9 +20,15 @@ def load(name):
 
 run_pages = load("run_pages")
 PAGES = run_pages.run_pages(DOCS)
+LONG = ("models", "history", "trust-a-judge")
+"""Pages that take seconds to print what nearly the same commands print on the others."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.stem in LONG else []) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_a_page_prints_what_it_says(page, tmp_path):
     text = page.read_text()
 

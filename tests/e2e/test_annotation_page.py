@@ -198,7 +198,7 @@ CONTENT = {
 }
 
 
-@pytest.mark.parametrize("look", cells(LOOKS, fast=("dark", "phone")))
+@pytest.mark.parametrize("look", cells(LOOKS, fast=("phone",)))
 def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
     from stratal.study.web.content import keep_look
 

@@ -261,6 +261,10 @@ def world(files, tmp_path, monkeypatch):
     return tmp_path
 
 
+WORKED: set[str] = set()
+"""Remedies that were run: many mistakes have the same one, and none leaves anything that it could meet."""
+
+
 def test_there_are_at_least_120_mistakes():
     assert len({line for line, _, _ in ROWS}) >= 120
 
@@ -273,8 +277,9 @@ def test_a_mistake_names_its_remedy_and_the_remedy_works(world, line, remedy, ri
     assert isinstance(done.exception, StratalError), (done.exit_code, done.output, done.exception)
     assert re.search(remedy, str(done.exception)), str(done.exception)
     assert sorted(path.name for path in world.iterdir()) == before
-    if right is not None:
+    if right is not None and right not in WORKED:
         run(right)
+        WORKED.add(right)
 
 
 def test_ids_may_be_in_a_column_of_another_name(world):

@@ -80,8 +80,15 @@ def acts(study, item):
     return [row["action"] for row in rows]
 
 
-@pytest.mark.parametrize("mode", ["down", "reply lost"])
-@pytest.mark.parametrize("reload", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "reload"),
+    [
+        ("down", True),
+        ("reply lost", False),
+        pytest.param("down", False, marks=pytest.mark.slow),
+        pytest.param("reply lost", True, marks=pytest.mark.slow),
+    ],
+)
 def test_an_answer_that_was_edited_during_an_outage_is_stored_as_edited(tmp_path, opened, mode, reload):
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])
@@ -179,7 +186,7 @@ def test_while_an_answer_is_on_its_way_nothing_else_is_entered(tmp_path, opened)
         assert window.locator(".questions input:checked").count() == 0
 
 
-ANSWERS = sized(60, 2000)
+ANSWERS = sized(16, 2000)
 
 
 def test_nothing_is_lost_and_nothing_invented_by_any_kind_of_trouble(tmp_path, opened, monkeypatch):

@@ -10,6 +10,7 @@ from papers.classifiers import DIGITS, trained_tasks
 from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
 from papers.project_pages import MARK, STORED, TABLES, differences, write_project_page
+from tests.tiers import SLOW
 
 from papers import PAPERS, reproduce
 
@@ -104,6 +105,20 @@ def test_a_page_is_that_of_its_stored_numbers(paper):
     )
 
 
+DRAWN = PAPERS if SLOW else ("fogliato",)
+"""Papers whose pictures are drawn, most of a quick run; those of the others are files of one byte."""
+
+
+def run_quickly(paper, folder, data, drawn):
+    """Run a paper as its stored numbers were made."""
+    from matplotlib.figure import Figure
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not drawn:
+            patch.setattr(Figure, "savefig", lambda _, path: path.write_bytes(b"-"))
+        return reproduce(paper, folder, data=data, quick=True, seed=0)
+
+
 @pytest.fixture(scope="module")
 def quick_runs(shared, tmp_path_factory):
     """Each paper once, quickly, as its stored numbers were made."""
@@ -114,7 +129,7 @@ def quick_runs(shared, tmp_path_factory):
     def run(paper):
         if paper not in found:
             folder = tmp_path_factory.mktemp(paper)
-            found[paper] = reproduce(paper, folder, data=shared / "data", quick=True, seed=0)
+            found[paper] = run_quickly(paper, folder, shared / "data", paper in DRAWN)
         return found[paper]
 
     return run
@@ -149,6 +164,7 @@ def test_every_experiment_has_a_row_and_a_claim_on_tasks_needs_five(quick_runs):
     assert (none.verdict, none.holds) == ("not run: no data", None)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared, tmp_path, monkeypatch):
     """The stratified variance times 1.01, as a slip would have it."""
     from stratal.estimation import formulas
@@ -156,7 +172,7 @@ def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared,
     stored = stored_numbers(DOCS / STORED / "fogliato-quick.json")
     right = formulas.stratified
     monkeypatch.setattr(formulas, "stratified", lambda *a, **k: 1.01 * right(*a, **k))
-    page = reproduce("fogliato", tmp_path, data=shared / "data", quick=True, seed=0)
+    page = run_quickly("fogliato", tmp_path, shared / "data", drawn=False)
 
     assert len(differences(stored, page.numbers())) >= 5
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.tiers import cells
 
 import stratal
 
@@ -25,7 +26,7 @@ def test_an_estimand_can_be_imported_from_its_public_place():
     assert set(stratal.estimands.__all__) <= set(dir(stratal.estimands))
 
 
-@pytest.mark.parametrize("name", IMPORTED)
+@pytest.mark.parametrize("name", cells(IMPORTED, fast=("estimands", "planning")))
 def test_a_fresh_process_imports_the_module_first(name):
     code = f"import stratal.{name} as found; import stratal; assert stratal.{name} is found and found.__all__"
     subprocess.run([sys.executable, "-c", code], check=True)

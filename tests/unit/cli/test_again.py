@@ -49,6 +49,7 @@ def test_a_round_reads_the_columns_that_the_estimand_names(predictions, tmp_path
     assert (more["n"], more["new"]) == (100, 20)
 
 
+@pytest.mark.slow
 def test_rounds_of_an_estimand_end_at_the_half_width(predictions, tmp_path):
     file, truth = predictions
     run("draw", file, "--id", "id", "--predicted", "answer", "--estimand", "f1:cat,probability=score",

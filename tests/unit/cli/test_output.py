@@ -75,7 +75,7 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, form):
         assert "'[/x]:x:'" in text.splitlines()[-1]
 
 
-@pytest.mark.parametrize("closed", cells([">&-", "2>&-", ">&- 2>&-"], fast=(">&-", ">&- 2>&-")))
+@pytest.mark.parametrize("closed", cells([">&-", "2>&-", ">&- 2>&-"], fast=(">&- 2>&-",)))
 @pytest.mark.parametrize("words", ["doctor", "doctor --json", "plan --budget 20 --proxy proxy"])
 def test_a_stream_that_the_caller_closed_is_no_mistake(file, closed, words):
     command, _, rest = words.partition(" ")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.e2e.pasted import write
+from tests.tiers import cells
 
 import stratal
 
@@ -278,7 +279,7 @@ def numbers_of(pattern, text):
 
 
 @pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
-@pytest.mark.parametrize("estimand", [None, "f1:cat", "recall:cat"])
+@pytest.mark.parametrize("estimand", cells([None, "f1:cat", "recall:cat"], fast=(None, "f1:cat")))
 def test_all_figures_of_a_report_come_from_one_estimate(team_study, run_command, tmp_path, estimand):
     # It had "from 300 labels" and "55 of 8,000 were labelled", two values of alpha, 117 and 54 answers.
     team_study(estimand=estimand)

@@ -176,7 +176,13 @@ def test_any_value_that_was_changed_is_told_by_the_digest(population, tmp_path, 
         stratal.Sample.read(path)
 
 
-@pytest.mark.parametrize(("stored", "said"), [(False, "take more than 1,024 MiB"), (True, "does not write")])
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        pytest.param(False, "take more than 1,024 MiB", marks=pytest.mark.slow),
+        (True, "does not write"),
+    ],
+)
 def test_a_table_that_explodes_is_no_sample(tmp_path, stored, said):
     values = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200_000, np.int32)), ["x" * 100_000])
     table = pa.table({"id": values}).replace_schema_metadata({"stratal": "{}"})

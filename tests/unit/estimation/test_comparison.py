@@ -45,7 +45,7 @@ def test_two_models_are_a_paired_t_test(sample):
     assert found.row()["p_value"] == found.p_value(0.0)
 
 
-@pytest.mark.parametrize("alternative", cells(["two-sided", "less", "greater"], fast=("two-sided", "less")))
+@pytest.mark.parametrize("alternative", cells(["two-sided", "less", "greater"], fast=("two-sided",)))
 def test_p_values_agree_with_intervals(sample, alternative):
     found = outcomes(sample, [0.8, 0.7, 0.6, 0.75])
     for simultaneous in (True, False):

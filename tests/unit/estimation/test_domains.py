@@ -96,7 +96,7 @@ def test_group_differences_agree_with_their_p_values(sample, labels, simultaneou
 
     assert [tuple(row.label.values()) for row in table] == [("de", "en"), ("de", "fr"), ("en", "fr")]
     for row in table:
-        for alternative in ("two-sided", "less", "greater"):
+        for alternative in ("two-sided", "less", "greater")[: sized(2, 3)]:
             p_value = row.p_value(0.0, alternative=alternative)
             for level in (0.5, 0.95):
                 low, high = row.confidence_interval(level, alternative=alternative)

@@ -39,7 +39,7 @@ def pairs_of(kind, rng, n):
     "kind",
     cells(
         ["one rarely loses", "ratings that mostly tie", "rarely far worse"],
-        fast=("one rarely loses", "rarely far worse"),
+        fast=("rarely far worse",),
     ),
 )
 def test_small_samples_cover(kind):
@@ -139,7 +139,7 @@ def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
     assert high - low < 1.2
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+@pytest.mark.parametrize("alternative", cells(["two-sided", "less", "greater"], fast=("two-sided", "less")))
 def test_simultaneous_intervals_of_right_and_wrong_are_wider_and_agree_with_p(alternative):
     sample = drawn(60)
     rng = np.random.default_rng(6)

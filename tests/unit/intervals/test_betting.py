@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
@@ -56,15 +57,15 @@ def test_sequence_is_monotone_and_wider_than_for_one_n():
 
 
 def test_coverage_without_replacement_at_all_times():
-    """Nominal 80 %: the share of 100 sequences that ever miss is at most .2 plus 3 standard errors."""
+    """Nominal 80 %: the share of sequences that ever miss is at most .2 plus 3 standard errors."""
     rng = np.random.default_rng(4)
     z = (np.arange(60) < 45).astype(float)
-    missed = 0
-    for _ in range(100):
+    missed, sequences = 0, sized(50, 400)
+    for _ in range(sequences):
         low, high = sequence(rng.permutation(z)[:15], 60, 0.8)
         missed += bool(np.any((low > 0.75 + 1e-9) | (high < 0.75 - 1e-9)))
 
-    assert missed / 100 <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 100)
+    assert missed / sequences <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / sequences)
 
 
 def test_stratified_bounds_add_up():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.errors import InputError
@@ -44,7 +45,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("text", ASKED)
+@pytest.mark.parametrize("text", cells(ASKED, fast=list(ASKED)[:-1]))
 @pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
 def test_rounds_reach_the_half_width_and_do_not_overshoot(pool, text):
     population, classes, ratings = pool

@@ -33,7 +33,7 @@ def test_several_threads_draw_from_one_population(path, monkeypatch, most):
     population = Population.read(path, proxy="p", groups="g")
     assert isinstance(population, ArrayPopulation) == bool(most)
     plan = stratal.plan(population, 60)
-    seeds = [*range(12)] * 2
+    seeds = [*range(6)] * 3
 
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda seed: plan.draw(seed=seed).ids.tolist(), seeds))

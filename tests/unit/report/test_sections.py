@@ -118,9 +118,9 @@ def test_a_new_version_that_is_not_known_shows_its_bounds_alone(audit):
 
 def test_thousands_of_groups_stay_one_small_page():
     """The units of labels are shares of all strata, though not all are drawn."""
-    groups = [f"group {k % 3000:05d} with a long name of its own" for k in range(9000)]
-    population = stratal.Population.from_arrays(proxy=np.full(9000, 0.5), groups={"group": groups})
-    sample = stratal.designs.SimpleRandom(budget=4000).draw(population, seed=7)
+    groups = [f"group {k % 1100:05d} with a long name of its own" for k in range(3300)]
+    population = stratal.Population.from_arrays(proxy=np.full(3300, 0.5), groups={"group": groups})
+    sample = stratal.designs.SimpleRandom(budget=2500).draw(population, seed=7)
     labels = dict.fromkeys(sample.ids.tolist(), 1.0) | {int(sample.ids[0]): 0.0}
     table = stratal.estimate(sample, labels, by="group")
     found = stratal.findings(sample, labels, tables=[table])

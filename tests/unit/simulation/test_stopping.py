@@ -17,8 +17,8 @@ def test_the_rule_is_the_one_of_labels_needed():
     """One study by hand, with the labels that the simulated one happened to draw, asks for as many more."""
     population, z = case()
     plan = stratal.plan(population, half_width=0.02, pilot=True)
-    by_hand = []
-    for seed in range(40):
+    by_hand, studies = [], sized(15, 40)
+    for seed in range(studies):
         sample, rounds = plan.draw(seed), 1
         while rounds < 4:
             labels = {unit: z[unit] for unit in sample.ids.tolist()}
@@ -30,7 +30,7 @@ def test_the_rule_is_the_one_of_labels_needed():
     simulated, ended, _, _ = stopped(plan, z, 0.02, studies=400, seed=1)
     sizes, rounds = np.array(by_hand).T
 
-    error = np.hypot(sizes.std() / 40**0.5, simulated.std() / 400**0.5)
+    error = np.hypot(sizes.std() / studies**0.5, simulated.std() / 400**0.5)
     assert abs(sizes.mean() - simulated.mean()) < 3.5 * error
     assert abs(rounds.mean() - ended.mean()) < 0.5
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from stratal.errors import InputError
+from stratal.study import Question, StudyError, check_study, create_study, items, open_study
+from stratal.study.database import DATABASE
+from stratal.study.status import study_status
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all, population_of
 import contextlib
+import numpy as np
 import os
+import pytest
 import shutil
 import signal
 import sqlite3
+import stratal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
-import numpy as np
-import pytest
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all, population_of
-
-import stratal
-from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, items, open_study
-from stratal.study.database import DATABASE
-from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -123,7 +122,7 @@ def submit_all(
 
 
 def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles_none(tmp_path):
-    size, most_kills = sized(200, 1000), sized(4, 20)
+    size, most_kills = sized(120, 1000), sized(2, 20)
     population = stratal.Population.from_arrays(
         proxy=np.linspace(0, 1, size), ids=[f"unit-{number}" for number in range(size)]
     )
