@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, items, open_study
-from stratal.study.database import DATABASE
-from stratal.study.status import study_status
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all, population_of
 import contextlib
-import numpy as np
 import os
-import pytest
 import shutil
 import signal
 import sqlite3
-import stratal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
+import pytest
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all, population_of
+
+import stratal
+from stratal.errors import InputError
+from stratal.study import Question, StudyError, check_study, create_study, items, open_study
+from stratal.study.database import DATABASE
+from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
