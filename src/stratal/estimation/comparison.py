@@ -6,7 +6,7 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, repeat
 from typing import Any, ClassVar
@@ -98,15 +98,30 @@ class ModelOutcomes(Record):
     bounds: tuple[float, float] | None = None
     slopes: FloatArray | None = None
 
-    @property
-    def first(self) -> FloatArray:
-        """Outcomes (m,) of the first model."""
-        return self.z[:, 0]
-
-    @property
-    def second(self) -> FloatArray:
-        """Outcomes (m,) of the second model."""
-        return self.z[:, 1]
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        z: FloatArray,
+        labelled: BoolArray,
+        models: Sequence[str],
+        proxies: Sequence[str | None] = (),
+        needless: Expression | None = None,
+        bounds: tuple[float, float] | None = None,
+        target: str = "population",
+    ) -> ModelOutcomes:
+        """Return the outcomes (m, k) of the labelled units, each with the sample's proxy that predicts it."""
+        slopes = [[float(own == name) for name in sample.proxy_names] for own in proxies]
+        return cls(
+            sample=sample,
+            frame=Respondents.of(sample, labelled, needless),
+            labelled=labelled,
+            z=z,
+            models=tuple(models),
+            target=target,
+            bounds=bounds_of_outcomes(sample, z, bounds),
+            slopes=np.array(slopes) if slopes else None,
+        )
 
     def pair(self, *places: int) -> ModelOutcomes:
         """Return the outcomes of two of the models."""
@@ -119,7 +134,6 @@ class ModelOutcomes(Record):
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
         frame, both = self.frame, [self.pair(*places) for places in pairs]
-        plain = [replace(pair, slopes=None) for pair in both]
         differences = [
             replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
         ]
@@ -133,29 +147,35 @@ class ModelOutcomes(Record):
             remarks=(*frame.notes, *([_ALIKE] if refused else [])),
             about=", paired",
             means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
-            ratios=tuple(pair.ratio() for pair in plain) if whole else (),
-            win_rates=tuple(pair.win_rate() for pair in plain),
-            ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
+            ratios=tuple(pair.ratio() for pair in both) if whole else (),
+            win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
+            ties=tuple(float(np.mean(pair.gap == 0)) for pair in both),
         )
         return found.simultaneous(seed=seed) if simultaneous else found
+
+    @property
+    def gap(self) -> FloatArray:
+        """The outcomes (m,) of the first model less those of the second."""
+        return np.asarray(self.z[:, 0] - self.z[:, 1])
 
     def difference(self) -> Estimate:
         """Return the mean of the first less the second."""
         most = None if self.bounds is None else float(self.bounds[1] - self.bounds[0])
-        contrast = self.first - self.second
-        return replace(self._contrast(contrast, most, tie=0.0, wins=self.right_or_wrong), null=0.0)
+        binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
+        return replace(self._contrast(self.gap, most, tie=0.0, wins=binary), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
-        return self._contrast(np.sign(self.first - self.second), 1.0, tie=0.5, wins=True)
+        return self._contrast(np.sign(self.gap), 1.0, tie=0.5, wins=True)
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
-        weighting, first, second = self.frame.weighting, self.first, self.second
+        weighting, (first, second) = self.frame.weighting, self.z[:, :2].T
         result = ratio_of_means(first, second, weighting, self.target)
         if not (np.isfinite(result.value) and result.value > 0):
             why = "the mean outcome of a model is 0"
-            return undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+            found = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+            return self.frame.complete(found, self.sample)
         hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
@@ -165,7 +185,7 @@ class ModelOutcomes(Record):
             degrees_of_freedom=freedom,
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
-        return linearised_estimate(
+        found = linearised_estimate(
             result,
             weighting,
             limits=limits,
@@ -173,20 +193,39 @@ class ModelOutcomes(Record):
             target=self.target,
             degrees_of_freedom=freedom,
         )
+        return self.frame.complete(found, self.sample)
 
-    @property
-    def right_or_wrong(self) -> bool:
-        """Every outcome is 0 or 1."""
-        z = self.z
-        return self.bounds is not None and tuple(self.bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
+    def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
+        """Return tie + reach times the difference of the models' proxies, of labelled units and of strata.
 
-    @property
-    def _usable(self) -> FloatArray | None:
-        """What the proxies say of the difference (p,): where there are labels to fit λ by, and it pays."""
-        if self.slopes is None or len(self.first) < MINIMUM_FOR_FITTING:
+        None unless there are labels to fit λ by, and strata leave enough of the proxies' variance for a
+        fitted λ to pay.
+        """
+        if self.slopes is None or len(self.z) < MINIMUM_FOR_FITTING:
             return None
-        lean = self.slopes[0] - self.slopes[1]
-        return lean if np.any(lean) and _left_by_strata(self, lean) else None
+        slopes = reach * (self.slopes[0] - self.slopes[1])
+        used = np.flatnonzero(slopes)
+        if len(used) == 0:
+            return None
+        whole, weighting, stratum = self.frame.summary, self.frame.weighting, self.frame.stratum
+        own, n_strata = self.sample.proxies[self.labelled], len(whole.sizes)
+        values = tie + (own @ slopes)[:, None]
+        summary = StratumSummary(
+            sizes=whole.sizes,
+            proxy_means=tie + (whole.proxy_means @ slopes)[:, None],
+            proxy_covariances=np.einsum("i,hij,j->h", slopes, whole.proxy_covariances, slopes)[:, None, None],
+        )
+        bounds = [self.sample.proxy_info[k].bounds for k in used]
+        if n_strata == 1 or None in bounds or not weighting.random_within_strata:
+            return values, summary
+        low, high = np.array(bounds, dtype=np.float64).T
+        unknown = ((own[:, used] - low) * (high - own[:, used])) @ slopes[used] ** 2
+        moments, factors = ProxyMoments.of(values, summary, stratum), weighting.variance_factors
+        explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
+        unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
+        share = explained / (explained + unexplained) if explained > 0 else 0.0
+        pays = share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
+        return (values, summary) if pays else None
 
     def mean(self, z: FloatArray, **options: Any) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
@@ -199,7 +238,7 @@ class ModelOutcomes(Record):
         Units that have no label as the contrast is known there are ties; where there are bounds it is `most`
         at most. `wins` says that it is 1, 0 or −1: the interval is then made of those of wins and losses.
         """
-        frame, sample, lean = self.frame, self.sample, self._usable
+        frame, sample = self.frame, self.sample
         if self.target != "population" and frame.share < 1:
             raise InputError(
                 "strata without labels are known for these units, not for others",
@@ -207,16 +246,15 @@ class ModelOutcomes(Record):
                 allowed="'population'",
             )
         reach = (1.0 - tie) * frame.share
-        values, summary = np.zeros((len(contrast), 0)), None
-        if lean is not None:
-            values, summary = contrast_proxy(self, reach * lean, tie)
+        proxy = self._proxy(reach, tie)
+        values, summary = (np.zeros((len(contrast), 0)), None) if proxy is None else proxy
         found = estimate_mean(
             tie + reach * contrast,
             values,
             frame.weighting,
             summary,
             stratum=frame.stratum,
-            estimator="auto" if lean is None else "ppi++",
+            estimator="auto" if proxy is None else "ppi++",
             target=self.target,
             bounds=None if most is None else (tie - reach * most, tie + reach * most),
             outcome="unbounded" if most is None else "bounded",
@@ -226,7 +264,7 @@ class ModelOutcomes(Record):
             notes=frame.notes,
         )
         limits: Limits = contrast_limits(found)
-        if wins and lean is None:
+        if wins and proxy is None:
             sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
             terms = (self.mean(side, outcome="binary", bounds=None) for side in sides.T)
             limits = SumLimits(
@@ -253,7 +291,7 @@ class ModelOutcomes(Record):
         if self.bounds is None:
             return 0.0
         low, high = self.bounds
-        weighting, contrast = self.frame.weighting, self.first - self.second
+        weighting, contrast = self.frame.weighting, self.gap
         ends = np.array([high - value * low, low - value * high]) / below
         strata = self.sample.design.strata
         same = agreement_of(self.models)
@@ -340,40 +378,12 @@ def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) ->
     return float(np.sum(ends**2)) * label**2 * agreeing * unlabelled
 
 
-def contrast_proxy(
-    pair: ModelOutcomes, slopes: FloatArray, constant: float = 0.0
-) -> tuple[FloatArray, StratumSummary]:
-    """Return a linear combination of the proxies: of the labelled units (m, 1), and of each stratum."""
-    whole = pair.frame.summary
-    return constant + (pair.sample.proxies[pair.labelled] @ slopes)[:, None], StratumSummary(
-        sizes=whole.sizes,
-        proxy_means=constant + (whole.proxy_means @ slopes)[:, None],
-        proxy_covariances=np.einsum("i,hij,j->h", slopes, whole.proxy_covariances, slopes)[:, None, None],
-    )
-
-
-def _left_by_strata(pair: ModelOutcomes, slopes: FloatArray) -> bool:
-    """Return whether strata leave enough of the proxies' variance for a fitted λ to pay."""
-    sample, weighting, summary = pair.sample, pair.frame.weighting, pair.frame.summary
-    used = np.flatnonzero(slopes)
-    bounds = [sample.proxy_info[k].bounds for k in used]
-    n_strata = len(summary.sizes)
-    if n_strata == 1 or not bounds or None in bounds or not weighting.random_within_strata:
-        return True
-    values = sample.proxies[pair.labelled][:, used]
-    low, high = np.array(bounds, dtype=np.float64).T
-    unknown = ((values - low) * (high - values)) @ slopes[used] ** 2
-    factors = weighting.variance_factors
-    moments = ProxyMoments.of(*contrast_proxy(pair, slopes), pair.frame.stratum)
-    explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
-    stratum = pair.frame.stratum
-    unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
-    share = explained / (explained + unexplained) if explained > 0 else 0.0
-    return share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
-
-
-def bounds_of_outcomes(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
-    """Return the bounds of models' outcomes: the sample's, or 0 to 1 where all are 0, ½ or 1."""
+def bounds_of_outcomes(
+    sample: Sample, z: FloatArray, given: tuple[float, float] | None = None
+) -> tuple[float, float] | None:
+    """Return the bounds of models' outcomes: as given; the sample's; or 0 to 1 where all are 0, ½ or 1."""
+    if given is not None:
+        return infer_outcome(z.ravel(), "bounded", given)[1]
     known = sample.bounds
     if known is not None and np.all((z >= known[0]) & (z <= known[1])):
         return known
@@ -442,27 +452,31 @@ class Comparisons(Estimates):
         k = len(self.means)
         ranks = self.ranks(confidence_level) if len(self) == k * (k - 1) // 2 else {}
         order = sorted(self.means, key=lambda mean: -mean.value)
-        pairs = {(row.label["a"], row.label["b"]): row for row in self}
         best, found = str(order[0].label["model"]), []
         for mean in order:
             name = str(mean.label["model"])
-            row, sign = pairs.get((name, best)), 1.0
-            if row is None:
-                row, sign = pairs.get((best, name)), -1.0
-            ends = None if row is None else row.limits(confidence_level)
-            if ends is not None and sign < 0:
-                ends = [None if end is None else -end for end in reversed(ends)]
+            gap, ends = self._gap(name, best, confidence_level)
             found.append(
                 {
                     "rank": list(ranks[name]) if ranks else None,
                     "model": name,
                     "mean": mean.value,
                     "confidence_interval": mean.limits(confidence_level),
-                    "to_best": None if row is None else sign * row.value,
+                    "to_best": gap,
                     "to_best_interval": ends,
                 }
             )
         return found
+
+    def _gap(self, a: str, b: str, level: float) -> tuple[float | None, list[float | None] | None]:
+        """Return the difference of two models and its ends, whichever of the two came first."""
+        for row in self:
+            if [*row.label.values()] == [a, b]:
+                return row.value, row.limits(level)
+            if [*row.label.values()] == [b, a]:
+                ends = row.limits(level)
+                return 0.0 - row.value, ends and [None if end is None else -end for end in reversed(ends)]
+        return None, None
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""
@@ -549,16 +563,8 @@ def compare(
         refuse_unknown("proxy", proxy, sample.proxy_names)
     outcomes = joined_columns(sample, outcomes)
     z, labelled = number_columns(sample, outcomes)
-    models = ModelOutcomes(
-        sample=sample,
-        frame=Respondents.of(sample, labelled),
-        labelled=labelled,
-        z=z,
-        models=tuple(names),
-        target=target,
-        bounds=bounds_of_outcomes(sample, z) if bounds is None else bounds,
-        slopes=_slopes(sample, [proxies.get(name) for name in names]) if proxies else None,
-    )
+    own = [proxies.get(name) for name in names] if proxies else ()
+    models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
     found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
     found = with_label_values(found, outcomes)
     missing = sample.size - len(z)
@@ -596,11 +602,6 @@ def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
     refuse_unknown("model", reference, names)
     base = names.index(reference)
     return [(j, base) for j in range(len(names)) if j != base]
-
-
-def _slopes(sample: Sample, proxies: Sequence[str | None]) -> FloatArray:
-    """Return what of the sample's proxies is each model's (k, p)."""
-    return np.array([[float(own == name) for name in sample.proxy_names] for own in proxies])
 
 
 _TIED = 0.45
@@ -660,19 +661,15 @@ class OfModels(Estimand):
 
     def chances(self, population: Population) -> tuple[Expression, ...]:
         """Return what is expected of each model's outcome: of a right answer, or of its score."""
-        if not self.by_answers(population.group_names):
-            names = self.proxies or self.models
-            for name in names:
-                population.proxy_info(name)
-            return tuple(Number(name=name) for name in names)
-        if not self.proxies:
-            blind = UNTOLD * self.same + _TIED * (1.0 - self.same)
-            return (blind,) * len(self.models)
-        for name in self.proxies:
+        by_answers = self.by_answers(population.group_names)
+        names = self.proxies or (() if by_answers else self.models)
+        for name in names:
             population.proxy_info(name)
-        observed = [Number(name=name) for name in self.proxies]
-        if len(observed) > 2:
-            return tuple(observed)
+        observed = tuple(Number(name=name) for name in names)
+        if by_answers and not names:
+            return (UNTOLD * self.same + _TIED * (1.0 - self.same),) * len(self.models)
+        if not by_answers or len(observed) > 2:
+            return observed
         # Answers that differ are not both right.
         least = [self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])]
         return tuple(Share(parts=(own, least[0]), least=1.0) for own in observed)
@@ -699,19 +696,10 @@ class OfModels(Estimand):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        bounds = bounds_of_outcomes(sample, z)
-        if request.bounds is not None:
-            bounds = infer_outcome(z.ravel(), "bounded", request.bounds)[1]
-        known = self.proxies and set(self.proxies) <= set(sample.proxy_names)
-        return ModelOutcomes(
-            sample=sample,
-            frame=Respondents.of(sample, labelled, needless),
-            labelled=labelled,
-            z=z,
-            models=self.models,
-            target=request.target,
-            bounds=bounds,
-            slopes=_slopes(sample, self.proxies) if known else None,
+        known = set(self.proxies) <= set(sample.proxy_names)
+        proxies = self.proxies if known else ()
+        return ModelOutcomes.of(
+            sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
         )
 
 
@@ -728,13 +716,15 @@ class TwoModels(OfModels):
 
     whole: ClassVar[bool] = False
     """Whether units that both answer alike matter too."""
+    quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
+    """What it is of the outcomes."""
 
     def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
         return self.outcomes(sample, labels, None if self.whole else self.same, request)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the quantity of the two models' outcomes."""
-        return replace(self.quantity(self._pair(sample, labels, request)), label=self.label)
+        return replace(type(self).quantity(self._pair(sample, labels, request)), label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units."""
@@ -750,13 +740,9 @@ class TwoModels(OfModels):
         gap = first - ratio * second
         return gap * gap + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
 
-    def quantity(self, pair: ModelOutcomes) -> Estimate:
-        """Return the estimate from the outcomes."""
-        raise NotImplementedError
-
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the labelled units' influence (m,), up to a constant."""
-        raise NotImplementedError
+        return pair.gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -779,6 +765,7 @@ class Difference(TwoModels):
     """
 
     kind: ClassVar[str] = "difference"
+    quantity = ModelOutcomes.difference
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
@@ -788,21 +775,8 @@ class Difference(TwoModels):
             mean = (1.0 - self.same) * mean
         value = float(averages(population, [mean])[0])
         cells, known = self.cells(population)
-        return Influence(
-            value=value,
-            mean=mean,
-            square=self.square(population, 1.0),
-            cells=cells,
-            known=known,
-        )
-
-    def quantity(self, pair: ModelOutcomes) -> Estimate:
-        """Return the mean difference."""
-        return pair.difference()
-
-    def variable(self, pair: ModelOutcomes) -> FloatArray:
-        """Return the paired differences."""
-        return pair.first - pair.second
+        square = self.square(population, 1.0)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -821,25 +795,16 @@ class WinRate(TwoModels):
     """
 
     kind: ClassVar[str] = "win_rate"
+    quantity = ModelOutcomes.win_rate
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
         found = Difference(self.models, self.proxies).influence(population)
-        return Influence(
-            value=0.5 + found.value / 2,
-            mean=0.5 * found.mean,
-            square=0.25 * found.square,
-            cells=found.cells,
-            known=found.known,
-        )
-
-    def quantity(self, pair: ModelOutcomes) -> Estimate:
-        """Return the share of units on which the first model is better."""
-        return pair.win_rate()
+        return replace(found, value=0.5 + found.value / 2, mean=0.5 * found.mean, square=0.25 * found.square)
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the wins, less one half."""
-        return 0.5 * np.sign(pair.first - pair.second)
+        return np.asarray(0.5 * np.sign(pair.gap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -858,6 +823,8 @@ class Ratio(TwoModels):
     """
 
     kind: ClassVar[str] = "ratio"
+    quantity = ModelOutcomes.ratio
+    whole: ClassVar[bool] = True
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
@@ -877,16 +844,9 @@ class Ratio(TwoModels):
             cells=cells,
         )
 
-    whole: ClassVar[bool] = True
-
-    def quantity(self, pair: ModelOutcomes) -> Estimate:
-        """Return the ratio, with an interval made on its logarithm."""
-        return pair.frame.complete(pair.ratio(), pair.sample)
-
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the ratio's linearised variable."""
-        found = ratio_of_means(pair.first, pair.second, pair.frame.weighting)
-        return np.nan_to_num(found.variable)
+        return np.nan_to_num(ratio_of_means(pair.z[:, 0], pair.z[:, 1], pair.frame.weighting).variable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.intervals.evidence import require_target
+from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join
 from stratal.population.expressions import Cells, Constant, LevelSet, both_tests, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
@@ -36,7 +36,7 @@ class Request(Record):
 
     target: str = "population"
     estimator: str = "auto"
-    outcome: Any = None
+    outcome: OutcomeKind | None = None
     bounds: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     lam: Any = None

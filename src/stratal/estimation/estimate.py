@@ -276,6 +276,16 @@ class Estimate(Record, Printed, Plotted):
         if interval is not None:
             ends = interval.low, interval.high
             equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
+        shown = (
+            "population_size",
+            "target",
+            "design",
+            "estimator",
+            "outcome",
+            "bounds",
+            "lam",
+            "design_effect",
+        )
         return plain_dict(
             {
                 **self.label,
@@ -287,14 +297,7 @@ class Estimate(Record, Printed, Plotted):
                 "interval_method": None if interval is None else interval.method,
                 "n": self.n,
                 **({} if self.labels == self.n else {"labels": self.labels}),
-                "population_size": self.population_size,
-                "target": self.target,
-                "design": self.design,
-                "estimator": self.estimator,
-                "outcome": self.outcome,
-                "bounds": self.bounds,
-                "lam": self.lam,
-                "design_effect": self.design_effect,
+                **{name: getattr(self, name) for name in shown},
                 "effective_sample_size": size,
                 "effective_sample_size_interval": range_,
                 "random_labels_of_equal_width": equal,
@@ -348,22 +351,18 @@ class Estimate(Record, Printed, Plotted):
         Where it is held against a value, also the p-value and the labels that would tell it from this.
         """
         ends = self.limits(confidence_level)
-        tested: dict[str, Any] = {}
-        if self.null is not None:
-            known = None not in (ends or [None])
-            included = known and ends[0] <= self.null <= ends[1]  # type: ignore[index, operator]
-            tested = {
-                "p_value": None if ends is None else plain(self.p_value(self.null)),
-                "more_labels": self.labels_to_exclude(self.null, ends) if included else None,
-            }
-        return {
+        found = {
             **self.label,
             "estimate": plain(self.value),
             "standard_error": plain(self.standard_error),
             "confidence_interval": ends,
-            **tested,
-            "n": self.n,
         }
+        if self.null is not None:
+            low, high = ends or (None, None)
+            open_ = low is not None and high is not None and low <= self.null <= high
+            found["p_value"] = None if ends is None else plain(self.p_value(self.null))
+            found["more_labels"] = self.labels_to_exclude(self.null, ends) if open_ else None
+        return found | {"n": self.n}
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the dict, with the reason where there is no interval."""
@@ -438,8 +437,7 @@ def linearised_estimate(
         own=limits if defined else UndefinedLimits(bounds=bounds),
         linearised=True,
     )
-    counted = evidence.n if n is None else n
-    return Estimate.from_evidence(evidence, standard_error=error, n=counted, **shown)
+    return Estimate.from_evidence(evidence, standard_error=error, **({} if n is None else {"n": n}), **shown)
 
 
 def undefined_estimate(
@@ -498,14 +496,15 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         population_variance=sum(row.evidence.population_part for row in pair),
         degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
     )
-    limits: Limits
+    limits: Limits = SumLimits(
+        value=result.value,
+        bounds=bounds,
+        terms=tuple(pair),
+        coefficients=signs,
+        correlation=correlation_from(joint),
+    )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
         limits = skewed_limits([result], weighting)[0]
-    else:
-        shared = correlation_from(joint)
-        limits = SumLimits(
-            value=result.value, bounds=bounds, terms=tuple(pair), coefficients=signs, correlation=shared
-        )
     made = linearised_estimate(result, weighting, limits=limits, bounds=bounds, target=target, n=n, null=0.0)
     return made.at(look)
 
@@ -627,18 +626,14 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
         correlated differences.
         """
-        places = list(combinations(range(len(self)), 2))
-        pairs = [(self[a], self[b]) for a, b in places]
-        joints = [None if self.joint is None else self.joint[np.ix_(place, place)] for place in places]
-        found = [
-            replace(difference_of(*pair, joint), label=dict(zip("ab", map(_named, pair), strict=True)))
-            for pair, joint in zip(pairs, joints, strict=True)
-        ]
+        found = []
+        for place in combinations(range(len(self)), 2):
+            a, b = (self[k] for k in place)
+            joint = None if self.joint is None else self.joint[np.ix_(place, place)]
+            label = {"a": _named(a), "b": _named(b)}
+            found.append(replace(difference_of(a, b, joint), label=label, design=a.design))
         together = Estimates(
-            estimates=tuple(replace(row, design=self[0].design) for row in found),
-            kind="comparisons",
-            title=self.title,
-            remarks=self.remarks,
+            estimates=tuple(found), kind="comparisons", title=self.title, remarks=self.remarks
         )
         return together.simultaneous(seed=seed) if simultaneous else together
 
@@ -650,11 +645,10 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         seed : int
             Of the simulation of the largest of the correlated statistics.
         """
-        known = [row for row in self if np.isfinite(row.value)]
-        if len(known) < 2:
+        own = np.isfinite(self.values)
+        if own.sum() < 2:
             return self
-        own = np.array([bool(np.isfinite(row.value)) for row in self])
-        freedoms = [row.degrees_of_freedom for row in known]
+        freedoms = [row.degrees_of_freedom for row, known in zip(self, own, strict=True) if known]
         together = Together.of(self.covariance[np.ix_(own, own)], freedoms, seed)
         rows = tuple(_member(row, together) if np.isfinite(row.value) else row for row in self)
         return replace(self, estimates=rows, title=f"{self.title}, simultaneous")
@@ -682,7 +676,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
                 action="Take those together that are of all labels, or of the same ones.",
             )
         found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
-        if self[0].target == "superpopulation":
+        # One label leaves a covariance unknown, whatever is added to it.
+        if self[0].target == "superpopulation" and np.all(np.isfinite(found)):
             found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))
         return found
 
@@ -695,12 +690,14 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
     def p_values(self, null: Any = 0.0, method: str = "auto", alternative: str = "two-sided") -> FloatArray:
         """Return the p-value (m,) of each being `null`, one number or (m,)."""
-        nulls = np.asarray(null, dtype=np.float64)
-        if nulls.shape not in ((), (len(self),)):
+        try:
+            nulls = np.broadcast_to(np.asarray(null, dtype=np.float64), len(self)).tolist()
+        except ValueError:
+            shape, allowed = np.shape(null), f"({len(self)},)"
             raise InputError(
-                "null must be one number or one per estimate", given=nulls.shape, allowed=f"({len(self)},)"
-            )
-        pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
+                "null must be one number or one per estimate", given=shape, allowed=allowed
+            ) from None
+        pairs = zip(self, nulls, strict=True)
         return np.array([row.p_value(own, method, alternative) for row, own in pairs])
 
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
@@ -794,13 +791,8 @@ def with_tables(
 ) -> dict[str, Any]:
     """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
     given = [table.to_dict(confidence_level) for table in tables]
-    rows = {
-        name: value
-        for each in given
-        for name, value in each.items()
-        if name not in ("confidence_level", "notes")
-    }
-    notes = [*(note for each in given for note in each["notes"]), *described["notes"]]
+    notes = [note for each in [*given, described] for note in each["notes"]]
+    rows = {name: value for each in given for name, value in each.items() if name != "confidence_level"}
     # That a judge is worse in a group is what a reader must not miss among other notes.
     warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
     found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}

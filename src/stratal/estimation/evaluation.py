@@ -4,39 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
 from stratal.arrays import finite_vector, same_length
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, names_mistyped
+from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.columns import joined_columns, with_label_values
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
 
-if TYPE_CHECKING:
-    from stratal.population.population import Population
-
 
 @overload
 def estimate(
     sample: Sample, labels: Any, *, estimand: None = None, by: None = None, **options: Any
-) -> Estimate:
-    """Estimate the mean outcome of the population."""
-
-
+) -> Estimate: ...
 @overload
 def estimate(
     sample: Sample, labels: Any, *, estimand: ToolQuestion = None, by: Any = None, **options: Any
-) -> Any:
-    """Estimate what the sample was planned for, or the estimands or groups that are named."""
-
-
-@names_mistyped  # type: ignore[misc]  # the overloads leave the options to this signature
+) -> Any: ...
+@names_mistyped
+@listing(Request)
 def estimate(
     sample: Sample,
     labels: Any,
@@ -44,22 +36,8 @@ def estimate(
     estimand: ToolQuestion = None,
     by: Any = None,
     judge: str | Sequence[str] | None = None,
-    target: str = "population",
-    estimator: str = "auto",
-    outcome: str | None = None,
-    bounds: tuple[float, float] | None = None,
-    limits: tuple[float, float] | None = None,
-    lam: Any = None,
-    proxy: str | None = None,
-    predicted: bool | str = False,
-    clip: bool = False,
-    combine: str = "mean",
-    cross_fit: int | None = None,
-    calibration: Any = None,
-    features: Sequence[str] | None = None,
-    population: Population | None = None,
-    stratum_weights_known: bool = False,
     look: int | None = None,
+    **options: Any,
 ) -> Any:
     """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
 
@@ -141,8 +119,9 @@ def estimate(
     (0.75, 4)
     """
     require_sample(sample, "estimate")
-    if population is not None:
-        sample = replace(sample, population=require_same_population(sample, population))
+    request = Request(**options)
+    if request.population is not None:
+        sample = replace(sample, population=require_same_population(sample, request.population))
     if judge is not None:
         if estimand is not None:
             raise InputError(
@@ -152,23 +131,6 @@ def estimate(
             )
         estimand = Estimand.registry["judge"](judge)
     requested = as_estimand(sample.estimand if estimand is None else estimand)
-    request = Request(
-        target=target,
-        estimator=estimator,
-        outcome=outcome,
-        bounds=bounds,
-        limits=limits,
-        lam=lam,
-        proxy=proxy,
-        predicted=predicted,
-        clip=clip,
-        combine=combine,
-        cross_fit=cross_fit,
-        calibration=calibration,
-        features=features,
-        population=population,
-        stratum_weights_known=stratum_weights_known,
-    )
     requested.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(requested, sample, labels)
     found = (
@@ -181,8 +143,8 @@ def estimate(
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
     parts = requested.parts_of(sample)
-    classes = bool(predicted) or any(part.of_classes for part in parts)
-    known = _answers(parts, sample, predicted) if classes else None
+    classes = bool(request.predicted) or any(part.of_classes for part in parts)
+    known = _answers(parts, sample, request.predicted) if classes else None
     return with_label_values(found, columns, known, classes=classes)
 
 

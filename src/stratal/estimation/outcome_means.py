@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, checked_labels, refuse_extremes
+from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.designs import Weighting
 from stratal.designs.given import SeparateSamples
 from stratal.designs.sample import Design, Sample
@@ -135,12 +135,8 @@ class MeanEstimate(Linearised):
     degrees_of_freedom : float
         Of the design variance, less what fitting λ took.
     lam : float (H, k)
-    fitted : bool
-        On the labels.
     known : float
         What is added to the weighted mean of the variable.
-    inflation : float (H,)
-        What each stratum's residual variance was multiplied by, for the labels that fitting λ used up.
     notes : tuple of str
 
     Examples
@@ -152,9 +148,7 @@ class MeanEstimate(Linearised):
     """
 
     lam: FloatArray
-    fitted: bool
-    known: float
-    inflation: FloatArray
+    known: float = 0.0
     notes: tuple[str, ...] = ()
 
 
@@ -243,6 +237,7 @@ def mean_estimate(
         chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     fitted = chosen.fitted and not weighting.random_within_strata
+    lost = chosen.spent
     if fitted and weighting.groups is not None:
         constant = intercept(residuals, weighting)
         residuals, known = residuals - constant, known + constant
@@ -251,19 +246,20 @@ def mean_estimate(
         total = float(weighting.weights.sum())
         mean = float(weighting.weights @ residuals) / total
         residuals, known = (residuals - mean) / total, known + mean
-    value = known + float(weighting.mean(residuals[:, None])[0])
-    lost = chosen.spent
-    widened = inflation(_counts(weighting, len(lost)), lost) if np.any(lost) else np.ones(len(lost))
     varying = residuals
     if fitted or options.estimator == "hajek":
         varying = weighting.stretched(residuals)
+    # What each stratum's residual variance is multiplied by, for the labels that fitting λ used up.
+    widened = np.ones(len(lost))
     if chosen.leverages is not None and by_unit is None:
-        varying, widened = _left_out(varying, chosen.leverages, weighting), np.ones(len(lost))
+        varying = _left_out(varying, chosen.leverages, weighting)
+    elif np.any(lost):
+        widened = inflation(_counts(weighting, len(lost)), lost)
     parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
     return MeanEstimate(
-        value=value,
+        value=known + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
         population_variance=drawn_variance(
             z, weighting, options.target, stratum_weights_known=options.stratum_weights_known
@@ -271,9 +267,7 @@ def mean_estimate(
         degrees_of_freedom=freedom,
         variable=residuals,
         lam=chosen.lam,
-        fitted=chosen.fitted,
         known=known,
-        inflation=widened,
         notes=chosen.notes,
     )
 
@@ -311,10 +305,9 @@ def choose_lam(
         why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
         return replace(found, notes=(f"λ is 0: {why}",))
     if options.clip:
-        lam, notes = np.clip(found.lam, 0.0, 1.0), ("λ was clipped to [0, 1]",)
-        if not np.any(lam):  # nothing of what was fitted is used, so nothing is charged for it
-            return replace(found, lam=lam, notes=notes, spent=0.0 * found.spent, leverages=None)
-        return replace(found, lam=lam, notes=notes)
+        found = replace(found, lam=np.clip(found.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
+        if not np.any(found.lam):  # nothing of what was fitted is used, so nothing is charged for it
+            found = replace(found, spent=0.0 * found.spent, leverages=None)
     return found
 
 
@@ -363,15 +356,12 @@ def _residuals(
     of_units = lam[proxy.stratum] if by_unit is None else by_unit
     by_stratum = np.einsum("hk,hk->h", lam, proxy.means)
     everywhere = float(proxy.shares @ by_stratum)
-    centred = proxy.values - proxy.means[proxy.stratum]
+    own = by_stratum[proxy.stratum]
+    residuals = z - np.einsum("nk,nk->n", of_units, proxy.values - proxy.means[proxy.stratum])
     if not weighting.random_within_strata:
-        if by_unit is None:
-            return z - np.einsum("nk,nk->n", of_units, proxy.values), everywhere
-        return z - np.einsum("nk,nk->n", of_units, centred) - by_stratum[proxy.stratum], everywhere
-    residuals = z - np.einsum("nk,nk->n", of_units, centred)
-    labelled = float(weighting.weights @ by_stratum[proxy.stratum])
-    known = everywhere - labelled if np.any(weighting.counts == 0) else 0.0
-    return residuals, known
+        return residuals - own, everywhere
+    missing = np.any(weighting.counts == 0)
+    return residuals, everywhere - float(weighting.weights @ own) if missing else 0.0
 
 
 def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
@@ -438,17 +428,18 @@ def separate_mean(
     moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
     n, m = moments.counts, design.counts
     refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
-    for counts, what in ((n, "label"), (m, "unlabelled unit")):
-        if np.any(counts == 0):
-            raise InputError(
-                f"a stratum has no {what}",
-                given=f"stratum {int(np.argmin(counts))}",
-                action="Merge it with another stratum first.",
-            )
+    if np.any(n == 0) or np.any(m == 0):
+        what, empty = ("label", n) if np.any(n == 0) else ("unlabelled unit", m)
+        raise InputError(
+            f"a stratum has no {what}",
+            given=f"stratum {int(np.argmin(empty))}",
+            action="Merge it with another stratum first.",
+        )
     labelled_factor, unlabelled_factor = (
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
+    lam = np.zeros((n_strata, 1)) if fitted else fixed_lam(options, n_strata, 1)
     if fitted:
         # The proxy's variance over both samples together, divisor n + m − 1.
         gap = moments.proxy_means[:, 0] - design.means
@@ -457,26 +448,16 @@ def separate_mean(
         # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
         spread = (joint * (1.0 + n / m))[:, None, None]
         known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
-        lam = fit_stratified(
-            moments.cross_covariances * labelled_factor[:, None],
-            spread,
-            shares**2 / n,
-            n,
-            options.own_shrinkage,
-            None if options.shrinkage == 0 else replace(known, information=np.array(np.inf)),
-        ).lam
+        trusted = None if options.shrinkage == 0 else replace(known, information=np.array(np.inf))
+        cross = moments.cross_covariances * labelled_factor[:, None]
+        lam = fit_stratified(cross, spread, shares**2 / n, n, options.own_shrinkage, trusted).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
-    else:
-        lam = fixed_lam(options, n_strata, 1)
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
     left = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
-    parts = np.concatenate(
-        [
-            shares**2 * left * labelled_factor / n,
-            shares**2 * slope**2 * design.variances * unlabelled_factor / m,
-        ]
-    )
+    of_labels = shares**2 * left * labelled_factor / n
+    of_others = shares**2 * slope**2 * design.variances * unlabelled_factor / m
+    parts = np.concatenate([of_labels, of_others])
     return MeanEstimate(
         value=float(shares @ stratum_means(residuals[:, None], stratum, n_strata)[:, 0]),
         design_variance=float(parts.sum()),
@@ -484,9 +465,6 @@ def separate_mean(
         degrees_of_freedom=max(float(satterthwaite(parts, np.concatenate([n - 1.0, m - 1.0]))), 1.0),
         variable=residuals,
         lam=lam,
-        fitted=fitted,
-        known=0.0,
-        inflation=np.ones(n_strata),
     )
 
 
@@ -510,9 +488,12 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         return _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
     column = proxy_columns(sample, request.proxy)
     proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
-    scaled = all(sample.proxy_info[c].scaled for c in column)
-    folds = None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit)
-    options = replace(options, scaled=scaled, folds=folds, stratum_names=frame.names)
+    options = replace(
+        options,
+        scaled=all(sample.proxy_info[c].scaled for c in column),
+        folds=None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit),
+        stratum_names=frame.names,
+    )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:
         how = Calibrating(
@@ -520,7 +501,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
             method=method,
             features=request.features,
             population=request.population,
-            folds=folds,
+            folds=options.folds,
             outcome=outcome,
             bounds=bounds,
         )
@@ -529,10 +510,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         proxies, summary = calibrated.values, calibrated.summary
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
-    refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > LARGEST:
-        refuse_extremes("proxies", proxies)
-    made = _estimated(z, proxies, frame.weighting, summary, frame.stratum, options)
+    made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
     ends = worst_bounds(sample, labelled, z, made.bounds)
     return replace(
         made,
@@ -581,10 +559,8 @@ def _of_separate_samples(
         fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
         estimator = "ppi++" if fitting else "horvitz-thompson"
     weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
-    named = replace(
-        options, target="superpopulation", estimator=estimator, notes=notes, stratum_names=design.names
-    )
-    options = resolved(z, named, weighting, proxies.shape[1])
+    about = replace(options, target="superpopulation", notes=notes, stratum_names=design.names)
+    options = resolved(z, replace(about, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
     return assemble(z, None, weighting, weighting.stratum, result, options)
 
@@ -638,18 +614,7 @@ def estimate_mean(
     0.875
     """
     z, proxies, stratum = checked_labels(z, proxies, stratum)
-    return _estimated(z, proxies, weighting, summary, stratum, replace(options, **changed))
-
-
-def _estimated(
-    z: FloatArray,
-    proxies: FloatArray,
-    weighting: Weighting,
-    summary: StratumSummary | None,
-    stratum: IntArray,
-    options: EstimateOptions,
-) -> Estimate:
-    """Return `estimate_mean` of arrays that are known to fit together."""
+    options = replace(options, **changed)
     options = resolved(z, options, weighting, 0 if summary is None else proxies.shape[1])
     proxy = None
     if summary is not None:
@@ -716,9 +681,9 @@ def assemble(
             *options.notes,
             *result.notes,
             *_clipped_note(result.value, evidence),
-            *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
-            *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
-            *(size_notes(evidence) if weighting.groups is not None else ()),
+            *empty_strata_notes(rows),
+            *tail_notes(evidence, proxy),
+            *size_notes(evidence),
         ),
     )
 

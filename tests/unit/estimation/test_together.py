@@ -86,3 +86,14 @@ def test_where_nothing_is_known_to_one_there_is_one_cell(pool):
     texts = [f"f1:c{k},predicted={model}" for k in range(12) for model in ("new", "old")]
 
     assert crossed(population, texts)[0].names == ("all",)
+
+
+@pytest.mark.parametrize("target", ["population", "superpopulation"])
+def test_one_label_of_three_models_leaves_every_difference_open(target):
+    sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5] * 50), 7)
+    found = stratal.compare(sample, {"a": [1], "b": [0], "c": [1]}, target=target)
+
+    for row in found:
+        low, high = row.confidence_interval()
+        assert low < 0 < high
+    assert set(found.ranks().values()) == {(1, 3)}

@@ -29,6 +29,7 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.linearised import numeric_gradient, of_variable
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_mean
+from stratal.intervals.evidence import OutcomeKind
 from stratal.intervals.limits import OffsetLimits, OuterLimits
 from stratal.intervals.proportion import student_quantile
 from stratal.population.expressions import Cells, Expression, Number
@@ -423,7 +424,7 @@ class Bias(OfScores):
         if info.scaled and info.bounds is not None and np.all(np.isfinite(info.bounds)):
             width = info.bounds[1] - info.bounds[0]
             bounds = (-width, width)
-        outcome = "unbounded" if bounds is None else "bounded"
+        outcome: OutcomeKind = "unbounded" if bounds is None else "bounded"
         requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
         found = Mean().estimate(sample, difference, requested)
         return replace(found, label=self.label, null=0.0)
