@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.errors import refuse_unknown
+from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.shares import (
@@ -419,44 +420,51 @@ class Confusion:
     def within(
         self, member: BoolArray, name: str, which: int | None = None, target: str = "population"
     ) -> Estimate:
-        """Return a metric of the units of a domain (n,): shares of right answers, rates, and kappa.
+        """Return a metric of the units of a domain (n,), but for averages over more than two classes.
 
-        A rate is the mean of a domain, and so has its interval. Kappa is a function of the domain's cells:
-        of two classes of the three rarest, each with a domain's interval; of more it is 1 less disagreement
-        over that of chance, whose own error widens the disagreement's interval.
+        A share of right answers or a rate is the mean of a domain, and so has its interval. F_β, and what
+        concerns both of two classes, is a function of the domain's three rarest cells, each with a domain's
+        interval. Kappa of more classes is 1 less disagreement over that of chance, whose own error widens the
+        disagreement's interval.
 
         Raises
         ------
         InputError
-            For a metric that is neither.
+            For balanced accuracy and Matthews' correlation of more than two classes.
         """
         right = (self.true == self.predicted).astype(np.float64)
         if name == "accuracy":
             return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
-        if name != "kappa":
-            refuse_unknown("metric of groups", name, ("accuracy", "kappa", *RATES))
+        if name in RATES:
             assert which is not None, "a rate is of a class"
             above, below = (self._along(which, form) for form in form_of(name))
             counted = member & (below > 0)
             return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
+        metric = metric_function(name, which, self.n_classes)
+        of_two = of_two_shares(metric, self.n_classes)
+        if of_two is None and name != "kappa":
+            raise InputError(
+                f"{name} of groups is of two classes",
+                given=f"{self.n_classes} classes",
+                action="Ask for kappa, or for the recall of each class.",
+            )
         weights, inside = self.weighting.weights, member.astype(np.float64)
         shares = Shares.of(self.true[member], self.predicted[member], weights[member], self.n_classes)
-        kappa = metric_function("kappa", None, self.n_classes)
-        value, slopes, note = kappa(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
-        n, bounds = int(member.sum()), (-1.0, 1.0)
+        value, slopes, note = metric(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
+        n, bounds = int(member.sum()), (-1.0 if name in SIGNED else 0.0, 1.0)
         if not np.isfinite(value):
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         influence = inside * slopes.along(self.true, self.predicted)
         result = of_variable(value, influence, self.weighting, target)
-        apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
-        slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
-        error = slope * apart.standard_error
         limits: Limits
-        if self.n_classes == 2:
-            of_two = of_two_shares(kappa, 2)
-            assert of_two is not None
-            limits = four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target, member)
+        if of_two is not None:
+            k = 1 if which is None else which
+            limits = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
+            error = sum(limits.lengths(float(scipy.special.ndtr(-1.0)), "two-sided")) / 2.0
         else:
+            apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+            slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
+            error = slope * apart.standard_error
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
             limits = SumLimits(
                 value=value, terms=(apart,), coefficients=np.array([-slope]), correlation=np.eye(1)

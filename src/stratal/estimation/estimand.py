@@ -432,8 +432,8 @@ class Estimand(Described):
         raise InputError(
             f"'{self.kind}' is not estimated by groups",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
-            allowed="by= (--by) with the mean, or mean@COLUMN for a plan",
-            action="Leave it out, or ask for the mean.",
+            allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
+            action="Leave it out, or ask for one of those.",
         )
 
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
@@ -741,4 +741,15 @@ class Listed(Several):
             remarks += found.remarks if isinstance(found, Estimates) else ()
             each = found if isinstance(found, Estimates) else [found]
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
+        return Estimates.from_rows(sample, rows, "estimands", remarks)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return an estimate of each in each group, labelled by its text and the group."""
+        found = [(entry.text, entry.by(sample, labels, group, request)) for entry in self.estimands]
+        rows = [
+            replace(row, label={"estimand": text} | dict(row.label))
+            for text, several in found
+            for row in several
+        ]
+        remarks = [note for _, several in found for note in several.remarks]
         return Estimates.from_rows(sample, rows, "estimands", remarks)

@@ -14,6 +14,7 @@ from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.means import Mean
 from stratal.population.population import Population
 from stratal.proxy import Proxy
+from stratal.proxy.history import history_columns
 
 
 def read_benchmark(
@@ -90,6 +91,7 @@ def read_benchmark(
         bounds=bounds,
         **reading,
     )
+    numbers += history_columns(read.feature_names)
     agreements = [info for info in read.proxies if info.name not in (*proxies, outcome)]
     proxies = (*(info.name for info in agreements), *proxies)
     names = (*proxies, *groups, *numbers, outcome)

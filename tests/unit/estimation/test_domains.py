@@ -216,3 +216,98 @@ def test_estimates_of_other_labels_do_not_hold_together():
     both = Estimates(estimates=(whole, fewer), kind="estimands", title="")
     with pytest.raises(InputError, match="not of the same labelled units"):
         both.simultaneous()
+
+
+def answered_population(size=4000):
+    rng = np.random.default_rng(5)
+    language = rng.choice(["de", "en", "fr"], size, p=[0.6, 0.3, 0.1])
+    logit = rng.normal(size=size) * 2 - 1.5
+    true = rng.random(size) < 1 / (1 + np.exp(-logit))
+    predicted = logit + rng.normal(size=size) > 0
+    population = stratal.Population.from_arrays(
+        proxy=1 / (1 + np.exp(-logit)),
+        groups={"answer": np.where(predicted, "match", "other"), "language": language},
+        predicted="answer",
+    )
+    return population, np.where(true, "match", "other"), predicted, true, language
+
+
+METRICS_OF_GROUPS = {
+    "f1:match": lambda hit, miss, alarm, rest: 2 * hit / (2 * hit + alarm + miss),
+    "fbeta:match,beta=2": lambda hit, miss, alarm, rest: 5 * hit / (5 * hit + alarm + 4 * miss),
+    "balanced_accuracy": lambda hit, miss, alarm, rest: (hit / (hit + miss) + rest / (rest + alarm)) / 2,
+    "mcc": lambda hit, miss, alarm, rest: (
+        (hit * rest - alarm * miss) / np.sqrt((hit + alarm) * (hit + miss) * (rest + alarm) * (rest + miss))
+    ),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS_OF_GROUPS)
+def test_metrics_of_groups_are_those_of_their_cells_and_their_intervals_hold(metric):
+    population, labels, predicted, true, language = answered_population()
+    plan = stratal.plan(population, 300)
+    truth = {}
+    for name in ("de", "en", "fr"):
+        own, said = true[language == name], predicted[language == name]
+        cells = [np.sum(own & said), np.sum(own & ~said), np.sum(~own & said), np.sum(~own & ~said)]
+        truth[name] = METRICS_OF_GROUPS[metric](*map(float, cells))
+    held = []
+    for seed in range(sized(10, 40)):
+        sample = plan.draw(seed=seed)
+        found = stratal.estimate(sample, labels[sample.ids], estimand=metric, by="language")
+        weights = 1 / sample.inclusion_probability
+        for row in found:
+            inside = np.asarray(language[sample.ids] == row.label["domain"])
+            own, said = true[sample.ids], predicted[sample.ids]
+            pairs = [own & said, own & ~said, ~own & said, ~own & ~said]
+            cells = [float(weights[inside & pair].sum()) for pair in pairs]
+            if np.isfinite(row.value):
+                assert row.value == pytest.approx(METRICS_OF_GROUPS[metric](*cells))
+                low, high = row.confidence_interval()
+                held.append(low <= truth[row.label["domain"]] <= high)
+
+    # Three standard errors of a share of .95 of so many intervals below it.
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / len(held))
+
+
+def test_both_of_three_classes_are_not_estimated_by_groups():
+    population = stratal.Population.from_arrays(
+        groups={"answer": ["a", "b", "c"] * 20, "half": ["x"] * 30 + ["y"] * 30}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=1)
+
+    with pytest.raises(stratal.InputError, match=r"mcc of groups is of two classes \(given: 3 classes"):
+        stratal.estimate(sample, (["a", "b", "b"] * 20)[:30], estimand="mcc", by="half")
+
+
+def test_a_quantile_of_groups_is_that_of_their_units_and_its_interval_holds():
+    rng = np.random.default_rng(2)
+    size = 3000
+    group = rng.choice(["x", "y"], size, p=[0.8, 0.2])
+    score = rng.normal(size=size)
+    z = score + rng.normal(size=size) + (group == "y")
+    population = stratal.Population.from_arrays(proxy=score, groups={"group": group})
+    plan = stratal.plan(population, 200)
+    held = []
+    for seed in range(sized(25, 100)):
+        sample = plan.draw(seed=seed)
+        for row in stratal.estimate(sample, z[sample.ids], estimand="quantile:.7", by="group"):
+            inside = group[sample.ids] == row.label["domain"]
+            order = np.argsort(z[sample.ids][inside])
+            weights = (1 / sample.inclusion_probability)[inside][order]
+            share = np.cumsum(weights) / weights.sum() + 1e-12
+            assert row.value == z[sample.ids][inside][order][np.searchsorted(share, 0.7)]
+            low, high = row.confidence_interval()
+            held.append(low <= np.quantile(z[group == row.label["domain"]], 0.7) <= high)
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / len(held))
+
+
+def test_several_estimands_have_groups_each():
+    population, labels, *_ = answered_population()
+    sample = stratal.plan(population, 200).draw(seed=4)
+
+    found = stratal.estimate(sample, labels[sample.ids], estimand="f1:match;accuracy", by="language")
+
+    assert len(found) == 6
+    one = stratal.estimate(sample, labels[sample.ids], estimand="accuracy", by="language")
+    assert found.of(estimand="accuracy", domain="en").value == one.of(domain="en").value

@@ -21,10 +21,10 @@ from stratal.errors import (
     refuse_unknown,
 )
 from stratal.estimation.calibrated import features_of
-from stratal.estimation.columns import number_columns, with_label_values
+from stratal.estimation.columns import named_groups, number_columns, with_label_values
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.regression.losses import (
     Block,
     LinearLoss,
@@ -670,6 +670,22 @@ class Quantile(Estimand):
                 action="Label at least 2 units, drawn at random.",
             )
         return replace(frame.complete(found, sample), label=self.label)
+
+    takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the quantile by weights of each group."""
+        columns, labelled = number_columns(sample, {"labels": labels})
+        frame = Respondents.of(sample, labelled)
+        groups, names = named_groups(sample, group)
+        rows = []
+        for name in names:
+            member = groups[labelled] == name
+            found = quantile_estimate(
+                columns[:, 0], self.probability, frame.weighting, bounds=request.bounds, member=member
+            )
+            rows.append(replace(frame.complete(found, sample), label={"domain": name}))
+        return Estimates.from_rows(sample, rows, "domains", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""

@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.regression.losses import Loss, Unlabelled
@@ -465,8 +465,9 @@ def quantile_estimate(
     weighting: Weighting,
     *,
     bounds: tuple[float, float] | None = None,
+    member: BoolArray | None = None,
 ) -> Estimate:
-    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave.
+    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave, `member` (n,) a domain.
 
     Raises
     ------
@@ -482,16 +483,20 @@ def quantile_estimate(
     (50.0, 40.0, 60.0)
     """
     require_probability(probability)
-    weights, everyone = weighting.weights, np.ones(len(z))
-    value = weighted_quantile(z, weights, probability)
-    reached = (z <= value).astype(np.float64)
-    share = ratio_of_means(reached, everyone, weighting)
-    trials, _ = domain_trials(reached, everyone, weighting, (0.0, 1.0), share.design_variance)
-    error = _half_reach(z, weights, probability, share.standard_error)
+    inside = np.ones(len(z), dtype=bool) if member is None else member
+    if not np.any(inside):
+        return undefined_estimate(weighting, 0, bounds, "no labelled unit")
+    own, weights = z[inside], weighting.weights[inside]
+    value = weighted_quantile(own, weights, probability)
+    counted = inside.astype(np.float64)
+    reached = counted * (z <= value)
+    share = ratio_of_means(reached, counted, weighting)
+    trials, _ = domain_trials(reached, counted, weighting, (0.0, 1.0), share.design_variance)
+    error = _half_reach(own, weights, probability, share.standard_error)
     scale = error / share.standard_error if share.standard_error > 0 else 1.0
     result = Linearised(
         value=value,
-        variable=scale * (probability - reached),
+        variable=scale * (probability * counted - reached) / float(weighting.weights @ counted),
         design_variance=error**2,
         population_variance=0.0,
         degrees_of_freedom=share.degrees_of_freedom,
@@ -499,12 +504,12 @@ def quantile_estimate(
     limits = Woodruff(
         value=value,
         bounds=bounds,
-        z=z,
+        z=own,
         weights=weights,
         share=BinomialLimits(value=probability, bounds=(0.0, 1.0), trials=trials),
         exact=bool(np.isinf(trials)),
     )
-    return linearised_estimate(result, weighting, limits=limits, bounds=bounds)
+    return linearised_estimate(result, weighting, limits=limits, bounds=bounds, n=len(own))
 
 
 def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
