@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +11,19 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, plain
-from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
+from stratal.errors import BudgetError, InputError, names_mistyped, refuse_unknown
+from stratal.strata.integers import (
+    Bounds,
+    by_threshold,
+    importance_of,
+    one_per_stratum,
+    optimal_integers,
+    whole_number,
+)
 from stratal.strata.moments import Moments, expected_deviations
-from stratal.strata.several_solver import check_money, filled
+
+_SLACK = 1e-12
+"""Share of the money that rounding may cost."""
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
@@ -262,6 +273,59 @@ def allocate(
     return Allocation(
         n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
     )
+
+
+def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
+    """Return what a label costs in each stratum (H,), and the money that may be spent.
+
+    It must pay for the minima; a trifle for rounding is added.
+    """
+    prices = one_per_stratum("costs", costs, len(bounds.sizes))
+    if not np.all(prices > 0):
+        raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
+    money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
+    if not np.isfinite(money) or money < 0:
+        raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
+    least = float(prices @ bounds.lower)
+    if least > money * (1 + _SLACK):
+        raise BudgetError(
+            "the budget is below the cost of the strata's minima",
+            given=f"{money:g}",
+            allowed=f"at least {least:g}",
+        )
+    return prices, money * (1 + _SLACK)
+
+
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h.
+
+    Examples
+    --------
+    >>> filled(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, Bounds.read([100, 100]))
+    array([20, 10])
+    """
+    values = a / np.sqrt(prices)
+    most = np.where(values > 0, bounds.upper, bounds.lower)
+    scaled = np.where(values > 0, values / (values.max() or 1.0), 1.0)
+    _, below = by_threshold(scaled, bounds.lower, most, money, costs=prices)
+    n_h = np.maximum(below - 1, bounds.lower)  # the heap has little left to do
+    left = money - float(prices @ n_h)
+
+    def entry(h: int) -> tuple[float, float, int]:
+        value, n = float(values[h]), int(n_h[h])
+        worth = value / math.sqrt(n * (n + 1)) if n else math.inf if value > 0 else 0.0
+        return -worth, -value, h
+
+    heap = [entry(h) for h in range(len(a)) if n_h[h] < bounds.upper[h]]
+    heapq.heapify(heap)
+    while heap:
+        h = heapq.heappop(heap)[2]
+        if prices[h] <= left:  # money only gets less: other strata are done
+            n_h[h] += 1
+            left -= float(prices[h])
+            if n_h[h] < bounds.upper[h]:
+                heapq.heappush(heap, entry(h))
+    return n_h
 
 
 def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
