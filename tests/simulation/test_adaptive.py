@@ -14,8 +14,8 @@ from stratal.population import Population
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
-from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.strata import of_sizes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLICATES = sized(200, 400)

@@ -26,8 +26,8 @@ from stratal.population.expressions import Cells, Constant, LevelSet, both_tests
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
-from stratal.strata.moments import Moments
 from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.strata import Moments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """What a plan took for granted, held against the labels: a note where they refute all of its ways.
 
 A plan promises a width on the proxy's word, over ways in which the proxy may be off
-(`stratal.strata.moments`). The sample's file carries the strata that they follow from, so that its labels
+(`stratal.strata.strata`). The sample's file carries the strata that they follow from, so that its labels
 can be held against them: whether outcomes vary more than in the most conservative of the ways, whether their
 mean lies beyond those of all of them, and whether they fall where the proxy rises.
 """
@@ -23,7 +23,7 @@ from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import upper_tail
 from stratal.strata import Strata
-from stratal.strata.moments import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
+from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential

@@ -1,6 +1,6 @@
 """`EarlierLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
 
-A proxy's own word leaves much open (`stratal.strata.moments`). Labels of any units, wherever the proxy sent
+A proxy's own word leaves much open (`stratal.strata.strata`). Labels of any units, wherever the proxy sent
 them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
 """
 
@@ -26,8 +26,8 @@ from stratal.planning.widths import likely_means
 from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
-from stratal.strata.moments import Moments, Scenario, expected_variance
 from stratal.strata.rates import likely_rates, smoothed_standard_deviations
+from stratal.strata.strata import Moments, Scenario, expected_variance
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

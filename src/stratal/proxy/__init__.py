@@ -1,21 +1,19 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
 from stratal.proxy.agreement import peer_agreement
-from stratal.proxy.calibration import (
+from stratal.proxy.history import History, fit_history
+from stratal.proxy.proxy import (
     Calibration,
     CrossFit,
     Learned,
-    calibrate,
-    combine,
-    cross_fit,
-    learn,
-)
-from stratal.proxy.history import History, fit_history
-from stratal.proxy.proxy import (
     Proxy,
     absolute_regression_error,
     accuracy,
+    calibrate,
+    combine,
     cross_entropy,
+    cross_fit,
+    learn,
     margin,
     squared_error,
     squared_regression_error,

@@ -16,8 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, same_length
 from stratal.errors import InputError
-from stratal.proxy.agreement import chosen_items
-from stratal.randomness import id_array, id_texts
+from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
 HISTORY = "history"
 """The proxy, the learner, and what the columns of factors begin with."""
@@ -33,6 +32,12 @@ def history_columns(features: Sequence[str]) -> tuple[str, ...]:
     """
     return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
 
+
+MOST_ITEMS = 4_096
+"""Items from which weights are estimated: a rate of agreement is then known to .008 or better."""
+
+PURPOSE = "answers:"
+"""Makes the random numbers that choose these items independent of every draw's."""
 
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
 """Numbers of factors that are compared; with 0 items differ in difficulty alone."""
@@ -174,6 +179,21 @@ class History(Record):
             models=tuple(known["models"]),
             losses={int(rank): float(loss) for rank, loss in known["losses"].items()},
         )
+
+
+def chosen_items(size: int, ids: Any = None) -> IntArray:
+    """Return the rows (n,) that weights come from: those with the smallest permanent random numbers.
+
+    Examples
+    --------
+    >>> chosen_items(2, ["a", "b"]).tolist() in ([0, 1], [1, 0])
+    True
+    """
+    keys: KeyArray = (
+        keys_of_rows(slice(0, size), 0) if ids is None else keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
+    )
+    same_length(answers=np.empty(size), ids=keys)
+    return np.argsort(keys, kind="stable")[:MOST_ITEMS]
 
 
 def fit_history(

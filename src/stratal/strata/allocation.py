@@ -20,7 +20,7 @@ from stratal.strata.integers import (
     optimal_integers,
     whole_number,
 )
-from stratal.strata.moments import Moments, expected_deviations
+from stratal.strata.strata import Moments, expected_deviations
 
 _SLACK = 1e-12
 """Share of the money that rounding may cost."""

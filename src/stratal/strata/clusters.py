@@ -13,10 +13,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, MissingExtraError, near_names
 from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
-from stratal.strata.categories import Groups, pooled_groups
-from stratal.strata.moments import Moments, of_sizes
-from stratal.strata.proxy_intervals import NUMBERS_TRIED, StratificationRequest
-from stratal.strata.strata import Strata
+from stratal.strata.proxy_intervals import NUMBERS_TRIED, Groups, StratificationRequest, pooled_groups
+from stratal.strata.strata import Moments, Strata, of_sizes
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

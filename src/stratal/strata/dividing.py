@@ -15,11 +15,15 @@ from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
-from stratal.strata.categories import category_strata, crossed_strata
 from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres
-from stratal.strata.moments import of_bins, of_sizes
-from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
-from stratal.strata.strata import Strata
+from stratal.strata.proxy_intervals import (
+    INTERVAL_METHODS,
+    StratificationRequest,
+    category_strata,
+    crossed_strata,
+    interval_strata,
+)
+from stratal.strata.strata import Strata, of_bins, of_sizes
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

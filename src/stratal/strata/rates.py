@@ -18,7 +18,7 @@ from scipy.special import betaln, expit, logit, ndtri
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.strata.integers import one_per_stratum
-from stratal.strata.moments import SHRINKAGE, Moments, shrunk_log_odds
+from stratal.strata.strata import SHRINKAGE, Moments, shrunk_log_odds
 
 _NORMAL = 2.0
 """κ − 1 of a normal outcome; smaller estimates are raised to it."""
@@ -216,7 +216,7 @@ def smoothed_standard_deviations(
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from stratal.strata.moments import of_sizes
+    >>> from stratal.strata.strata import of_sizes
     >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.95, 0.6])
     >>> smoothed_standard_deviations(strata, [5, 5], [5, 3]).round(2)
     array([0.23, 0.46])
@@ -341,7 +341,7 @@ def likely_rates(
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from stratal.strata.moments import of_sizes
+    >>> from stratal.strata.strata import of_sizes
     >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.9, 0.6])
     >>> likely_rates(strata, [50, 50], [45, 20]).mean(axis=0).round(1)
     array([0.9, 0.4])

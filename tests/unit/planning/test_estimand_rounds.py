@@ -9,7 +9,7 @@ from tests.tiers import sized
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimands import F1, Difference
-from stratal.planning.labels_so_far import labels_so_far
+from stratal.planning.rounds import labels_so_far
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import labels_so_far
+from stratal.planning.rounds import labels_so_far
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 

@@ -8,7 +8,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.estimation.estimands import F1
-from stratal.planning.labels_so_far import labels_so_far
+from stratal.planning.rounds import labels_so_far
 
 KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
 

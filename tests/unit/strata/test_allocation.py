@@ -6,7 +6,7 @@ from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
 from stratal.strata.integers import Bounds, optimal_integers
-from stratal.strata.moments import Moments, expected_deviations, of_sizes
+from stratal.strata.strata import Moments, expected_deviations, of_sizes
 
 SIZES = [600, 300, 100]
 DEVIATIONS = [0.1, 0.4, 0.5]

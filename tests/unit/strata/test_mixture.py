@@ -5,7 +5,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 from stratal.population.distribution import Distribution
-from stratal.strata.classical import fit_mixture, mixture_boundaries
+from stratal.strata.boundaries import fit_mixture, mixture_boundaries
 
 
 def picture(values, counts=None):

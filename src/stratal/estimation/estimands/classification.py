@@ -35,8 +35,8 @@ from stratal.population.expressions import ByLevel, Cells, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata
-from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.strata import of_sizes
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""

@@ -32,11 +32,10 @@ from stratal.proxy.agreement import (
     ARTICLES,
     BLANKS,
     LAST_NUMBER,
-    MOST_ITEMS,
     PUNCTUATION,
-    PURPOSE,
     answer_codes,
 )
+from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
