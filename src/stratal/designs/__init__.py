@@ -4,8 +4,7 @@ from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.given import GivenWeights, SeparateSamples, WithReplacementWeighting
 from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
-from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
-from stratal.designs.proportional_to_size import ProportionalToSize
+from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
 from stratal.designs.successive import Successive, SuccessiveWeighting

@@ -10,7 +10,6 @@ probabilities are known exactly, which the bounds of `stratal.intervals.betting`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -143,9 +142,9 @@ class Disagreements(Design):
     [1]
     """
 
-    kind: ClassVar[str] = "disagreements"
-    words: ClassVar[tuple[str, ...]] = ("units on which models that may be the best disagree", "ohlsson")
-    assumption: ClassVar[str] = "Only differences between the models are estimated."
+    kind = "disagreements"
+    words = ("units on which models that may be the best disagree", "ohlsson")
+    assumption = "Only differences between the models are estimated."
     answers: tuple[str, ...]
     units: tuple[int, ...]
     leaders: tuple[int, ...]
@@ -156,13 +155,6 @@ class Disagreements(Design):
     confidence: float = 0.95
     indifference: float = 0.01
     budget: int | None = None
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the design from the fields of `to_dict` but `kind`."""
-        once = {name: tuple(fields[name]) for name in ("answers", "units", "leaders")}
-        twice = {name: tuple(map(tuple, fields[name])) for name in ("survivors", "rivals")}
-        return cls(**{**fields, **once, **twice})
 
     @property
     def everywhere(self) -> bool:

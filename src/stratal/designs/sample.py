@@ -63,7 +63,7 @@ class Design(Described, ABC):
 
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
-        """Return the class of a kind, which is the name of its file; None if there is none."""
+        """Return the class of a kind, imported or in the file of its name; None if there is none."""
         place = f"stratal.designs.{str(kind).replace('-', '_')}"
         # A file says the kind: nothing but a file of this room may be looked for.
         plain_name = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", place)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Described, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.poisson import fixed_size, inclusion_scale, poisson, sequential_poisson
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
@@ -115,16 +115,16 @@ class Successive(Design):
     2
     """
 
-    kind: ClassVar[str] = "successive"
-    words: ClassVar[tuple[str, ...]] = (
+    kind = "successive"
+    words = (
         "rounds of sequential Poisson samples, each from the units that were left, with inclusion "
         "probabilities proportional to the predicted standard deviation",
         "ohlsson",
     )
-    assumption: ClassVar[str] = "The variance is the design's approximate one."
-    rounds_by_labels: ClassVar[bool] = True
-    hajek_below: ClassVar[int] = 8
-    nested: ClassVar[Mapping[str, type[Described]]] = {"predicted": Expression}
+    assumption = "The variance is the design's approximate one."
+    rounds_by_labels = True
+    hajek_below = 8
+    nested: ClassVar[Mapping[str, Any]] = {"predicted": Expression}
     budgets: tuple[int, ...]
     predicted: tuple[Expression, ...]
 
