@@ -111,16 +111,14 @@ def estimated_deviations(
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
     low, high = strata.bounds if bounds is None else bounds
-    finite, zeros_and_ones = bool(np.isfinite(high - low)), bool(np.all((z == 0) | (z == 1)))
-    known = bounds is not None or strata.scaled
-    if zeros_and_ones and not finite and not known:
+    zeros_and_ones = bool(np.all((z == 0) | (z == 1)))
+    if zeros_and_ones and bounds is None and not strata.scaled and not np.isfinite(high - low):
         low, high = 0.0, 1.0
     elif np.any((z < low) | (z > high)):
         if bounds is not None:
             raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
         low, high = -np.inf, np.inf
-    binary = zeros_and_ones and (low, high) == (0.0, 1.0)
-    unbounded = not np.isfinite(high - low)
+    binary, unbounded = zeros_and_ones and (low, high) == (0.0, 1.0), not np.isfinite(high - low)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
@@ -231,19 +229,16 @@ def _of_outcomes(
     z, bounds, n_strata = known.z, known.bounds, strata.n_strata
     counts = np.bincount(stratum, minlength=n_strata)
     sums = np.bincount(stratum, z, minlength=n_strata)
+    deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
     if known.binary and n_strata > 1:
-        ones = np.rint(sums).astype(np.int64)
-        deviations = smoothed_standard_deviations(strata, counts, ones)
-        means = likely_means(counts, ones, deviations)
+        seen, likely = (counts, np.rint(sums).astype(np.int64)), likely_means(counts, sums, deviations)
 
         def width_of_counts(labels: IntArray, level: float, *, label_driven: bool = True) -> FloatArray:
-            seen = (counts, ones)
             return expected_of_counts(
-                strata.sizes, labels, means, level, seen=seen, label_driven=label_driven
+                strata.sizes, labels, likely, level, seen=seen, label_driven=label_driven
             )
 
         return deviations, width_of_counts
-    deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
     # A stratum's mean is that of its labels, moved to where the smoothed deviation is possible.
     means = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
     low, high = bounds
@@ -404,11 +399,8 @@ class LabelsSoFar(Record):
 
         def allocated(least: IntArray) -> IntArray:
             if len(self.parts) == 1:
-                least = np.minimum(least, self.most)
-                own = self.deviations[0]
-                return next_allocation(
-                    self.most, self.drawn, own, extra, allocation_of=allocation_of, least=least
-                )
+                how: dict[str, Any] = {"allocation_of": allocation_of, "least": np.minimum(least, self.most)}
+                return next_allocation(self.most, self.drawn, self.deviations[0], extra, **how)
             return allocate_several(
                 self.strata.sizes,
                 self.deviations,
@@ -503,11 +495,7 @@ def labels_so_far(
     pairs = list(requested.parts_with_labels(labels, sample.population))
     if labelled is None:
         labelled = join(sample, pairs[0][1]).labelled
-    strata = (
-        sample.design.strata
-        if sample.design.strata is not None
-        else one_stratum(sample.population_size, scaled=False)
-    )
+    strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
     stratum = sample.stratum[labelled]
     counts = np.bincount(stratum, minlength=strata.n_strata)
     label_driven = sample.weighting(labelled).sizes_follow_labels
@@ -890,11 +878,8 @@ def narrowing(
     True
     """
     wanted = checked_half_widths(half_width, len(seen.parts))
-    furthest, drawn, most = (
-        int(np.argmax(seen.half_widths / wanted)),
-        int(seen.drawn.sum()),
-        int(seen.most.sum()),
-    )
+    drawn, most = int(seen.drawn.sum()), int(seen.most.sum())
+    furthest = int(np.argmax(seen.half_widths / wanted))
     now, extra, total = float(seen.half_widths[furthest] / wanted[furthest]), 0, drawn
     if now > 1.0 and drawn < most:
 

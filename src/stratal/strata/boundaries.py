@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,7 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
     array([1, 2])
     """
     n_bins = len(distribution.values)
-    if n_strata < 2 or 4 * n_strata > min(n_bins, PRUNING_RUNS):
+    if n_strata < 2 or 4 * n_strata > PRUNING_RUNS or n_bins < MANY_BINS:
         return k_means_boundaries(distribution, n_strata)[-1]
     sums = PrefixSums.of(distribution)
     lowest, highest = _windows(distribution, sums, n_strata)
@@ -363,7 +362,9 @@ def equal_size(distribution: Distribution, n_strata: int) -> IntArray:
 
     Examples
     --------
-    >>> equal_size(_example(), 2)
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> equal_size(picture, 2)
     array([2])
     """
     return _even_split(distribution.counts.astype(np.float64), n_strata)
@@ -374,7 +375,9 @@ def equal_width(distribution: Distribution, n_strata: int) -> IntArray:
 
     Examples
     --------
-    >>> equal_width(_example(), 2)
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> equal_width(picture, 2)
     array([2])
     """
     return _at_cuts(
@@ -389,7 +392,9 @@ def weighted_mean(distribution: Distribution, n_strata: int) -> IntArray:
 
     Examples
     --------
-    >>> weighted_mean(_example(), 2)
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> weighted_mean(picture, 2)
     array([3])
     """
     shifted = distribution.values - min(0.0, float(distribution.values[0]))
@@ -409,7 +414,9 @@ def cumulative_root(distribution: Distribution, n_strata: int, *, power: float) 
 
     Examples
     --------
-    >>> cumulative_root(_example(), 2, power=0.5)
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> cumulative_root(picture, 2, power=0.5)
     array([2])
     """
     edges, density = kernel_density(distribution)
@@ -429,7 +436,9 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
 
     Examples
     --------
-    >>> edges, density = kernel_density(_example())
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> edges, density = kernel_density(picture)
     >>> round(float(density @ np.diff(edges)), 6)
     1.0
     """
@@ -477,11 +486,6 @@ def _inner(boundaries: IntArray, n_bins: int) -> IntArray:
     return np.asarray(distinct[(distinct > 0) & (distinct < n_bins)])
 
 
-def _example() -> Distribution:
-    values = np.array([0.1, 0.2, 0.8, 0.9])
-    return Distribution(values=values, counts=np.ones(4, np.int64), cuts=values[1:])
-
-
 FIT_BINS = 1_024
 ITERATIONS = 300
 TOLERANCE = 1e-6
@@ -491,40 +495,23 @@ SMALLEST_DEVIATION = 1e-3
 """No component is narrower than this share of the standard deviation of all units."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Mixture:
-    """Components in the order of their means.
-
-    Parameters
-    ----------
-    shares, means, deviations : float (K,)
-    """
-
-    shares: FloatArray
-    means: FloatArray
-    deviations: FloatArray
-
-    def part(self, which: Any) -> Mixture:
-        """Return some of the components."""
-        parts = (self.shares[which], self.means[which], self.deviations[which])
-        return Mixture(**dict(zip(("shares", "means", "deviations"), parts, strict=True)))
-
-    def log_densities(self, values: FloatArray) -> FloatArray:
-        """Return log(share · density) of each value under each component (B, K)."""
-        standardised = (values[:, None] - self.means) / self.deviations
-        return np.asarray(-0.5 * standardised**2 + np.log(self.shares / self.deviations))
+def log_densities(values: FloatArray, mixture: FloatArray) -> FloatArray:
+    """Return log(share · density) of each value (B,) under each component (B, K) of a mixture (3, K)."""
+    shares, means, deviations = mixture
+    return np.asarray(-0.5 * ((values[:, None] - means) / deviations) ** 2 + np.log(shares / deviations))
 
 
-def fit_mixture(distribution: Distribution, n_components: int) -> Mixture:
+def fit_mixture(distribution: Distribution, n_components: int) -> FloatArray:
     """Fit a Gaussian mixture by expectation–maximisation on weighted bins, from equal-sized starting groups.
 
-    The start depends on nothing random, so the same population always gives the same strata.
+    Returns shares, means and deviations (3, K), in the order of the means. The start depends on nothing
+    random, so the same population always gives the same strata.
 
     Examples
     --------
     >>> values = np.array([0.0, 0.1, 5.0, 5.1])
     >>> picture = Distribution(values=values, counts=np.array([9, 9, 1, 1]), cuts=values[1:])
-    >>> fit_mixture(picture, 2).shares.round(3)
+    >>> fit_mixture(picture, 2)[0].round(3)
     array([0.9, 0.1])
     """
     edges = coarse_edges(distribution, FIT_BINS)
@@ -533,15 +520,16 @@ def fit_mixture(distribution: Distribution, n_components: int) -> Mixture:
     centre = float(weights @ values)
     deviation = float(np.sqrt(weights @ (values - centre) ** 2))
     if deviation == 0.0:
-        return Mixture(shares=np.ones(1), means=np.array([centre]), deviations=np.ones(1))
-    mixture = _start(distribution, n_components, deviation)
-    previous = -np.inf
+        return np.array([[1.0], [centre], [1.0]])
+    start = of_bins(distribution, equal_size(distribution, n_components))
+    narrow = np.maximum(np.sqrt(start.proxy_variances), deviation * 0.05)
+    mixture, previous = np.stack([start.weights, start.proxy_means, narrow]), -np.inf
     for _ in range(ITERATIONS):
         mixture, likelihood = _step(mixture, values, weights, deviation * SMALLEST_DEVIATION)
         if likelihood - previous < TOLERANCE:
             break
         previous = likelihood
-    return mixture.part(np.argsort(mixture.means, kind="stable"))
+    return np.asarray(mixture[:, np.argsort(mixture[1], kind="stable")])
 
 
 def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
@@ -560,31 +548,21 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
     mixture = fit_mixture(distribution, n_strata)
     values = distribution.values
     boundaries = []
-    for left in range(len(mixture.means) - 1):
-        pair = slice(left, left + 2)
-        first, last = np.searchsorted(values, mixture.means[pair])
-        between = np.arange(first, max(last, first) + 1)
-        between = between[between < len(values)]
-        log_densities = mixture.part(pair).log_densities(values[between])
-        later = np.flatnonzero(log_densities[:, 1] > log_densities[:, 0])
+    for left in range(mixture.shape[1] - 1):
+        pair = mixture[:, left : left + 2]
+        first, last = np.searchsorted(values, pair[1])
+        between = np.arange(first, min(max(last, first) + 1, len(values)))
+        own, other = log_densities(values[between], pair).T
+        later = np.flatnonzero(other > own)
         boundaries.append(int(between[later[0]]) if len(later) else int(last))
     return _inner(np.array(boundaries, np.int64), len(values))
 
 
-def _start(distribution: Distribution, n_components: int, deviation: float) -> Mixture:
-    groups = of_bins(distribution, equal_size(distribution, n_components))
-    return Mixture(
-        shares=groups.sizes / groups.sizes.sum(),
-        means=groups.proxy_means,
-        deviations=np.maximum(np.sqrt(groups.proxy_variances), deviation * 0.05),
-    )
-
-
 def _step(
-    mixture: Mixture, values: FloatArray, weights: FloatArray, narrowest: float
-) -> tuple[Mixture, float]:
+    mixture: FloatArray, values: FloatArray, weights: FloatArray, narrowest: float
+) -> tuple[FloatArray, float]:
     """Return the mixture after a step of EM, without weightless components, and the mean log-likelihood."""
-    joint = mixture.log_densities(values)
+    joint = log_densities(values, mixture)
     highest = joint.max(axis=1)
     responsibilities = np.exp(joint - highest[:, None])
     totals = responsibilities.sum(axis=1)
@@ -594,7 +572,5 @@ def _step(
     responsibilities, shares = responsibilities[:, alive], shares[alive]
     means = responsibilities.T @ values / shares
     variances = np.sum(responsibilities * (values[:, None] - means) ** 2, axis=0) / shares
-    stepped = Mixture(
-        shares=shares / shares.sum(), means=means, deviations=np.maximum(np.sqrt(variances), narrowest)
-    )
+    stepped = np.stack([shares / shares.sum(), means, np.maximum(np.sqrt(variances), narrowest)])
     return stepped, float(weights @ (highest + np.log(totals)))

@@ -16,7 +16,6 @@ from stratal.population.distribution import Distribution, Pictures
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Crossed, CutPoints
 from stratal.strata.boundaries import (
-    MANY_BINS,
     cumulative_root,
     equal_size,
     equal_width,
@@ -303,9 +302,9 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     if method in ALL_AT_ONCE:
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
-        if method == "k-means" and len(distribution.values) >= MANY_BINS:
+        if method == "k-means":
             return k_means_cuts(distribution, n_strata)
-        return ALL_AT_ONCE[method](distribution, n_strata)[-1]
+        return neyman_boundaries(distribution, n_strata)[-1]
     return ONE_BY_ONE[method](distribution, n_strata)
 
 
