@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import Stratified
 from stratal.designs.extending import extended, last_round, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
@@ -258,13 +258,33 @@ def _of_outcomes(
     return deviations, width
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelsSoFar(Record):
+class LabelsSoFar:
     """What the labels of a sample say of J estimands in H strata, and of the intervals that more would give.
 
     Parameters
     ----------
-    parts : tuple of Estimand (J,)
+    sample : Sample
+        With its population, where one is needed.
+    labels : see `stratal.estimate`
+    confidence_level : float
+    options : mapping
+        Of `stratal.estimate`.
+    requested : Estimand, optional
+        What the sample was planned for unless given.
+    found : Estimate, optional
+        What the labels give, if that is known already; of several estimands that of each.
+    labelled : bool (n,), optional
+        Which drawn units have a label that counts; those that are labelled unless given.
+    interval : str
+        Method of the intervals.
+    deviations : {"recalibrated", "raw"}
+    learner : Calibrating, optional
+        What will be learned with: the deviations are then those of what it leaves open.
+    quiet : bool
+        Whether the estimate warns of nothing: where no interval is asked for.
+
+    Attributes
+    ----------
     strata : Strata
         One stratum of all units for a simple random sample.
     drawn, labelled : int (H,)
@@ -277,11 +297,8 @@ class LabelsSoFar(Record):
         Of the intervals now; infinite where there is none yet.
     scale : float (J,)
         What expected half-widths are multiplied by, so that those with the labels so far are those of now.
-    confidence_level : float
     label_driven : bool
         Whether labels decided how many units were drawn so far.
-    width : callable, optional
-        Half the width to expect of the interval of the mean of one outcome, from labels (H,) and the level.
     note : str
         What the deviations are.
     refuted : tuple of str
@@ -290,37 +307,109 @@ class LabelsSoFar(Record):
         Of an estimand that is the mean of one outcome.
     first : int (H,), optional
         Units of the first round, in whose proportions one more round is never beaten by what is planned.
-    repeated : callable, optional
-        Half the width of the interval if n_h (H,) units had labels like those so far, and whether these
-        decided on n_h.
 
     Examples
     --------
     >>> import stratal
-    >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
-    >>> population = stratal.Population.from_arrays(groups=groups)
-    >>> sample = stratal.plan(population, budget=10, estimand="difference:new,old").draw(seed=1)
-    >>> seen = labels_so_far(sample, ["a", "b"] * 5)
-    >>> seen.names, seen.deviations[0] > 0
-    (('difference:new,old',), array([ True, False]))
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
+    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> seen = LabelsSoFar(sample, [0.0, 1.0] * 50)
+    >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
+    (array([0.09]), array([0.05]))
     """
 
-    parts: tuple[Estimand, ...]
-    strata: Strata
-    drawn: IntArray
-    labelled: IntArray
-    deviations: FloatArray
-    learned: FloatArray
-    half_widths: FloatArray
-    scale: FloatArray
-    confidence_level: float
-    label_driven: bool
-    width: Callable[..., Any] | None
-    note: str
-    refuted: tuple[str, ...] = ()
-    known: LabelledOutcomes | None = None
-    first: IntArray | None = None
-    repeated: Callable[[IntArray, bool], float] | None = None
+    def __init__(
+        self,
+        sample: Sample,
+        labels: Any,
+        confidence_level: float = 0.95,
+        options: Mapping[str, Any] | None = None,
+        *,
+        requested: Estimand | None = None,
+        found: Any = None,
+        labelled: BoolArray | None = None,
+        interval: str = "auto",
+        deviations: str = "recalibrated",
+        learner: Calibrating | None = None,
+        quiet: bool = False,
+    ) -> None:
+        requested = as_estimand(sample.estimand) if requested is None else requested
+        if found is None:
+            with warnings.catch_warnings():
+                if quiet:
+                    warnings.simplefilter("ignore", StratalWarning)
+                if not requested.label_columns(sample):
+                    labels = join(sample, labels)
+                found = estimate(sample, labels, estimand=requested, **(options or {}))
+        pairs = list(requested.parts_with_labels(labels, sample.population))
+        if labelled is None:
+            labelled = join(sample, pairs[0][1]).labelled
+        self.parts = tuple(part for part, _ in pairs)
+        self.confidence_level = confidence_level
+        self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
+        stratum, n_strata = sample.stratum[labelled], self.strata.n_strata
+        self.drawn, self.labelled = sample.n_h, np.bincount(stratum, minlength=n_strata)
+        self.label_driven = sample.weighting(labelled).sizes_follow_labels
+        each = [found] if isinstance(found, Estimate) else found
+        widths = [half_width_of(row, confidence_level, interval) for row in each]
+        self.half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
+        forgotten = (
+            f"no unit of round {number} has a label; give the labels of all rounds"
+            for number in np.setdiff1d(sample.round, sample.round[labelled]).tolist()
+        )
+        self.known = requested.labelled_outcomes(found, labelled)
+        self.refuted = (*forgotten, *(() if self.known is None else found.refuted))
+        self.first: IntArray | None = None
+        if deviations == "recalibrated" and learner is None and n_strata > 1:
+            self.first = np.bincount(sample.stratum[sample.round == 1], minlength=n_strata)
+        self.width: Callable[..., Any] | None = None  # half the expected width, of labels (H,) and the level
+        self.repeated: Callable[[IntArray, bool], float] | None = None
+        if self.known is None:
+            self.note = "influence's deviations"
+            with warnings.catch_warnings(action="ignore", category=StratalWarning):  # the estimate has warned
+                self._learn_from_influences(requested, pairs, sample)
+            self.repeated = _repeating(requested, sample, labels, labelled, confidence_level)
+            return
+        own, self.width = _of_outcomes(self.strata, self.known, stratum)
+        now = self.width(self.labelled, confidence_level, label_driven=self.label_driven)
+        self.note = f"{deviations} deviations"
+        if learner is not None:
+            how = replace(learner, outcome=found.outcome, bounds=found.bounds)
+            own, self.note = residual_deviations(sample, labelled, self.known.z, how)
+        elif deviations != "recalibrated":
+            z, bounds = self.known.z, self.known.bounds
+            own = estimated_deviations(self.strata, z, stratum, deviations=deviations, bounds=bounds)
+        self.learned = self.deviations = own[None]
+        finite = math.isfinite(self.half_widths[0]) and now > 0
+        self.scale = self.half_widths / now if finite else np.ones(1)
+
+    def _learn_from_influences(
+        self, requested: Estimand, pairs: Sequence[tuple[Estimand, Any]], sample: Sample
+    ) -> None:
+        """Find the deviations learned from the labels, those of the next round, and half-widths now.
+
+        Where there is no interval yet, the half-width is the one that the plan expects.
+        """
+        strata, half_widths = self.strata, self.half_widths
+        usable, several = np.isfinite(half_widths) & (half_widths > 0), len(pairs) > 1
+        planned, needless = strata.standard_deviations[None], strata.is_known[None]
+        if several or (not np.all(usable) and strata.n_strata == 1):
+            assert sample.population is not None
+            influences = list(requested.influences(sample.population))
+            planned, _, needless = influence_spreads(sample.population, strata, influences)
+        learned = np.ones(planned.shape)
+        for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
+            learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
+        learned, expected = _relative(learned, strata), _relative(planned, strata)
+        shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
+        self.learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
+        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
+        reached = np.where(usable, half_widths, normal * _errors(strata, self.labelled, planned))
+        error = _errors(strata, self.labelled, shared)
+        self.deviations = (
+            shared * np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
+        )
+        self.scale = np.where(half_widths == 0, 0.0, reached)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -353,7 +442,7 @@ class LabelsSoFar(Record):
 
         if allocation_of == "total" and self.first is not None and len(self.parts) == 1:
             return self._narrowest(extra, stopping)
-        return self._allocated(total, wanted, allocation_of)
+        return self._allocated(total, self.deviations, wanted, allocation_of)
 
     def _narrowest(self, extra: int, stopping: bool) -> IntArray:
         """Return the n_h (H,) of the narrowest interval that is expected, of those that lose no precision."""
@@ -371,11 +460,11 @@ class LabelsSoFar(Record):
         """Return n_h (H,) between Neyman's (0) and the first round's proportions (1)."""
         assert self.first is not None
         own, sizes = self.deviations[0], self.strata.sizes
-        first = np.where(self.most > 0, self.first / np.maximum(sizes, 1), 0.0)
+        mixed = first = np.where(self.most > 0, self.first / np.maximum(sizes, 1), 0.0)
         if part < 1.0:  # alone it is kept free of what rounds in another order of the rows
             first = first * float(own @ sizes) / max(float(first @ sizes), 1e-300)
-        mixed = replace(self, deviations=(part * first + (1.0 - part) * own if part < 1.0 else first)[None])
-        return mixed._allocated(total, None, "total")
+            mixed = part * first + (1.0 - part) * own
+        return self._allocated(total, mixed[None])
 
     def _width(self, n_h: IntArray, *, label_driven: bool) -> float:
         """Return half the expected width of one interval; `label_driven` is whether labels decide n_h."""
@@ -394,16 +483,22 @@ class LabelsSoFar(Record):
             return True
         return not np.array_equal(n_h, self._between(int(n_h.sum()), 1.0))
 
-    def _allocated(self, total: int, wanted: FloatArray | None, allocation_of: str) -> IntArray:
+    def _allocated(
+        self,
+        total: int,
+        deviations: FloatArray,
+        wanted: FloatArray | None = None,
+        allocation_of: str = "total",
+    ) -> IntArray:
         extra = total - int(self.drawn.sum())
 
         def allocated(least: IntArray) -> IntArray:
             if len(self.parts) == 1:
                 how: dict[str, Any] = {"allocation_of": allocation_of, "least": np.minimum(least, self.most)}
-                return next_allocation(self.most, self.drawn, self.deviations[0], extra, **how)
+                return next_allocation(self.most, self.drawn, deviations[0], extra, **how)
             return allocate_several(
                 self.strata.sizes,
-                self.deviations,
+                deviations,
                 total,
                 standard_errors=np.ones(len(self.parts)) if wanted is None else wanted,
                 minimum=least,
@@ -435,116 +530,6 @@ class LabelsSoFar(Record):
             now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
             shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
         return np.asarray(self.scale * np.maximum(*shares))
-
-
-def labels_so_far(
-    sample: Sample,
-    labels: Any,
-    confidence_level: float = 0.95,
-    options: Mapping[str, Any] | None = None,
-    *,
-    requested: Estimand | None = None,
-    found: Any = None,
-    labelled: BoolArray | None = None,
-    interval: str = "auto",
-    deviations: str = "recalibrated",
-    learner: Calibrating | None = None,
-    quiet: bool = False,
-) -> LabelsSoFar:
-    """Return what labels say of an estimand, or of each of several.
-
-    Parameters
-    ----------
-    sample : Sample
-        With its population, where one is needed.
-    labels : see `stratal.estimate`
-    confidence_level : float
-    options : mapping
-        Of `stratal.estimate`.
-    requested : Estimand, optional
-        What the sample was planned for unless given.
-    found : Estimate, optional
-        What the labels give, if that is known already; of several estimands that of each.
-    labelled : bool (n,), optional
-        Which drawn units have a label that counts; those that are labelled unless given.
-    interval : str
-        Method of the intervals.
-    deviations : {"recalibrated", "raw"}
-    learner : Calibrating, optional
-        What will be learned with: the deviations are then those of what it leaves open.
-    quiet : bool
-        Whether the estimate warns of nothing: where no interval is asked for.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> seen = labels_so_far(sample, [0.0, 1.0] * 50)
-    >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
-    (array([0.09]), array([0.05]))
-    """
-    requested = as_estimand(sample.estimand) if requested is None else requested
-    if found is None:
-        with warnings.catch_warnings():
-            if quiet:
-                warnings.simplefilter("ignore", StratalWarning)
-            if not requested.label_columns(sample):
-                labels = join(sample, labels)
-            found = estimate(sample, labels, estimand=requested, **(options or {}))
-    pairs = list(requested.parts_with_labels(labels, sample.population))
-    if labelled is None:
-        labelled = join(sample, pairs[0][1]).labelled
-    strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
-    stratum = sample.stratum[labelled]
-    counts = np.bincount(stratum, minlength=strata.n_strata)
-    label_driven = sample.weighting(labelled).sizes_follow_labels
-    each = [found] if isinstance(found, Estimate) else found
-    widths = [half_width_of(row, confidence_level, interval) for row in each]
-    half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
-    forgotten = (
-        f"no unit of round {number} has a label; give the labels of all rounds"
-        for number in np.setdiff1d(sample.round, sample.round[labelled]).tolist()
-    )
-    width, note = None, "influence's deviations"
-    known = requested.labelled_outcomes(found, labelled)
-    if known is None:
-        with warnings.catch_warnings(
-            action="ignore", category=StratalWarning
-        ):  # the estimate has warned of the same
-            learned, shared, scale = _of_influences(
-                requested, pairs, sample, strata, counts, half_widths, confidence_level
-            )
-    else:
-        own, width = _of_outcomes(strata, known, stratum)
-        now, note = width(counts, confidence_level, label_driven=label_driven), f"{deviations} deviations"
-        if learner is not None:
-            how = replace(learner, outcome=found.outcome, bounds=found.bounds)
-            own, note = residual_deviations(sample, labelled, known.z, how)
-        elif deviations != "recalibrated":
-            own = estimated_deviations(strata, known.z, stratum, deviations=deviations, bounds=known.bounds)
-        learned = shared = own[None]
-        scale = half_widths / now if math.isfinite(half_widths[0]) and now > 0 else np.ones(1)
-    return LabelsSoFar(
-        parts=tuple(part for part, _ in pairs),
-        strata=strata,
-        drawn=sample.n_h,
-        labelled=counts,
-        deviations=shared,
-        learned=learned,
-        half_widths=half_widths,
-        scale=scale,
-        confidence_level=confidence_level,
-        label_driven=label_driven,
-        width=width,
-        note=note,
-        refuted=(*forgotten, *(() if known is None else found.refuted)),
-        known=known,
-        first=np.bincount(sample.stratum[sample.round == 1], minlength=strata.n_strata)
-        if deviations == "recalibrated" and learner is None and strata.n_strata > 1
-        else None,
-        repeated=_repeating(requested, sample, labels, labelled, confidence_level) if known is None else None,
-    )
 
 
 def _repeating(
@@ -580,38 +565,6 @@ def _repeating(
             return half_width_of(estimate(made, classes[rows], estimand=requested), confidence_level)
 
     return half_width
-
-
-def _of_influences(
-    requested: Estimand,
-    pairs: Sequence[tuple[Estimand, Any]],
-    sample: Sample,
-    strata: Strata,
-    labelled: IntArray,
-    half_widths: FloatArray,
-    confidence_level: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return deviations (J, H) learned from the labels and of the next round, and half-widths (J,) now.
-
-    Where there is no interval yet, the half-width is the one that the plan expects.
-    """
-    usable, several = np.isfinite(half_widths) & (half_widths > 0), len(pairs) > 1
-    planned, needless = strata.standard_deviations[None], strata.is_known[None]
-    if several or (not np.all(usable) and strata.n_strata == 1):
-        assert sample.population is not None
-        influences = list(requested.influences(sample.population))
-        planned, _, needless = influence_spreads(sample.population, strata, influences)
-    learned = np.ones(planned.shape)
-    for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
-        learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
-    learned, expected = _relative(learned, strata), _relative(planned, strata)
-    shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
-    learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
-    normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
-    reached = np.where(usable, half_widths, normal * _errors(strata, labelled, planned))
-    error = _errors(strata, labelled, shared)
-    shared *= np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
-    return learned, shared, np.where(half_widths == 0, 0.0, reached)
 
 
 def _relative(deviations: FloatArray, strata: Strata) -> FloatArray:
@@ -851,7 +804,7 @@ def labels_needed(
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
-    seen = labels_so_far(sample, labels, confidence_level, options)
+    seen = LabelsSoFar(sample, labels, confidence_level, options)
     return narrowing(seen, half_width)[0]
 
 
@@ -873,7 +826,7 @@ def narrowing(
     >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
     >>> population = stratal.Population.from_arrays(groups=groups)
     >>> sample = stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1)
-    >>> needed, n_h = narrowing(labels_so_far(sample, ["a", "b"] * 10, 0.95, {}), 0.1)
+    >>> needed, n_h = narrowing(LabelsSoFar(sample, ["a", "b"] * 10, 0.95, {}), 0.1)
     >>> bool(n_h.sum() == 20 + needed.additional)
     True
     """
@@ -955,7 +908,7 @@ def more_labels(
     if sample.design.rounds_by_labels and answered > 1:
         known: dict[str, Any] = {"requested": requested, "found": found, "labelled": labelled}
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            seen = labels_so_far(sample, labels, confidence_level, interval=interval, **known)
+            seen = LabelsSoFar(sample, labels, confidence_level, interval=interval, **known)
         most = int(seen.most.sum())
     rows = [{"labels": answered, "half_width": now}] if drawn < most else []
     for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES if drawn < most):
@@ -1088,7 +1041,7 @@ def next_round(
         )
     how = _learning(sample, learner, features, half_width)
     extra = 0 if additional is None else _addable(sample, additional)
-    seen = labels_so_far(
+    seen = LabelsSoFar(
         sample,
         labels,
         confidence_level,
