@@ -729,10 +729,8 @@ def plan(
         looks=None if looks is None else PlannedLooks.parse(looks),
     )
     if labels is not None:
-        proxy = planner.anticipated.requested.proxy
-        earlier = EarlierLabels.of(
-            population, labels, proxy, calibrate_by=calibrate_by, labelled_units=labelled_units
-        )
+        proxy, how = planner.anticipated.requested.proxy, {"labelled_units": labelled_units}
+        earlier = EarlierLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
         planner = replace(planner, labels=earlier)
     for part in filter(lambda part: part.by_answer, planner.parts):
         refuse_a_misread_proxy(part, population)
