@@ -120,6 +120,11 @@ class Moments(Record):
         return np.zeros(self.n_strata, dtype=bool)
 
     @property
+    def has_proxy(self) -> bool:
+        """Whether the mean proxy of any stratum is known."""
+        return not np.all(np.isnan(self.proxy_means))
+
+    @property
     def plug_in_variances(self) -> FloatArray:
         """Plug-in S_h² (H,): mean Var(z | x) + Var(E[z | x]) within the stratum, as the proxy has it."""
         return np.asarray(np.maximum(self.conditional_variances + self.proxy_variances, 0.0))
