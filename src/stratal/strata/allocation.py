@@ -129,14 +129,6 @@ def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> F
     return sizes * expected_deviations(strata) if strata.scaled else sizes
 
 
-def _power(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
-    """Return Bankier's N_h^q S_h: a bargain between the whole and each stratum's own mean."""
-    exponent = 0.5 if options["exponent"] is None else options["exponent"]
-    if not (np.ndim(exponent) == 0 and 0.0 <= float(exponent) <= 1.0):
-        raise InputError("exponent is out of range", given=exponent, allowed="between 0 and 1")
-    return sizes ** float(exponent) * _deviations(strata, options)
-
-
 def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
     """Return N_h σ_h with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
 
@@ -158,7 +150,7 @@ METHODS: dict[str, Weigh] = {
     "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
     "neyman": _neyman,
     "robust": _robust,
-    "power": _power,
+    "power": lambda strata, sizes, options: np.sqrt(sizes) * _deviations(strata, options),
     "cost-optimal": _neyman,
     "stratppi": _stratppi,
 }
@@ -168,7 +160,6 @@ _USERS = {
     "standard_deviations": ("neyman", "power", "cost-optimal"),
     "costs": ("cost-optimal",),
     "cost_budget": ("cost-optimal",),
-    "exponent": ("power",),
     "lam": ("stratppi",),
 }
 """Options, and the methods that do not ignore them."""
@@ -185,7 +176,6 @@ def allocate(
     standard_deviations: Any = None,
     costs: Any = None,
     cost_budget: float | None = None,
-    exponent: float | None = None,
     lam: Any = None,
 ) -> Allocation:
     """Share a budget of labels among strata.
@@ -198,9 +188,10 @@ def allocate(
         Labels in all; left out only for "cost-optimal".
     method : str
         "robust" (default: Neyman's with the S_h expected over the ways in which the proxy may be off),
-        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ N_h^q S_h), "cost-optimal" (Cochran,
-        eq. 5.23: n_h ∝ N_h S_h / √c_h, the best whole numbers found within the money) or "stratppi" (Fisch et
-        al. 2024, eq. 18-21: n_h ∝ N_h σ_h for the residual z − λẑ).
+        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ √N_h S_h, a bargain between the whole
+        and each stratum's own mean), "cost-optimal" (Cochran, eq. 5.23: n_h ∝ N_h S_h / √c_h, the best whole
+        numbers found within the money) or "stratppi" (Fisch et al. 2024, eq. 18-21: n_h ∝ N_h σ_h for the
+        residual z − λẑ).
     minimum, maximum : int or int (H,)
         Bounds; 2 by default, so that every stratum has a variance. Strata in which an estimand is known by
         construction get no label.
@@ -208,8 +199,6 @@ def allocate(
         S_h instead of the proxy's, for "neyman", "power" and "cost-optimal".
     costs : float (H,), cost_budget : float
         Cost of a label per stratum and money in all, for "cost-optimal".
-    exponent : float, optional
-        Bankier's q for "power", 0.5 by default.
     lam : float or float (H,), optional
         λ of the residual for "stratppi", 1 by default.
 
@@ -242,7 +231,7 @@ def allocate(
         most = strata.sizes if maximum is None else np.broadcast_to(maximum, strata.sizes.shape)
         minimum, maximum = np.where(strata.is_known, 0, minimum), np.where(strata.is_known, 0, most)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
-    options |= {"exponent": exponent, "lam": lam}
+    options["lam"] = lam
     for name, users in _USERS.items():
         if options[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"

@@ -88,7 +88,7 @@ class Demands:
         return n_h, bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Optimum:
     """The best real-valued allocation n_h (H,), the prices λ (J,) that prove it, and what it costs.
 
@@ -284,71 +284,6 @@ class Whole:
     n_h: Any
     value: float
     bound: float
-
-
-def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
-    """Return the cheapest whole n_h found that keep every constraint.
-
-    Parameters
-    ----------
-    demands : Demands
-        Of whole bounds.
-    multipliers : float (J,)
-        The prices λ of the real optimum.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.4, 1.0], [0.3, 9.0]]), slack=0 * one,
-    ...                   lower=0 * one + 2, upper=99 * one)
-    >>> fewest(demands, cheapest(demands).multipliers)
-    Whole(n_h=array([ 5, 10]), value=15.0, bound=15.0)
-    """
-    bound, prices = -np.inf, multipliers
-    starts: list[tuple[float, FloatArray]] = []
-    for step in range(_ROUNDINGS):
-        n_h, priced = _rounded(demands, prices)
-        bound = max(bound, priced - demands.level * float(prices.sum()))
-        ratio = demands.used(n_h) / demands.allowed
-        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
-        prices = _balanced(prices, ratio, step)
-    starts.sort(key=lambda start: start[0])
-    found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
-    best = min(found, key=demands.cost)
-    bound = float(np.ceil(bound - 1e-7))
-    cost = demands.cost(best)
-    return Whole(best.astype(np.int64), cost, min(bound, cost))
-
-
-def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntArray) -> Whole:
-    """Return the whole n_h found with the smallest largest level and Σ n_h ≤ money; the money is spent.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
-    ...                   lower=0 * one + 2, upper=99 * one)
-    >>> found = closest(demands, most_precise(demands, 20.0).multipliers, 20.0, np.array([99, 99]))
-    >>> found.n_h, round(found.bound, 4)
-    (array([ 7, 13]), 0.6758)
-    """
-    bounds = Bounds(sizes=sizes, lower=demands.lower.astype(np.int64), upper=demands.upper.astype(np.int64))
-    if len(demands.spread) == 0:
-        return Whole(optimal_integers(np.zeros(len(sizes)), bounds, int(money)), 0.0, 0.0)
-    n_h, level, prices = demands.lower, np.inf, multipliers
-    bound = float(demands.levels(demands.upper).max())
-    for step in range(_ROUNDINGS):
-        trial = optimal_integers(np.sqrt(prices @ demands.spread), bounds, int(money)).astype(np.float64)
-        levels = demands.levels(trial)
-        worst = float(levels.max())
-        n_h, level = (trial, worst) if worst < level else (n_h, level)
-        bound = max(bound, (_rounded(demands, prices)[1] - money) / (float(prices.sum()) or np.inf))
-        prices = _balanced(prices, levels / (worst or 1.0), step)
-    n_h = _swapped(demands, n_h)
-    level = float(demands.levels(n_h).max())
-    rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
-    whole = optimal_integers(np.sqrt(demands.spread.sum(axis=0)), rest, int(money))
-    return Whole(whole, level, min(bound, level))
 
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -607,7 +542,7 @@ def allocate_several(
 
 
 def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
-    """Return the cheapest allocation that reaches every wanted standard error (J,)."""
+    """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):
         j = int(np.argmax(floors))
@@ -617,19 +552,46 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple
             allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
         )
     optimum = cheapest(demands)
-    kept, open_ = without_settled(demands)
-    return fewest(kept, optimum.multipliers[open_]), optimum
+    demands, open_ = without_settled(demands)
+    bound, prices = -np.inf, optimum.multipliers[open_]
+    starts: list[tuple[float, FloatArray]] = []
+    for step in range(_ROUNDINGS):
+        n_h, priced = _rounded(demands, prices)
+        bound = max(bound, priced - demands.level * float(prices.sum()))
+        ratio = demands.used(n_h) / demands.allowed
+        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
+        prices = _balanced(prices, ratio, step)
+    starts.sort(key=lambda start: start[0])
+    found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
+    best = min(found, key=demands.cost)
+    bound = float(np.ceil(bound - 1e-7))
+    cost = demands.cost(best)
+    return Whole(best.astype(np.int64), cost, min(bound, cost)), optimum
 
 
 def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Optimum]:
-    """Return the allocation with the smallest largest ratio of expected to wanted standard error."""
+    """Return the whole n_h found with the smallest largest ratio of expected to wanted standard error.
+
+    All the money is spent. The second is the optimum in real numbers.
+    """
     kept, open_ = without_floors(demands, money)
-    optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(len(open_)), bound=0.0)
+    found = most_precise(kept, money) if open_.any() else Optimum(kept.lower, np.zeros(0), 0.0)
+    multipliers = np.zeros(len(open_))
+    multipliers[open_] = found.multipliers
+    bounds = Bounds(sizes=sizes, lower=kept.lower.astype(np.int64), upper=kept.upper.astype(np.int64))
+    n_h, level, prices, bound = kept.lower, np.inf, found.multipliers, 0.0
+    for step in range(_ROUNDINGS if open_.any() else 0):
+        trial = optimal_integers(np.sqrt(prices @ kept.spread), bounds, int(money)).astype(np.float64)
+        levels = kept.levels(trial)
+        worst = float(levels.max())
+        n_h, level = (trial, worst) if worst < level else (n_h, level)
+        bound = max(bound, (_rounded(kept, prices)[1] - money) / (float(prices.sum()) or np.inf))
+        prices = _balanced(prices, levels / (worst or 1.0), step)
     if open_.any():
-        found = most_precise(kept, money)
-        optimum.multipliers[open_] = found.multipliers
-        optimum = replace(optimum, n_h=found.n_h)
-    whole = closest(kept, optimum.multipliers[open_], money, sizes)
-    value = float(demands.levels(whole.n_h).max())
-    bound = min(max(whole.bound, float(demands.levels(demands.upper).max())), value)
-    return Whole(whole.n_h, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
+        n_h = _swapped(kept, n_h)
+    rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
+    whole = optimal_integers(np.sqrt(kept.spread.sum(axis=0)), rest, int(money))
+    value = float(demands.levels(whole).max())
+    bound = min(max(bound, float(demands.levels(demands.upper).max())), value)
+    optimum = replace(found, multipliers=multipliers)
+    return Whole(whole, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
