@@ -7,8 +7,8 @@ from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified
 from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
-from stratal.designs.successive import Successive, SuccessiveWeighting
-from stratal.designs.systematic import Systematic, SystematicWeighting
+from stratal.designs.successive import Successive
+from stratal.designs.systematic import Systematic
 from stratal.designs.weighting import Weighting
 
 __all__ = [
@@ -29,9 +29,7 @@ __all__ = [
     "Stratified",
     "StratifiedWeighting",
     "Successive",
-    "SuccessiveWeighting",
     "Systematic",
-    "SystematicWeighting",
     "Weighting",
     "WithReplacementWeighting",
     "fit_margins",

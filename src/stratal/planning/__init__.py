@@ -5,16 +5,7 @@ rounds against a callable that labels.
 """
 
 from stratal.planning.detecting import CheapestSamples, cheapest_samples, plan_to_detect
-from stratal.planning.rounds import (
-    Narrowing,
-    estimated_deviations,
-    labels_needed,
-    next_allocation,
-    next_round,
-    opt_a1,
-    opt_a2,
-    raw_deviations,
-)
+from stratal.planning.rounds import Narrowing, estimated_deviations, labels_needed, next_round, opt_a1, opt_a2
 
 __all__ = [
     "CheapestSamples",
@@ -22,10 +13,8 @@ __all__ = [
     "cheapest_samples",
     "estimated_deviations",
     "labels_needed",
-    "next_allocation",
     "next_round",
     "opt_a1",
     "opt_a2",
     "plan_to_detect",
-    "raw_deviations",
 ]

@@ -54,7 +54,7 @@ from stratal.report.pages import plan_page
 from stratal.report.text import Page, Printed, Tabular, plain_dict
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number
-from stratal.strata.strata import Moments, Scenario, expected_variance, scenarios
+from stratal.strata.strata import Scenario, expected_variance, of_sizes, scenarios
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -509,14 +509,8 @@ def simple_allocation(whole: Strata, budget: int) -> Allocation:
 
 def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
     """Return N units as one stratum, of which nothing else is known."""
-    moments = Moments(
-        sizes=np.array([size]),
-        proxy_means=np.array([mean]),
-        proxy_variances=np.zeros(1),
-        conditional_variances=np.array([variance]),
-        scaled=scaled,
-    )
-    return Strata.of(moments, method="none")
+    known: dict[str, Any] = {"proxy_means": [mean], "conditional_variances": [variance], "scaled": scaled}
+    return Strata.of(replace(of_sizes(np.array([size])), **known), method="none")
 
 
 def influence_spreads(
@@ -1012,22 +1006,17 @@ class Planner:
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
         """Return the row of the design to draw, with the estimator that it will have, and a note."""
         anticipated, usual = self.anticipated, {}
+        k, scaled = anticipated.n_proxies, anticipated.whole.scaled
         for row in designs:
             n_strata = strata.n_strata if row.design == Stratified.kind else 1
-            if row.estimator == default_estimator(
-                row.design, budget, n_strata, anticipated.n_proxies, scaled=anticipated.whole.scaled
-            ):
+            if row.estimator == default_estimator(row.design, budget, n_strata, k, scaled=scaled):
                 usual[row.design] = row
         random, stratified = usual[SimpleRandom.kind], usual.get(Stratified.kind)
         if stratified is None:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        requested = anticipated.requested
-        wanted = not anticipated.simple or (self._cost, requested.by, requested.n_strata) != (
-            None,
-            None,
-            None,
-        )
+        asked = (self._cost, anticipated.requested.by, anticipated.requested.n_strata)
+        wanted = not anticipated.simple or any(one is not None for one in asked)
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()
         if simple >= WORTHWHILE:

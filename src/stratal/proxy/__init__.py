@@ -1,11 +1,9 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
 from stratal.proxy.agreement import peer_agreement
-from stratal.proxy.history import History, fit_history
+from stratal.proxy.history import fit_history
 from stratal.proxy.proxy import (
     Calibration,
-    CrossFit,
-    Learned,
     Proxy,
     absolute_regression_error,
     accuracy,
@@ -21,9 +19,6 @@ from stratal.proxy.proxy import (
 
 __all__ = [
     "Calibration",
-    "CrossFit",
-    "History",
-    "Learned",
     "Proxy",
     "absolute_regression_error",
     "accuracy",

@@ -69,15 +69,9 @@ class Allocation(Record):
         self._set(n_h=np.array(self.n_h))
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
-        if self.n_h.ndim != 1 or not self.n_h.shape == self.minimum.shape == self.maximum.shape:
-            given = f"{self.n_h.shape}, {self.minimum.shape}, {self.maximum.shape}"
-            what = "n_h, minimum and maximum must have one entry per stratum"
-            raise InputError(what, given=given, allowed="three arrays of one length")
-        if (
-            self.n_h.sum() != self.budget
-            or np.any(self.n_h < self.minimum)
-            or np.any(self.n_h > self.maximum)
-        ):
+        alike = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
+        within = alike and np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum))
+        if not within or self.n_h.sum() != self.budget:
             raise InputError(
                 "n_h must lie within its bounds and sum to the budget",
                 given=f"{self.n_h.tolist()}, {self.n_h.sum()} in all",

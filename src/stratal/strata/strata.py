@@ -454,9 +454,8 @@ class Strata(Moments, Tabular, Plotted):
 
     def __post_init__(self) -> None:
         self._freeze()
-        if self.known and len(self.known) != len(self.sizes):
-            raise InputError("known must have one entry per stratum", given=len(self.known))
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
+        lengths.add(len(self.known or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             raise InputError(
                 "strata must have one name, size and moment each, and no stratum may be empty",
