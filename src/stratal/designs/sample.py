@@ -243,10 +243,10 @@ class Sample(Record, Tabular):
             columns = {column: frozen(values) for column, values in getattr(self, name).items()}
             self._set(**{name: columns})
         stratum, probabilities = self.stratum, self.inclusion_probability
-        columns = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
+        each = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
         holds = {
             "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
-            "every column of a sample must have one entry per unit": {len(one) for one in columns} == {size},
+            "every column of a sample must have one entry per unit": {len(one) for one in each} == {size},
             "a unit is in a stratum that is not there": np.all(
                 np.isin(stratum, range(len(self.summary.sizes)))
             ),

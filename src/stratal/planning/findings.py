@@ -232,7 +232,6 @@ def more_labels_of(
     sample: Sample,
     labels: Any,
     found: Estimate,
-    *,
     confidence_level: float = 0.95,
     interval: str = "auto",
     **options: Any,

@@ -860,7 +860,6 @@ def more_labels(
     labels: Any,
     labelled: BoolArray,
     found: Any,
-    *,
     confidence_level: float = 0.95,
     interval: str = "auto",
 ) -> list[dict[str, Any]]:

@@ -28,9 +28,6 @@ MANY_BINS = 4 * PRUNING_RUNS
 DENSE_EDGES = 129
 """Up to this many bin edges every pair of them is tried."""
 
-_MOVES = 10
-"""Times that boundaries are moved between the means of their strata, for a cost that can be reached."""
-
 _SLACK = 1e-9
 """What rounding may cost a sum of squares, as a share of the largest."""
 
@@ -149,7 +146,8 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
         before.append((inside + before[-1][:, None]).min(axis=0))
         after.append((inside + after[-1]).min(axis=1))
     bounds = np.array(before) + np.array(after[::-1])
-    reached = _cost_nearby(distribution, sums, edges[bounds.argmin(axis=1)])
+    cuts = np.concatenate([[0], edges[bounds.argmin(axis=1)], edges[-1:]])
+    reached = float(sums.squares_within(cuts[:-1], cuts[1:]).sum()) if np.all(np.diff(cuts) > 0) else np.inf
     possible = bounds <= reached + _SLACK * float(np.abs(sums.squares).max())
     order = np.arange(1, n_strata)
     lowest = edges[possible.argmax(axis=1)] - order
@@ -166,20 +164,6 @@ def _squares_between(sums: PrefixSums, starts: IntArray, ends: IntArray) -> Floa
     squares = sums.squares[ends] - sums.squares[starts][:, None]
     squares -= gap * gap / np.maximum(counts, 1.0)
     return np.maximum(squares, 0.0, out=squares)
-
-
-def _cost_nearby(distribution: Distribution, sums: PrefixSums, boundaries: IntArray) -> float:
-    """Return the cost of strata found from `boundaries` (H − 1,) by moving each between two means."""
-    edges = np.concatenate([[0], boundaries, [len(distribution.values)]])
-    centred = distribution.values - distribution.values[int(np.argmin(np.abs(sums.counts)))]
-    best = np.inf
-    for _ in range(_MOVES):
-        if np.any(np.diff(edges) <= 0):
-            break
-        best = min(best, float(sums.squares_within(edges[:-1], edges[1:]).sum()))
-        means = np.diff(sums.firsts[edges]) / np.diff(sums.counts[edges])
-        edges[1:-1] = np.searchsorted(centred, 0.5 * (means[1:] + means[:-1]))
-    return best
 
 
 def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
