@@ -9,7 +9,8 @@ probabilities are known exactly, which the bounds of `stratal.intervals.betting`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -167,10 +168,22 @@ class Disagreements(Design):
         for count, leader, *groups in zip(
             *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
         ):
-            survivors, rivals = (np.array(group, np.int64) for group in groups)
             if count:
-                clocks.draw(sizes_of(codes, leader, survivors, rivals, everywhere=self.everywhere), count)
+                clocks.draw(self.sizes(codes, leader, *groups), count)
         return clocks
+
+    def sizes(
+        self, codes: IntArray, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
+    ) -> FloatArray:
+        """Return the sizes (N,) of the units of a round, from answers (N, k) as numbers."""
+        groups = (np.array(group, np.int64) for group in (survivors, rivals))
+        return sizes_of(codes, leader, *groups, everywhere=self.everywhere)
+
+    def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
+        """Return the design with another round, of these survivors and rivals."""
+        now = zip(("units", "leaders", "survivors", "rivals"), (count, leader, *groups), strict=True)
+        changed: dict[str, Any] = {name: (*getattr(self, name), one) for name, one in now}
+        return replace(self, **changed)
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, in the order of their turns."""

@@ -410,16 +410,10 @@ def category_strata(
     population: Population, by: str, proxy: str | None, request: StratificationRequest
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
-    if population.proxies:
-        pictures = population.distributions(by, proxy)
-        return _of_groups(pooled_groups(pictures.sizes, by, request), of_pictures(pictures))
-    groups = pooled_groups(population.levels(by), by, request)
-    return _of_groups(groups, of_sizes(groups.sizes))
-
-
-def _of_groups(groups: Groups, moments: Moments) -> Strata:
-    """Return each group as one stratum, from the moments of the levels (L,)."""
-    codes = groups.rule.codes
+    pictures = population.distributions(by, proxy) if population.proxies else None
+    levels = population.levels(by) if pictures is None else pictures.sizes
+    groups = pooled_groups(levels, by, request)
+    moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
     alone = np.array_equal(codes, np.arange(len(codes)))
     found = moments if alone else moments.pooled(codes)
     return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
