@@ -276,6 +276,13 @@ class UnequalProbabilities(Design):
             fixed_size=self.fixed_size,
         )
 
+    def for_budget(self, population: Population, budget: int) -> tuple[Size, float]:
+        """Return x and the c of π = min(1, c x) that adds up to a budget."""
+        check_budget(budget, population.size)
+        measured = measure(population, self.size, self.proxy)
+        profile = population.size_profile(measured, budget)
+        return measured, inclusion_scale(profile, budget, f"size '{self.size}'")
+
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of a budget and a size measure."""
@@ -353,10 +360,7 @@ class Poisson(UnequalProbabilities):
     def _measure(self, population: Population) -> tuple[Size, float]:
         """Return x and the c of π = min(1, c x)."""
         if self.budget is not None:
-            check_budget(self.budget, population.size)
-            measured = measure(population, self.size, self.proxy)
-            profile = population.size_profile(measured, self.budget)
-            return measured, inclusion_scale(profile, self.budget, f"size '{self.size}'")
+            return self.for_budget(population, self.budget)
         if not isinstance(self.probability, str):
             return Size(kind="equal"), float(self.probability or 0.0)
         measured = Size(kind="column", column=self.probability)
@@ -414,10 +418,7 @@ class ProportionalToSize(UnequalProbabilities):
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw `budget` units."""
-        check_budget(self.budget, population.size)
-        measured = measure(population, self.size, self.proxy)
-        profile = population.size_profile(measured, self.budget)
-        scale = inclusion_scale(profile, self.budget, f"size '{self.size}'")
+        measured, scale = self.for_budget(population, self.budget)
         found, first = sequential_poisson(population, measured, scale, self.budget, seed)
         kept = np.sort(first)
         return self, found.drawn.only(kept), np.minimum(1.0, scale * found.size[kept]), None

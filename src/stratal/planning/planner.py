@@ -393,13 +393,12 @@ class Plan(Printed, Tabular, Plotted):
 
     def _plot(self) -> Bars:
         """Draw each stratum's share of the units and of the labels."""
-        n_h = self.allocation.n_h
+        shares = self.allocation.n_h / self.allocation.n_h.sum()
+        columns = (self.strata.names, self.strata.weights.tolist(), shares.tolist())
         return Bars(
             title=f"{self.budget:,} labels of {self.population_size:,} units ({self.allocation.method})",
             x_label="share",
-            rows=list(
-                zip(self.strata.names, self.strata.weights.tolist(), (n_h / n_h.sum()).tolist(), strict=True)
-            ),
+            rows=list(zip(*columns, strict=True)),
             series=["of the units", "of the labels"],
         )
 
