@@ -17,8 +17,8 @@ from benchmarks.predictions import BINARY, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.planning.plan import Plan, PlannedDesign
-from stratal.strata.moments import expected_variance
+from stratal.planning.planner import Plan, PlannedDesign
+from stratal.strata.strata import expected_variance
 
 RESULTS = Path(__file__).parent / "results" / "recalibrated_plans.md"
 FILES = sorted([*BINARY, *GRADED])

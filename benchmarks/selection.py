@@ -33,7 +33,6 @@ from stratal.planning.selection import (
     labels_to_decide,
     look,
     outcomes_of,
-    round_sizes,
 )
 from stratal.proxy.agreement import likely_right
 
@@ -99,7 +98,7 @@ def run(
     )
     clocks, distinct, history = Clocks(uniform), len({column.tobytes() for column in codes.T.copy()}), []
     while standing.rivals and (until is None or len(clocks.rows) < until):
-        sizes = np.ones(len(codes)) if random else round_sizes(design, codes, standing)
+        sizes = np.ones(len(codes)) if random else design.sizes(codes, *standing)
         count = max(FIRST_ROUND, int(LATER_ROUNDS * len(clocks.rows)))
         if not clocks.draw(sizes, count if until is None else min(count, until - len(clocks.rows))):
             break

@@ -200,8 +200,8 @@ class Record:
     """Base of frozen dataclasses: equality by value, arrays checked into their declared type and read-only.
 
     A field annotated `FloatArray`, `IntArray`, `BoolArray` or `AnyArray` (or one of these or None) is frozen
-    when the record is made; a list in a field annotated as a tuple becomes one. Fields declared with
-    `compare=False` are left out of equality.
+    when the record is made; a list in a field annotated as a tuple becomes one, and lists in it. Fields
+    declared with `compare=False` are left out of equality.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class Record:
             if declared in _DTYPES and value is not None:
                 object.__setattr__(self, name, frozen(value, _DTYPES[declared]))
             elif type(value) is list and declared not in _DTYPES:
-                object.__setattr__(self, name, tuple(value))
+                object.__setattr__(self, name, _tuples(value))
 
     __post_init__ = _freeze
 
@@ -238,6 +238,10 @@ class Record:
         return all(equal_values(getattr(self, name), getattr(other, name)) for name in compared)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if type(value) is list else value
 
 
 class Described(Record):
@@ -260,7 +264,7 @@ class Described(Record):
     noun: ClassVar[str]
     registry: ClassVar[dict[str, Any]]
     entry_module: ClassVar[str] = ""
-    nested: ClassVar[Mapping[str, type[Described]]] = {}
+    nested: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:

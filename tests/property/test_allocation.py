@@ -10,7 +10,7 @@ from tests.reference.real_optimum import real_optimum
 from tests.tiers import sized
 
 from stratal import strata as allocation
-from stratal.strata.moments import Moments, of_sizes
+from stratal.strata.strata import Moments, of_sizes
 
 
 @st.composite

@@ -10,8 +10,8 @@ import pytest
 
 from stratal.population.distribution import build_distribution
 from stratal.population.in_memory import ArrayCounter
-from stratal.strata.moments import of_bins
-from stratal.strata.optimal import k_means_boundaries
+from stratal.strata.boundaries import k_means_boundaries
+from stratal.strata.strata import of_bins
 
 VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "kmeans_1d.json"
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stratal
-from stratal.strata.moments import expected_variance
+from stratal.strata.strata import expected_variance
 
 FILES = (
     "birds_resnet50", "cifar10_vgg", "forest", "frank_factuality", "galaxies", "gsm8k_models",

@@ -9,13 +9,13 @@ from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.planning import next_allocation, raw_deviations
+from stratal.planning.rounds import next_allocation, raw_deviations
 from stratal.population import Population
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
-from stratal.strata.moments import of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.strata import of_sizes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLICATES = sized(200, 400)

@@ -17,7 +17,7 @@ from stratal.cli.parsing import listed, place
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.planning.plan import Plan
+    from stratal.planning.planner import Plan
 
 
 ALONE = "population_size rate equal_answers"

@@ -4,12 +4,11 @@ from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.given import GivenWeights, SeparateSamples, WithReplacementWeighting
 from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
-from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
-from stratal.designs.proportional_to_size import ProportionalToSize
+from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
-from stratal.designs.successive import Successive, SuccessiveWeighting
-from stratal.designs.systematic import Systematic, SystematicWeighting
+from stratal.designs.successive import Successive
+from stratal.designs.systematic import Systematic
 from stratal.designs.weighting import Weighting
 
 __all__ = [
@@ -30,9 +29,7 @@ __all__ = [
     "Stratified",
     "StratifiedWeighting",
     "Successive",
-    "SuccessiveWeighting",
     "Systematic",
-    "SystematicWeighting",
     "Weighting",
     "WithReplacementWeighting",
     "fit_margins",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -236,9 +236,9 @@ class ClusterSample(Design):
     3
     """
 
-    kind: ClassVar[str] = "clusters"
-    words: ClassVar[tuple[str, ...]] = ("a simple random sample of whole groups of units", "cochran")
-    hajek_below: ClassVar[int] = 20  # λ fitted to noise then costs 5 % more error: docs/decisions/0018
+    kind = "clusters"
+    words = ("a simple random sample of whole groups of units", "cochran")
+    hajek_below = 20  # λ fitted to noise then costs 5 % more error: docs/decisions/0018
     cluster: str
     n_clusters: int | None = None
     budget: int | None = None

@@ -9,8 +9,8 @@ probabilities are known exactly, which the bounds of `stratal.intervals.betting`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -143,9 +143,9 @@ class Disagreements(Design):
     [1]
     """
 
-    kind: ClassVar[str] = "disagreements"
-    words: ClassVar[tuple[str, ...]] = ("units on which models that may be the best disagree", "ohlsson")
-    assumption: ClassVar[str] = "Only differences between the models are estimated."
+    kind = "disagreements"
+    words = ("units on which models that may be the best disagree", "ohlsson")
+    assumption = "Only differences between the models are estimated."
     answers: tuple[str, ...]
     units: tuple[int, ...]
     leaders: tuple[int, ...]
@@ -156,13 +156,6 @@ class Disagreements(Design):
     confidence: float = 0.95
     indifference: float = 0.01
     budget: int | None = None
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the design from the fields of `to_dict` but `kind`."""
-        once = {name: tuple(fields[name]) for name in ("answers", "units", "leaders")}
-        twice = {name: tuple(map(tuple, fields[name])) for name in ("survivors", "rivals")}
-        return cls(**{**fields, **once, **twice})
 
     @property
     def everywhere(self) -> bool:
@@ -175,10 +168,22 @@ class Disagreements(Design):
         for count, leader, *groups in zip(
             *(part[:rounds] for part in (self.units, self.leaders, self.survivors, self.rivals)), strict=True
         ):
-            survivors, rivals = (np.array(group, np.int64) for group in groups)
             if count:
-                clocks.draw(sizes_of(codes, leader, survivors, rivals, everywhere=self.everywhere), count)
+                clocks.draw(self.sizes(codes, leader, *groups), count)
         return clocks
+
+    def sizes(
+        self, codes: IntArray, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
+    ) -> FloatArray:
+        """Return the sizes (N,) of the units of a round, from answers (N, k) as numbers."""
+        groups = (np.array(group, np.int64) for group in (survivors, rivals))
+        return sizes_of(codes, leader, *groups, everywhere=self.everywhere)
+
+    def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
+        """Return the design with another round, of these survivors and rivals."""
+        now = zip(("units", "leaders", "survivors", "rivals"), (count, leader, *groups), strict=True)
+        changed: dict[str, Any] = {name: (*getattr(self, name), one) for name, one in now}
+        return replace(self, **changed)
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, in the order of their turns."""

@@ -51,7 +51,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
         )
     texts = id_texts(sample.ids)
     found = population.find(texts)
-    rows = _rows_of(texts, found.ids)
+    rows = rows_of(texts, found.ids)
     if -1 in rows:
         given = f"no unit {texts[rows.tolist().index(-1)]!r}"
         raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
@@ -84,7 +84,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     >>> require_same_draw(first, first)
     """
     texts = id_texts(earlier.ids)
-    rows = _rows_of(texts, later.ids)
+    rows = rows_of(texts, later.ids)
     lost = int(np.sum(rows < 0))
     if lost or earlier.seed != later.seed or earlier.population_size != later.population_size:
         raise InputError(
@@ -133,7 +133,7 @@ def require_planned(sample: Sample, planned: Population) -> None:
         )
 
 
-def _rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
+def rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
     """Return where each id (n,) is among others, −1 where it is not there."""
     place = {text: row for row, text in enumerate(id_texts(ids))}
     return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
@@ -309,7 +309,7 @@ def last_round(sample: Sample) -> int:
 def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
     """Return positions (n,) in the larger sample: the earlier units in their order, then the others."""
     texts = id_texts(sample.ids)
-    earlier = _rows_of(texts, larger.ids)
+    earlier = rows_of(texts, larger.ids)
     if -1 in earlier:
         raise InputError(
             f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -145,12 +144,9 @@ class GivenWeights(Design):
     True
     """
 
-    kind: ClassVar[str] = "given-weights"
-    words: ClassVar[tuple[str, ...]] = (
-        "a probability sample drawn elsewhere, with the weights given",
-        "lohr",
-    )
-    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
+    kind = "given-weights"
+    words = ("a probability sample drawn elsewhere, with the weights given", "lohr")
+    hajek_below = 8  # as in `stratal.designs.poisson`
     scale: float = 1.0
     mechanism: str = "with-replacement"
     known_size: bool = False
@@ -216,8 +212,8 @@ class SeparateSamples(Design):
     True
     """
 
-    kind: ClassVar[str] = "separate-samples"
-    words: ClassVar[tuple[str, ...]] = ("a labelled sample beside a separate unlabelled one", "fisch")
+    kind = "separate-samples"
+    words = ("a labelled sample beside a separate unlabelled one", "fisch")
     names: tuple[str, ...]
     shares: FloatArray
     counts: IntArray

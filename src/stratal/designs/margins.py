@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -190,24 +190,17 @@ class Margins(Design):
     'simple-random'
     """
 
-    kind: ClassVar[str] = "margins"
-    words: ClassVar[tuple[str, ...]] = (
+    kind = "margins"
+    words = (
         "a probability sample, its weights fitted afterwards to known totals of the population",
         "deville",
     )
-    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
+    hajek_below = 8  # as in `stratal.designs.poisson`
     base: Mapping[str, Any]
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
     means: tuple[tuple[float, ...], ...]
     method: str = "raking"
-
-    def __post_init__(self) -> None:
-        self._set(
-            columns=tuple(self.columns),
-            levels=tuple(tuple(part) for part in self.levels),
-            means=tuple(tuple(float(mean) for mean in part) for part in self.means),
-        )
 
     @property
     def drawn_by(self) -> Design:
@@ -414,11 +407,8 @@ class PostStratified(Design):
     ('de', 'en')
     """
 
-    kind: ClassVar[str] = "post-stratified"
-    words: ClassVar[tuple[str, ...]] = (
-        "a simple random sample without replacement, weighted by groups of known sizes",
-        "cochran",
-    )
+    kind = "post-stratified"
+    words = ("a simple random sample without replacement, weighted by groups of known sizes", "cochran")
     group: str
     levels: tuple[str, ...]
 

@@ -63,7 +63,7 @@ class Design(Described, ABC):
 
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
-        """Return the class of a kind, which is the name of its file; None if there is none."""
+        """Return the class of a kind, imported or in the file of its name; None if there is none."""
         place = f"stratal.designs.{str(kind).replace('-', '_')}"
         # A file says the kind: nothing but a file of this room may be looked for.
         plain_name = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", place)
@@ -242,19 +242,19 @@ class Sample(Record, Tabular):
         for name in ("groups", "shown"):
             columns = {column: frozen(values) for column, values in getattr(self, name).items()}
             self._set(**{name: columns})
-        if self.proxies.shape != (size, len(self.proxy_info)):
-            raise InputError("proxies must be (n, k)", given=self.proxies.shape)
-        others = [self.stratum, self.inclusion_probability, *self.groups.values(), *self.shown.values()]
-        if any(len(column) != size for column in others):
-            raise InputError("every column of a sample must have one entry per unit")
-        n_strata = len(self.summary.sizes)
-        if size and not (self.stratum.min() >= 0 and self.stratum.max() < n_strata):
-            raise InputError("a unit is in a stratum that is not there", allowed=f"0 to {n_strata - 1}")
-        if not np.all(np.isfinite(self.proxies)):
-            raise InputError("a proxy of a drawn unit is not finite")
-        probabilities = self.inclusion_probability
-        if np.any(~(probabilities > 0)) or np.any(probabilities > 1):
-            raise InputError("inclusion probabilities must lie in (0, 1]")
+        stratum, probabilities = self.stratum, self.inclusion_probability
+        each = [stratum, probabilities, *self.groups.values(), *self.shown.values()]
+        holds = {
+            "proxies must be (n, k)": self.proxies.shape == (size, len(self.proxy_info)),
+            "every column of a sample must have one entry per unit": {len(one) for one in each} == {size},
+            "a unit is in a stratum that is not there": np.all(
+                np.isin(stratum, range(len(self.summary.sizes)))
+            ),
+            "a proxy of a drawn unit is not finite": np.all(np.isfinite(self.proxies)),
+            "inclusion probabilities must lie in (0, 1]": np.all((probabilities > 0) & (probabilities <= 1)),
+        }
+        for what in [text for text, found in holds.items() if not found][:1]:
+            raise InputError(what)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):

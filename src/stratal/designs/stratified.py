@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,10 +46,10 @@ class SimpleRandom(Design):
     2
     """
 
-    kind: ClassVar[str] = "simple-random"
-    words: ClassVar[tuple[str, ...]] = ("a simple random sample without replacement", "cochran")
-    one_simple_sample: ClassVar[bool] = True
-    rounds_by_labels: ClassVar[bool] = True
+    kind = "simple-random"
+    words = ("a simple random sample without replacement", "cochran")
+    one_simple_sample = True
+    rounds_by_labels = True
     budget: int
 
     def __post_init__(self) -> None:
@@ -102,13 +103,10 @@ class Stratified(Design):
     [0, 1]
     """
 
-    kind: ClassVar[str] = "stratified"
-    words: ClassVar[tuple[str, ...]] = (
-        "a stratified simple random sample without replacement",
-        "cochran",
-        "fogliato",
-    )
-    rounds_by_labels: ClassVar[bool] = True
+    kind = "stratified"
+    nested: ClassVar[Mapping[str, Any]] = {"strata": Strata, "allocation": Allocation}
+    words = ("a stratified simple random sample without replacement", "cochran", "fogliato")
+    rounds_by_labels = True
     strata: Strata = field()
     allocation: Allocation = field()
 
@@ -127,14 +125,15 @@ class Stratified(Design):
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, StratumSummary]:
         """Draw n_h units of each stratum."""
         strata = self.strata
-        summary = population.summarise(strata.rule, strata.codes)
+        codes = population.codes(strata.rule) if strata.codes is None else strata.codes
+        summary = population.summarise(strata.rule, codes)
         if not np.array_equal(summary.sizes, strata.sizes):
             raise InputError(
                 "these strata were made from another population",
                 given=f"sizes {summary.sizes.tolist()[:5]}",
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
-        drawn = population.smallest(strata.rule, self.allocation.n_h, seed, strata.codes)
+        drawn = population.smallest(strata.rule, self.allocation.n_h, seed, codes)
         compact = Stratified(strata=replace(strata, codes=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
         return compact, drawn, probabilities, summary
@@ -156,13 +155,6 @@ class Stratified(Design):
             stratum=sample.stratum[labelled],
             sizes=sample.summary.sizes,
             sizes_follow_labels=self.allocation.method in FROM_LABELS,
-        )
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the design from the fields of `to_dict` but `kind`."""
-        return cls(
-            strata=Strata.from_dict(fields["strata"]), allocation=Allocation.from_dict(fields["allocation"])
         )
 
 

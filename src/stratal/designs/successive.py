@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Described, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.extending import rows_of
 from stratal.designs.poisson import fixed_size, inclusion_scale, poisson, sequential_poisson
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
@@ -115,16 +116,16 @@ class Successive(Design):
     2
     """
 
-    kind: ClassVar[str] = "successive"
-    words: ClassVar[tuple[str, ...]] = (
+    kind = "successive"
+    words = (
         "rounds of sequential Poisson samples, each from the units that were left, with inclusion "
         "probabilities proportional to the predicted standard deviation",
         "ohlsson",
     )
-    assumption: ClassVar[str] = "The variance is the design's approximate one."
-    rounds_by_labels: ClassVar[bool] = True
-    hajek_below: ClassVar[int] = 8
-    nested: ClassVar[Mapping[str, type[Described]]] = {"predicted": Expression}
+    assumption = "The variance is the design's approximate one."
+    rounds_by_labels = True
+    hajek_below = 8
+    nested: ClassVar[Mapping[str, Any]] = {"predicted": Expression}
     budgets: tuple[int, ...]
     predicted: tuple[Expression, ...]
 
@@ -159,8 +160,7 @@ class Successive(Design):
             texts += [ids[row] for row in kept]
             probabilities |= {ids[row]: min(1.0, float(scale * found.size[row])) for row in kept}
         drawn = population.find(texts)
-        order = {text: row for row, text in enumerate(id_texts(drawn.ids))}
-        drawn = drawn.only(np.array([order[text] for text in texts], np.int64))
+        drawn = drawn.only(rows_of(texts, drawn.ids))
         return self, drawn, np.array([probabilities[text] for text in texts]), None
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SuccessiveWeighting:
@@ -202,8 +202,7 @@ class Successive(Design):
         names = history_columns(population.feature_names)
         if names and known is not None and np.all((known.z >= 0) & (known.z <= 1)):
             found = population.find(id_texts(sample.ids))
-            place = {text: row for row, text in enumerate(id_texts(found.ids))}
-            rows = np.array([place[text] for text in id_texts(sample.ids[known.labelled])], np.int64)
+            rows = rows_of(id_texts(sample.ids[known.labelled]), found.ids)
             values = np.column_stack([found.features[name][rows] for name in names])
             own = FactorPosterior.of(values, known.z)
             # What is still uncertain of a unit's log-odds is taken to be what it is on average.

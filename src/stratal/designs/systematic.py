@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -117,12 +117,12 @@ class Systematic(Design):
     [0.0, 1.0]
     """
 
-    kind: ClassVar[str] = "systematic"
-    words: ClassVar[tuple[str, ...]] = (
+    kind = "systematic"
+    words = (
         "a systematic sample along the proxy, its variance approximated by successive differences",
         "cochran",
     )
-    assumption: ClassVar[str] = "The variance is the design's approximate one."
+    assumption = "The variance is the design's approximate one."
     budget: int
     order: str | None = None
 

@@ -148,16 +148,6 @@ class Weighting(Record, ABC):
         return np.array([float(np.sum(weights**2)) / float(np.sum(weights)) ** 2])
 
     @property
-    def squared_sizes(self) -> int | None:
-        """Σ N_c² over the clusters of the population, where units were drawn in clusters and it is known."""
-        return None
-
-    @property
-    def seen_sizes(self) -> tuple[float, float]:
-        """The size of the cluster that a unit is in, on average: over the drawn clusters, and over all."""
-        return 1.0, 1.0
-
-    @property
     def lacks_sizes(self) -> bool:
         """Whether drawn clusters differ in size, and how large the others are is not known."""
         return False

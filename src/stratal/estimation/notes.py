@@ -1,18 +1,14 @@
 """What a plan took for granted, held against the labels: a note where they refute all of its ways.
 
 A plan promises a width on the proxy's word, over ways in which the proxy may be off
-(`stratal.strata.moments`). The sample's file carries the strata that they follow from, so that its labels
+(`stratal.strata.strata`). The sample's file carries the strata that they follow from, so that its labels
 can be held against them: whether outcomes vary more than in the most conservative of the ways, whether their
 mean lies beyond those of all of them, and whether they fall where the proxy rises.
 """
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 from scipy.special import stdtr
-
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
@@ -23,7 +19,10 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.strata import Strata
-from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
+from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
+import math
+import numpy as np
+
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential

@@ -4,10 +4,8 @@
 rounds against a callable that labels.
 """
 
-from stratal.planning.costs import CheapestSamples, cheapest_samples
-from stratal.planning.detecting import plan_to_detect
-from stratal.planning.labels_so_far import estimated_deviations, next_allocation, raw_deviations
-from stratal.planning.rounds import Narrowing, labels_needed, next_round, opt_a1, opt_a2
+from stratal.planning.detecting import CheapestSamples, cheapest_samples, plan_to_detect
+from stratal.planning.rounds import Narrowing, estimated_deviations, labels_needed, next_round, opt_a1, opt_a2
 
 __all__ = [
     "CheapestSamples",
@@ -15,10 +13,8 @@ __all__ = [
     "cheapest_samples",
     "estimated_deviations",
     "labels_needed",
-    "next_allocation",
     "next_round",
     "opt_a1",
     "opt_a2",
     "plan_to_detect",
-    "raw_deviations",
 ]

@@ -1,6 +1,6 @@
 """`EarlierLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
 
-A proxy's own word leaves much open (`stratal.strata.moments`). Labels of any units, wherever the proxy sent
+A proxy's own word leaves much open (`stratal.strata.strata`). Labels of any units, wherever the proxy sent
 them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom
 from stratal.designs.sample import sample_of
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
@@ -23,15 +24,12 @@ from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
 from stratal.planning.widths import likely_means
+from stratal.population.population import Population
 from stratal.population.rules import possible_levels
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
-from stratal.strata.moments import Moments, Scenario, expected_variance
 from stratal.strata.rates import likely_rates, smoothed_standard_deviations
-
-if TYPE_CHECKING:
-    from stratal.population.population import Population
-
+from stratal.strata.strata import Moments, Scenario, expected_variance
 
 LEFT_OPEN = 0.05
 """Chance, by the labels, that the conservative end is passed, and that the optimistic one is missed."""
@@ -46,11 +44,22 @@ _SEED = 20_261_121
 """Fixed, so that equal labels give equal plans."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EarlierLabels(Record):
-    """Labels that were in before a plan was made, of any units of its population.
+class EarlierLabels:
+    """Labels that were in before a plan was made, of any units of its population; unknown ids are refused.
 
     Parameters
+    ----------
+    population : Population
+    labels : see `stratal.plan`
+    proxy : str, optional
+        The one that is recalibrated.
+    calibrate_by : str, optional
+        Column of categories, in each of which the proxy is recalibrated by itself. Labels of categories that
+        the population does not have are left out.
+    labelled_units : Population, optional
+        The units that the labels are of, where these are others than the population's.
+
+    Attributes
     ----------
     columns : mapping of name to (m,) array
         Proxies, groups and features of the labelled units.
@@ -65,12 +74,6 @@ class EarlierLabels(Record):
         than the population.
     source : str
         Where the labels came from.
-    proxy : str, optional
-        The one that is recalibrated.
-    elsewhere : bool
-        Whether these are other units than the population's.
-    calibrate_by : str, optional
-        Column of categories, in each of which the proxy is recalibrated by itself.
     notes : tuple of str
         What speaks against these labels: a proxy that is distributed otherwise among their units.
 
@@ -79,38 +82,21 @@ class EarlierLabels(Record):
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
     >>> labels = {str(row): float(row % 2) for row in range(0, 1000, 9)}
-    >>> found = EarlierLabels.of(population, labels)
+    >>> found = EarlierLabels(population, labels)
     >>> strata = stratal.strata.stratify(population, n_strata=2)
     >>> found.scenario(strata, np.array([50, 50])).means[0].round(1)
     array([0.4, 0.6])
     """
 
-    columns: Mapping[str, AnyArray]
-    z: FloatArray
-    binary: bool
-    bounds: tuple[float, float]
-    fine: Strata | None = None
-    source: str = "labels"
-    proxy: str | None = None
-    elsewhere: bool = False
-    calibrate_by: str | None = None
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         population: Population,
         labels: Any,
         proxy: str | None = None,
         *,
         calibrate_by: str | None = None,
         labelled_units: Population | None = None,
-    ) -> EarlierLabels:
-        """Return what labels of some units say; ids that are not there are refused.
-
-        The units are the population's own, unless they are given as a population of theirs. Labels of
-        categories of `calibrate_by` that the population does not have are left out.
-        """
+    ) -> None:
         given = _answered(_with_ids(labels))
         wanted = sorted(set(given.ids))
         holder = population if labelled_units is None else labelled_units
@@ -121,9 +107,19 @@ class EarlierLabels(Record):
         sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
-        rows, z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
+        rows, self.z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
+        self.binary, self.source = found.outcome == "binary", given.source
+        self.notes: tuple[str, ...] = ()
+        self.bounds = (-math.inf, math.inf) if found.bounds is None else found.bounds
+        self.calibrate_by, self.elsewhere = calibrate_by, labelled_units is not None
+        self.fine, self.proxy = None, None
         names = population.proxy_names
-        notes = () if labelled_units is None or not names else shift_notes(population, labelled_units, proxy)
+        if names:
+            self.proxy = population.proxy_info(proxy).name
+            by = calibrate_by or population.own_stratum
+            self.fine = stratify(population, n_strata=_FINE, proxy=proxy, by=by)
+            if labelled_units is not None:
+                self.notes = shift_notes(population, labelled_units, proxy)
         if calibrate_by is not None:
             here = list(population.levels(population.require_group(calibrate_by)))
             kept = np.isin(units.groups[holder.require_group(calibrate_by)][rows], here)
@@ -131,23 +127,10 @@ class EarlierLabels(Record):
                 raise LabelError(
                     f"no label is of a category of '{calibrate_by}' here", allowed=", ".join(here)
                 )
-            rows, z = rows[kept], z[kept]
-        columns = {name: units.proxies[rows, k] for k, name in enumerate(names)}
-        others = {**units.groups, **units.features}
-        return cls(
-            columns={**columns, **{name: values[rows] for name, values in others.items()}},
-            z=z,
-            binary=found.outcome == "binary",
-            bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
-            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=calibrate_by or population.own_stratum)
-            if names
-            else None,
-            source=given.source,
-            proxy=population.proxy_info(proxy).name if names else None,
-            elsewhere=labelled_units is not None,
-            calibrate_by=calibrate_by,
-            notes=notes,
-        )
+            rows, self.z = rows[kept], self.z[kept]
+        proxies = {name: units.proxies[:, k] for k, name in enumerate(names)}
+        every = {**proxies, **units.groups, **units.features}
+        self.columns = {name: values[rows] for name, values in every.items()}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -162,12 +145,8 @@ class EarlierLabels(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return which labels these are, in a plain dict."""
         proxy_mean = None if self.proxy is None else float(self.columns[self.proxy].mean())
-        return {
-            "used": len(self.z),
-            "source": self.source,
-            "mean": float(self.z.mean()),
-            "proxy_mean": proxy_mean,
-        }
+        used = {"used": len(self.z), "source": self.source, "mean": float(self.z.mean())}
+        return {**used, "proxy_mean": proxy_mean}
 
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
         """Return three ways in which strata may lie: expected, optimistic and conservative at n_h.
@@ -176,11 +155,10 @@ class EarlierLabels(Record):
         the strata that are drawn from their posterior (`stratal.strata.rates`), and how uncertain a
         variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
         """
-        one = strata.n_strata == 1 and self.fine is not None
-        base = self.fine if one and self.fine is not None else strata
+        base = self.fine if strata.n_strata == 1 and self.fine is not None else strata
         means, variances = self._strata_ways(base)
         slope = _slopes(base, means)
-        if one:
+        if base is not strata:
             middle = means @ base.weights
             variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
             means, variances = middle[:, None], variances[:, None]
@@ -198,13 +176,13 @@ class EarlierLabels(Record):
         with few labels by all.
         """
         codes = strata.rule.assign(self.columns) if strata.n_strata > 1 else np.zeros(len(self.z), np.int64)
-        means, variances = self._recalibrated(strata, codes)
+        means, variances = self._recalibrated(strata, codes, self.z)
         for kept in self._categories(strata):
             inside = np.isin(codes, kept)
             if inside.sum() >= FEWEST_FOR_A_CURVE:
-                own = replace(self, z=self.z[inside])
                 places = np.searchsorted(kept, codes[inside])
-                means[:, kept], variances[:, kept] = own._recalibrated(strata.part(kept), places)
+                own = self._recalibrated(strata.part(kept), places, self.z[inside])
+                means[:, kept], variances[:, kept] = own
         return means, variances
 
     def _categories(self, strata: Strata) -> list[IntArray]:
@@ -216,19 +194,19 @@ class EarlierLabels(Record):
         _, group = np.unique(possible, axis=0, return_inverse=True)
         return [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
 
-    def _recalibrated(self, strata: Moments, codes: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances (1 + K, H) of strata by the labels in them; `codes` (m,) are theirs."""
+    def _recalibrated(self, strata: Moments, codes: IntArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances (1 + K, H) of strata by the labels z (m,) in them, of strata `codes`."""
         counts = stratum_counts(codes, strata.n_strata)
         if self.elsewhere:  # the stratum's own units are all unlabelled
             strata = replace(strata, sizes=strata.sizes + counts)
-        sums = np.bincount(codes, self.z, minlength=strata.n_strata)
-        squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
-        kurtoses = stratum_kurtoses(self.z, codes, strata.n_strata)
+        sums = np.bincount(codes, z, minlength=strata.n_strata)
+        squares = None if self.binary else np.bincount(codes, z**2, minlength=strata.n_strata)
+        kurtoses = stratum_kurtoses(z, codes, strata.n_strata)
         expected = smoothed_standard_deviations(
             strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds
         )
-        own = np.where(counts > 0, sums / np.maximum(counts, 1), self.z.mean())
-        factors = self._factors(self.z - own[codes])
+        own = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
+        factors = self._factors(z - own[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
             means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata)).copy()
@@ -309,9 +287,9 @@ def _with_ids(labels: Any) -> Labels:
 
 def _answered(given: Labels) -> Labels:
     """Return the labels without the rows that nobody has filled in yet."""
-    rows = [row for row, value in enumerate(given.values) if value is not None]
+    there = [value is not None for value in given.values]
     names = [name for name in ("ids", "values", "annotators", "places") if getattr(given, name)]
-    kept: dict[str, Any] = {name: tuple(getattr(given, name)[row] for row in rows) for name in names}
+    kept: dict[str, Any] = {name: tuple(compress(getattr(given, name), there)) for name in names}
     return replace(given, **kept)
 
 

@@ -171,13 +171,8 @@ def findings(
     """
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
-    own = found.label.get("estimand") if isinstance(found, Estimate) else None
-    requested = as_estimand(options.get("estimand") or own or sample.estimand)
-    predicted = options.get("predicted") or requested.compared
+    requested, predicted, one, labelled = _asked(sample, labels, found, **options)
     made: Any = found or estimate(sample, labels, **options)
-    columns = requested.label_columns(sample)
-    one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
-    labelled = _labelled(sample, one, predicted, options.get("combine", "mean"))
     level: dict[str, Any] = {"confidence_level": confidence_level, "interval": interval}
     several = isinstance(made, Estimates)
     first: Estimate = made[0] if several else made
@@ -237,30 +232,36 @@ def more_labels_of(
     sample: Sample,
     labels: Any,
     found: Estimate,
-    *,
-    estimand: Any = None,
-    predicted: bool | str = False,
-    combine: str = "mean",
     confidence_level: float = 0.95,
     interval: str = "auto",
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """Return what more labels would buy of an estimate: see `rounds.more_labels`; options as `findings`."""
-    requested = as_estimand(estimand or found.label.get("estimand") or sample.estimand)
-    columns = requested.label_columns(sample)
-    one = labels[columns[0]] if columns else labels
-    level: dict[str, Any] = {"confidence_level": confidence_level, "interval": interval}
     try:
-        labelled = _labelled(sample, one, predicted or requested.compared, combine)
-        return more_labels(requested, sample, labels, labelled, found, **level)
+        requested, _, _, labelled = _asked(sample, labels, found, **options)
+        return more_labels(requested, sample, labels, labelled, found, confidence_level, interval)
     except InputError:  # an estimate stands, whether or not anything is expected of more labels
         return []
 
 
-def _labelled(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> BoolArray:
-    """Return which drawn units (n,) have a label that counts."""
+def _asked(
+    sample: Sample,
+    labels: Any,
+    found: Any,
+    *,
+    estimand: Any = None,
+    predicted: bool | str = False,
+    combine: str = "mean",
+    **others: Any,
+) -> tuple[Estimand, bool | str, Any, BoolArray]:
+    """Return the estimand, the model's answers, a column of labels, and which units (n,) have one."""
+    own = found.label.get("estimand") if isinstance(found, Estimate) else None
+    requested = as_estimand(estimand or own or sample.estimand)
+    columns, predicted = requested.label_columns(sample), predicted or requested.compared
+    one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
     if combine == "mean":
-        return join(sample, labels).labelled
-    return outcomes(sample, labels, predicted, combine).labelled
+        return requested, predicted, one, join(sample, one).labelled
+    return requested, predicted, one, outcomes(sample, one, predicted, combine).labelled
 
 
 _SAME = 1e-9

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -91,10 +91,8 @@ def outcomes_of(
     if not np.any(known):
         return None
     levels = int(max(codes.max(), truth.max())) + 1
-    averaged = (
-        "macro" if which is None and criterion not in ("accuracy", "balanced_accuracy", *SIGNED) else which
-    )
-    function = metric_function(criterion, averaged, levels)
+    macro = which is None and criterion not in ("accuracy", "balanced_accuracy", *SIGNED)
+    function = metric_function(criterion, "macro" if macro else which, levels)
     share = weights[known] / weights[known].sum()
     tables = []
     for j in range(codes.shape[1]):
@@ -114,8 +112,7 @@ def outcomes_of(
     return np.where(known[:, None], values, np.nan), reach
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(NamedTuple):
     """How models stand after a look at the labels.
 
     Parameters
@@ -171,11 +168,8 @@ def look(
     certain = gain.sum(axis=0) + shared["left"] <= design.indifference * len(codes)
     settled |= certain  # at an indifference of 0 copies are never refuted, but no better
     out = settled & (difference_capital(gain, spread, turns, 0.0, **shared) >= limit)
-    return Standing(
-        leader=leader,
-        survivors=tuple(sorted([leader, *others[~out].tolist()])),
-        rivals=tuple(others[~settled].tolist()),
-    )
+    survivors = tuple(sorted([leader, *others[~out].tolist()]))
+    return Standing(leader, survivors, tuple(others[~settled].tolist()))
 
 
 def labels_to_decide(
@@ -251,24 +245,18 @@ class Selection(Printed):
         self._drawn = every.drawn
         self._clocks = design.replay(self._codes, found.uniform, -1) if waiting else every
         self._answers = found.drawn.groups
-        self._standing = Standing(
-            leader=design.leaders[-1], survivors=design.survivors[-1], rivals=design.rivals[-1]
-        )
+        self._standing = Standing(design.leaders[-1], design.survivors[-1], design.rivals[-1])
         self._found = self._outcomes()
         if self._found is not None and self.labels:
             # Fewer survivors may be led by another model, from which more can be told.
             distinct = len({column.tobytes() for column in self._codes.T.copy()})
-            chances = (
-                np.zeros(self._codes.shape)
-                if design.everywhere
-                else likely_right(self._codes, _LIKELY_FROM)[1]
-            )
-            before = None
+            chances = np.zeros(self._codes.shape)
+            if not design.everywhere:
+                chances = likely_right(self._codes, _LIKELY_FROM)[1]
+            known, before = (self._clocks, self._codes, self._found), None
             while before != self._standing:
                 before = self._standing
-                self._standing = look(
-                    self._clocks, self._codes, self._found, before, design, distinct, chances
-                )
+                self._standing = look(*known, before, design, distinct, chances)
 
     @classmethod
     def resume(cls, sample: Sample, population: Population | None = None) -> Self:
@@ -316,7 +304,7 @@ class Selection(Printed):
         count = min(usual if additional is None else whole_number("additional", additional), self._left())
         if count < 1:
             return self
-        larger = _with_round(self._design, self._standing, count)
+        larger = self._design.with_round(count, *self._standing)
         sample = extended(self.sample, larger, population_of(self.sample, None))
         truth = np.concatenate([self.truth, np.full(sample.size - self.sample.size, None, dtype=object)])
         return type(self)(sample, truth, self._units)
@@ -327,10 +315,8 @@ class Selection(Printed):
         weights = 1.0 / clocks.probability
         if design.criterion == PREFERENCE:
             place = {name: at for at, name in enumerate(design.answers)}
-            own = [
-                self._codes[row, place[label]] if label in place else -1
-                for row, label in zip(rows, labels, strict=True)
-            ]
+            pairs = zip(rows, labels, strict=True)
+            own = [self._codes[row, place[label]] if label in place else -1 for row, label in pairs]
             found = outcomes_of("accuracy", None, self._codes, rows, np.array(own, np.int64), weights)
             tied = np.array([label == TIE for label in labels], dtype=bool)
             return found and (np.where(tied[:, None], 0.0, found[0]), found[1])
@@ -366,7 +352,7 @@ class Selection(Printed):
     def _left(self) -> int:
         """Return how many units another round could have."""
         design = self._design
-        open_units = int(np.sum(round_sizes(design, self._codes, self._standing)[~self._drawn] > 0))
+        open_units = int(np.sum(design.sizes(self._codes, *self._standing)[~self._drawn] > 0))
         return open_units if design.budget is None else min(open_units, design.budget - self.sample.size)
 
     @property
@@ -533,26 +519,9 @@ class Selection(Printed):
         return Page(lines=[found["statement"]], tables=tables, notes=noted(found["notes"]))
 
 
-def round_sizes(design: Disagreements, codes: IntArray, standing: Standing) -> FloatArray:
-    """Return the sizes (N,) of the next round's units."""
-    survivors, rivals = (np.array(group, np.int64) for group in (standing.survivors, standing.rivals))
-    return sizes_of(codes, standing.leader, survivors, rivals, everywhere=design.everywhere)
-
-
 def usual_round(drawn: int) -> int:
     """Return the units of a round after so many."""
     return max(FIRST_ROUND, math.ceil(LATER_ROUNDS * drawn))
-
-
-def _with_round(design: Disagreements, standing: Standing, count: int) -> Disagreements:
-    """Return the design with another round."""
-    return replace(
-        design,
-        units=(*design.units, count),
-        leaders=(*design.leaders, standing.leader),
-        survivors=(*design.survivors, standing.survivors),
-        rivals=(*design.rivals, standing.rivals),
-    )
 
 
 @names_mistyped
@@ -649,14 +618,14 @@ def select(
     apart = (codes != codes[:, [leader]]).sum(axis=0)
     apart = apart if criterion in ("accuracy", PREFERENCE) else len(codes) * (apart > 0)
     rivals = tuple(j for j in every if apart[j] > indifference * len(codes))
-    standing = Standing(leader=leader, survivors=every, rivals=rivals)
+    standing = Standing(leader, every, rivals)
     plain = Disagreements(
         answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
         confidence=float(confidence), indifference=float(indifference), budget=budget,
     )  # fmt: skip
-    open_units = 0 if not rivals else int(np.sum(round_sizes(plain, codes, standing) > 0))
+    open_units = 0 if not rivals else int(np.sum(plain.sizes(codes, *standing) > 0))
     wanted = FIRST_ROUND if additional is None else whole_number("additional", additional)
-    design = _with_round(plain, standing, min(wanted, open_units, budget or open_units))
+    design = plain.with_round(min(wanted, open_units, budget or open_units), *standing)
     return Selection(design.draw(population, seed))
 
 

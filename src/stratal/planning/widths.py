@@ -24,7 +24,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.strata.moments import expected_variance
+from stratal.strata.strata import expected_variance
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""

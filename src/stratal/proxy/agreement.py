@@ -7,24 +7,17 @@ and those that agree no more than chance are guessing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import scipy
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
 from stratal.errors import InputError, refuse_unknown
+from stratal.proxy.history import MOST_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
-from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
+from typing import Any
+import numpy as np
+import re
+import scipy
 
-MOST_ITEMS = 4_096
-"""Items from which weights are estimated: a rate of agreement is then known to .008 or better."""
-
-PURPOSE = "answers:"
-"""Makes the random numbers that choose these items independent of every draw's."""
 
 PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
 """What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016)."""
@@ -178,21 +171,6 @@ def written_alike(answer: Any, kind: str) -> Any:
         return float(found[1]) if found else None
     words = re.sub(BLANKS, " ", re.sub(PUNCTUATION, "", answer.lower())).split(" ")
     return " ".join(word for word in words if word not in (*ARTICLES, ""))
-
-
-def chosen_items(size: int, ids: Any = None) -> IntArray:
-    """Return the rows (n,) that weights come from: those with the smallest permanent random numbers.
-
-    Examples
-    --------
-    >>> chosen_items(2, ["a", "b"]).tolist() in ([0, 1], [1, 0])
-    True
-    """
-    keys: KeyArray = (
-        keys_of_rows(slice(0, size), 0) if ids is None else keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
-    )
-    same_length(answers=np.empty(size), ids=keys)
-    return np.argsort(keys, kind="stable")[:MOST_ITEMS]
 
 
 def answer_codes(columns: Iterable[Any]) -> IntArray:

@@ -16,8 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, same_length
 from stratal.errors import InputError
-from stratal.proxy.agreement import chosen_items
-from stratal.randomness import id_array, id_texts
+from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
 HISTORY = "history"
 """The proxy, the learner, and what the columns of factors begin with."""
@@ -33,6 +32,12 @@ def history_columns(features: Sequence[str]) -> tuple[str, ...]:
     """
     return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
 
+
+MOST_ITEMS = 4_096
+"""Items from which weights are estimated: a rate of agreement is then known to .008 or better."""
+
+PURPOSE = "answers:"
+"""Makes the random numbers that choose these items independent of every draw's."""
 
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
 """Numbers of factors that are compared; with 0 items differ in difficulty alone."""
@@ -176,6 +181,21 @@ class History(Record):
         )
 
 
+def chosen_items(size: int, ids: Any = None) -> IntArray:
+    """Return the rows (n,) that weights come from: those with the smallest permanent random numbers.
+
+    Examples
+    --------
+    >>> chosen_items(2, ["a", "b"]).tolist() in ([0, 1], [1, 0])
+    True
+    """
+    keys: KeyArray = (
+        keys_of_rows(slice(0, size), 0) if ids is None else keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
+    )
+    same_length(answers=np.empty(size), ids=keys)
+    return np.argsort(keys, kind="stable")[:MOST_ITEMS]
+
+
 def fit_history(
     past: Any, *, ids: Any = None, rank: int | None = None, names: Sequence[str] | None = None
 ) -> History:
@@ -224,8 +244,9 @@ def fit_history(
     if rank is None:
         losses = left_out_losses(chosen[:CHOOSING], RANKS)
         rank = min(losses, key=lambda one: losses[one])
-    weights = _fitted(chosen, rank)
-    values = np.vstack([weights.of(right[start : start + _BATCH]) for start in range(0, size, _BATCH)])
+    fitted = _fitted(chosen, rank)
+    batches = (right[start : start + _BATCH] for start in range(0, size, _BATCH))
+    values = np.vstack([_values_of(batch, *fitted) for batch in batches])
     return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
 
 
@@ -247,40 +268,30 @@ def _results(past: Any) -> IntArray:
     return np.asarray(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Weights(Record):
-    """Earlier models' abilities and factors (M, 1 + r), and the mean difficulty of items."""
-
-    models: FloatArray
-    centre: float
-
-    def of(self, right: IntArray) -> FloatArray:
-        """Return the values (n, 2 + r) of items from their results (n, M)."""
-        offsets = self.models[:, 0]
-        matrix = np.column_stack([np.ones(len(offsets)), self.models[:, 1:]])
-        k = matrix.shape[1]
-        precision = np.full(k, _ITEM_PRECISION)
-        precision[0] = _CENTRE_PRECISION
-        prior = np.zeros(k)
-        prior[0] = self.centre
-        products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
-        known, found = right >= 0, np.tile(prior, (len(right), 1))
-        for _ in range(_NEWTON):
-            likely = sigmoid(found @ matrix.T + offsets)
-            slope = np.where(known, right - likely, 0.0) @ matrix - (found - prior) * precision
-            curvature = (np.where(known, likely * (1.0 - likely), 0.0) @ products).reshape(-1, k, k)
-            step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
-            found += np.clip(step, -2.0, 2.0)
-        # In units in which a new model's ability and factors are standard normal.
-        mean = self.models.mean(axis=0)
-        spread = np.cov(self.models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k)
-        loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
-        offset, factors = found[:, 0] + loadings @ mean, loadings @ np.linalg.cholesky(spread)
-        return np.column_stack([attenuated(offset, np.sum(factors**2, axis=1)), offset, factors])
+def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray:
+    """Return the values (n, 2 + r) of items from their results (n, M)."""
+    offsets, k = models[:, 0], models.shape[1]
+    matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
+    precision = np.append(_CENTRE_PRECISION, np.full(k - 1, _ITEM_PRECISION))
+    prior = np.append(centre, np.zeros(k - 1))
+    products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
+    known, found = right >= 0, np.tile(prior, (len(right), 1))
+    for _ in range(_NEWTON):
+        likely = sigmoid(found @ matrix.T + offsets)
+        slope = np.where(known, right - likely, 0.0) @ matrix - (found - prior) * precision
+        curvature = (np.where(known, likely * (1.0 - likely), 0.0) @ products).reshape(-1, k, k)
+        step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
+        found += np.clip(step, -2.0, 2.0)
+    # In units in which a new model's ability and factors are standard normal.
+    mean = models.mean(axis=0)
+    spread = np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k)
+    loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
+    offset, factors = found[:, 0] + loadings @ mean, loadings @ np.linalg.cholesky(spread)
+    return np.column_stack([attenuated(offset, np.sum(factors**2, axis=1)), offset, factors])
 
 
-def _fitted(right: IntArray, rank: int) -> _Weights:
-    """Return models' abilities and factors from results (n, M)."""
+def _fitted(right: IntArray, rank: int) -> tuple[FloatArray, float]:
+    """Return models' abilities and factors (M, 1 + r) and the mean difficulty, from results (n, M)."""
     known = right >= 0
     share = (np.where(known, right, 0).sum(axis=1) + 1.0) / (known.sum(axis=1) + 2.0)
     items = np.zeros((len(right), 1 + rank))
@@ -290,16 +301,15 @@ def _fitted(right: IntArray, rank: int) -> _Weights:
     leading = leading * np.where(np.sum(leading**3, axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
     models = np.column_stack([np.zeros(right.shape[1]), leading * np.sqrt(right.shape[1])])
     for _ in range(_STEPS):
-        ones = np.ones(len(models))
-        matrix, centre = np.column_stack([ones, models[:, 1:]]), np.zeros(1 + rank)
-        centre[0] = items[:, 0].mean()
+        matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
+        centre = np.append(items[:, 0].mean(), np.zeros(rank))
         precision = np.append(_CENTRE_PRECISION, np.full(rank, _ITEM_PRECISION))
         left = _left(right, known, items, models) @ matrix - (items - centre) * precision
         items = items + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
         matrix = np.column_stack([np.ones(len(items)), items[:, 1:]])
         left = _left(right, known, items, models).T @ matrix - models
         models = models + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
-    return _Weights(models=models, centre=float(items[:, 0].mean()))
+    return models, float(items[:, 0].mean())
 
 
 def _left(right: IntArray, known: AnyArray, items: FloatArray, models: FloatArray) -> FloatArray:
@@ -334,7 +344,8 @@ def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
             break
         found = []
         for part in parts:
-            values = _fitted(np.delete(right, part, axis=1), rank).of(np.delete(right, part, axis=1))
+            kept = np.delete(right, part, axis=1)
+            values = _values_of(kept, *_fitted(kept, rank))
             for z in right[:, part].T:
                 seen, rest = z[:labels] >= 0, np.flatnonzero(z[labels:] >= 0) + labels
                 own = FactorPosterior.of(values[:labels, 1:][seen], z[:labels][seen].astype(np.float64))

@@ -21,8 +21,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.planning.plan import Plan
-from stratal.planning.planner import plan
+from stratal.planning.planner import Plan, plan
 from stratal.population import Population
 
 TRAINING_IMAGES = 300

@@ -4,7 +4,7 @@ from stratal.population.rules import Categories, Crossed, CutPoints, Everything,
 from stratal.strata.allocation import Allocation, allocate, equal, neyman, proportional
 from stratal.strata.dividing import METHODS, stratify
 from stratal.strata.rates import smoothed_standard_deviations
-from stratal.strata.several import SharedAllocation, allocate_several
+from stratal.strata.several import allocate_several
 from stratal.strata.strata import Strata
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Everything",
     "NearestCentre",
     "Rule",
-    "SharedAllocation",
     "Strata",
     "allocate",
     "allocate_several",

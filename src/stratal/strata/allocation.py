@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +11,19 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, plain
-from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
-from stratal.strata.moments import Moments, expected_deviations
-from stratal.strata.several_solver import check_money, filled
+from stratal.errors import BudgetError, InputError, names_mistyped, refuse_unknown
+from stratal.strata.integers import (
+    Bounds,
+    by_threshold,
+    importance_of,
+    one_per_stratum,
+    optimal_integers,
+    whole_number,
+)
+from stratal.strata.strata import Moments, expected_deviations
+
+_SLACK = 1e-12
+"""Share of the money that rounding may cost."""
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
@@ -58,15 +69,9 @@ class Allocation(Record):
         self._set(n_h=np.array(self.n_h))
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
-        if self.n_h.ndim != 1 or not self.n_h.shape == self.minimum.shape == self.maximum.shape:
-            given = f"{self.n_h.shape}, {self.minimum.shape}, {self.maximum.shape}"
-            what = "n_h, minimum and maximum must have one entry per stratum"
-            raise InputError(what, given=given, allowed="three arrays of one length")
-        if (
-            self.n_h.sum() != self.budget
-            or np.any(self.n_h < self.minimum)
-            or np.any(self.n_h > self.maximum)
-        ):
+        alike = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
+        within = alike and np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum))
+        if not within or self.n_h.sum() != self.budget:
             raise InputError(
                 "n_h must lie within its bounds and sum to the budget",
                 given=f"{self.n_h.tolist()}, {self.n_h.sum()} in all",
@@ -118,14 +123,6 @@ def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> F
     return sizes * expected_deviations(strata) if strata.scaled else sizes
 
 
-def _power(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
-    """Return Bankier's N_h^q S_h: a bargain between the whole and each stratum's own mean."""
-    exponent = 0.5 if options["exponent"] is None else options["exponent"]
-    if not (np.ndim(exponent) == 0 and 0.0 <= float(exponent) <= 1.0):
-        raise InputError("exponent is out of range", given=exponent, allowed="between 0 and 1")
-    return sizes ** float(exponent) * _deviations(strata, options)
-
-
 def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
     """Return N_h σ_h with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
 
@@ -147,7 +144,7 @@ METHODS: dict[str, Weigh] = {
     "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
     "neyman": _neyman,
     "robust": _robust,
-    "power": _power,
+    "power": lambda strata, sizes, options: np.sqrt(sizes) * _deviations(strata, options),
     "cost-optimal": _neyman,
     "stratppi": _stratppi,
 }
@@ -157,7 +154,6 @@ _USERS = {
     "standard_deviations": ("neyman", "power", "cost-optimal"),
     "costs": ("cost-optimal",),
     "cost_budget": ("cost-optimal",),
-    "exponent": ("power",),
     "lam": ("stratppi",),
 }
 """Options, and the methods that do not ignore them."""
@@ -174,7 +170,6 @@ def allocate(
     standard_deviations: Any = None,
     costs: Any = None,
     cost_budget: float | None = None,
-    exponent: float | None = None,
     lam: Any = None,
 ) -> Allocation:
     """Share a budget of labels among strata.
@@ -187,9 +182,10 @@ def allocate(
         Labels in all; left out only for "cost-optimal".
     method : str
         "robust" (default: Neyman's with the S_h expected over the ways in which the proxy may be off),
-        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ N_h^q S_h), "cost-optimal" (Cochran,
-        eq. 5.23: n_h ∝ N_h S_h / √c_h, the best whole numbers found within the money) or "stratppi" (Fisch et
-        al. 2024, eq. 18-21: n_h ∝ N_h σ_h for the residual z − λẑ).
+        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ √N_h S_h, a bargain between the whole
+        and each stratum's own mean), "cost-optimal" (Cochran, eq. 5.23: n_h ∝ N_h S_h / √c_h, the best whole
+        numbers found within the money) or "stratppi" (Fisch et al. 2024, eq. 18-21: n_h ∝ N_h σ_h for the
+        residual z − λẑ).
     minimum, maximum : int or int (H,)
         Bounds; 2 by default, so that every stratum has a variance. Strata in which an estimand is known by
         construction get no label.
@@ -197,8 +193,6 @@ def allocate(
         S_h instead of the proxy's, for "neyman", "power" and "cost-optimal".
     costs : float (H,), cost_budget : float
         Cost of a label per stratum and money in all, for "cost-optimal".
-    exponent : float, optional
-        Bankier's q for "power", 0.5 by default.
     lam : float or float (H,), optional
         λ of the residual for "stratppi", 1 by default.
 
@@ -231,7 +225,7 @@ def allocate(
         most = strata.sizes if maximum is None else np.broadcast_to(maximum, strata.sizes.shape)
         minimum, maximum = np.where(strata.is_known, 0, minimum), np.where(strata.is_known, 0, most)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
-    options |= {"exponent": exponent, "lam": lam}
+    options["lam"] = lam
     for name, users in _USERS.items():
         if options[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
@@ -262,6 +256,59 @@ def allocate(
     return Allocation(
         n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
     )
+
+
+def check_money(bounds: Bounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
+    """Return what a label costs in each stratum (H,), and the money that may be spent.
+
+    It must pay for the minima; a trifle for rounding is added.
+    """
+    prices = one_per_stratum("costs", costs, len(bounds.sizes))
+    if not np.all(prices > 0):
+        raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
+    money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
+    if not np.isfinite(money) or money < 0:
+        raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
+    least = float(prices @ bounds.lower)
+    if least > money * (1 + _SLACK):
+        raise BudgetError(
+            "the budget is below the cost of the strata's minima",
+            given=f"{money:g}",
+            allowed=f"at least {least:g}",
+        )
+    return prices, money * (1 + _SLACK)
+
+
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h.
+
+    Examples
+    --------
+    >>> filled(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, Bounds.read([100, 100]))
+    array([20, 10])
+    """
+    values = a / np.sqrt(prices)
+    most = np.where(values > 0, bounds.upper, bounds.lower)
+    scaled = np.where(values > 0, values / (values.max() or 1.0), 1.0)
+    _, below = by_threshold(scaled, bounds.lower, most, money, costs=prices)
+    n_h = np.maximum(below - 1, bounds.lower)  # the heap has little left to do
+    left = money - float(prices @ n_h)
+
+    def entry(h: int) -> tuple[float, float, int]:
+        value, n = float(values[h]), int(n_h[h])
+        worth = value / math.sqrt(n * (n + 1)) if n else math.inf if value > 0 else 0.0
+        return -worth, -value, h
+
+    heap = [entry(h) for h in range(len(a)) if n_h[h] < bounds.upper[h]]
+    heapq.heapify(heap)
+    while heap:
+        h = heapq.heappop(heap)[2]
+        if prices[h] <= left:  # money only gets less: other strata are done
+            n_h[h] += 1
+            left -= float(prices[h])
+            if n_h[h] < bounds.upper[h]:
+                heapq.heappush(heap, entry(h))
+    return n_h
 
 
 def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:

@@ -13,10 +13,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, MissingExtraError, near_names
 from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
-from stratal.strata.categories import Groups, pooled_groups
-from stratal.strata.moments import Moments, of_sizes
-from stratal.strata.proxy_intervals import NUMBERS_TRIED, StratificationRequest
-from stratal.strata.strata import Strata
+from stratal.strata.proxy_intervals import NUMBERS_TRIED, Groups, StratificationRequest, pooled_groups
+from stratal.strata.strata import Moments, Strata, of_sizes
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -169,37 +167,34 @@ def cluster_strata(
     """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
     if by is None:
         rows = rows_of_levels(population, None, {"": population.size}, names)[""]
-        drafts = [
-            _settled(population, fit(rows, names, number), proxy, number) for number in _numbers(request)
-        ]
-        return _chosen(drafts, request)
+
+        def whole(number: int) -> Strata:
+            return _settled(population, fit(rows, names, number), proxy, number)
+
+        return _chosen(whole, request)
     # A pool of small categories is one stratum.
     groups = pooled_groups(population.levels(by), by, request)
     alone = {groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1}
     sizes = dict(zip(groups.rule.levels, groups.sizes.tolist(), strict=True))
     of_level = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
-    drafts = []
-    for number in _numbers(request):
+
+    def draft(number: int) -> Strata:
         inner: list[Rule] = [Everything()] * groups.rule.n_strata
         for level, g in alone.items():
             most = min(number, request.most(sizes[level] / population.size), sizes[level])
             if most > 1:
                 inner[g] = fit(of_level[level], names, most)
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
-        drafts.append(_settled_groups(population, rule, groups, proxy))
-    return _chosen(drafts, request)
+        return _settled_groups(population, rule, groups, proxy)
+
+    return _chosen(draft, request)
 
 
-def _numbers(request: StratificationRequest) -> list[int]:
+def _chosen(draft: Callable[[int], Strata], request: StratificationRequest) -> Strata:
+    """Return the draft of the number asked for, or of the one that suits the budget, with a note."""
     if request.n_strata is not None:
-        return [request.n_strata]
-    return [number for number in NUMBERS_TRIED if number <= request.most()]
-
-
-def _chosen(drafts: list[Strata], request: StratificationRequest) -> Strata:
-    """Return the draft to take, with a note where there was a choice."""
-    if request.n_strata is not None or request.budget is None:
-        return drafts[0]
+        return draft(request.n_strata)
+    drafts = [draft(number) for number in NUMBERS_TRIED if number <= request.most()]
     best, note = request.chosen(drafts)
     return replace(drafts[best], notes=(*drafts[best].notes, note))
 

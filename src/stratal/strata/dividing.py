@@ -15,11 +15,15 @@ from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
-from stratal.strata.categories import category_strata, crossed_strata
 from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres
-from stratal.strata.moments import of_bins, of_sizes
-from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
-from stratal.strata.strata import Strata
+from stratal.strata.proxy_intervals import (
+    INTERVAL_METHODS,
+    StratificationRequest,
+    category_strata,
+    crossed_strata,
+    interval_strata,
+)
+from stratal.strata.strata import Strata, of_bins, of_sizes
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -127,8 +131,18 @@ def stratify(
         if clusterer is not None and by is None:  # it brings its own number of clusters
             request = replace(request, n_strata=1)
         found = cluster_strata(population, by, names, fit, proxy, request)
+    elif method == "none" and not population.proxies:
+        found = Strata.of(of_sizes(np.array([population.size])))
+    elif method == "none":
+        found = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
+    elif method == "category":
+        found = category_strata(population, by or "", proxy, request)
     else:
-        found = _divided(population, by, proxy, request)
+        column = population.proxy_info(proxy).name
+        if by is None:
+            found = interval_strata(population.distribution(column), column, request)
+        else:
+            found = crossed_strata(population, by, column, request)
     return replace(
         found,
         scaled=request.scaled,
@@ -170,22 +184,6 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
         known=known,
         codes=found.codes if in_memory else None,
     )
-
-
-def _divided(
-    population: Population, by: str | None, proxy: str | None, request: StratificationRequest
-) -> Strata:
-    """Return the strata of a category, of intervals of a proxy, or of everything as one."""
-    if request.method == "none":
-        if not population.proxies:
-            return Strata.of(of_sizes(np.array([population.size])))
-        return Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
-    if request.method == "category" and by is not None:
-        return category_strata(population, by, proxy, request)
-    column = population.proxy_info(proxy).name
-    if by is not None:
-        return crossed_strata(population, by, column, request)
-    return interval_strata(population.distribution(column), column, request)
 
 
 def _checked_number(method: str, n_strata: int | str, budget: int | None) -> int | None:

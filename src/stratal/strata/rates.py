@@ -17,8 +17,8 @@ from scipy.special import betaln, expit, logit, ndtri
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.strata.integers import one_per_stratum
-from stratal.strata.moments import SHRINKAGE, Moments, shrunk_log_odds
+from stratal.strata.integers import one_per_stratum, whole_numbers
+from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
 _NORMAL = 2.0
 """κ − 1 of a normal outcome; smaller estimates are raised to it."""
@@ -169,7 +169,7 @@ class _Pilot:
 
 
 def smoothed_standard_deviations(
-    strata: Moments,
+    strata: Any,
     counts: Any,
     sums: Any,
     squares: Any = None,
@@ -181,9 +181,9 @@ def smoothed_standard_deviations(
 
     Parameters
     ----------
-    strata : Moments
-        Sizes, and what the proxy says of them; NaN means where there is none. Of a proxy that is not on the
-        outcome's scale only the order of its means is used.
+    strata : Strata, or int (H,)
+        Sizes, and what the proxy says of them; the sizes N_h alone where there is no proxy. Of a proxy that
+        is not on the outcome's scale only the order of its means is used.
     counts : int (H,) or (…, H)
         Labels in each stratum; zeros are allowed.
     sums : float (…, H)
@@ -215,49 +215,45 @@ def smoothed_standard_deviations(
 
     Examples
     --------
-    >>> from dataclasses import replace
-    >>> from stratal.strata.moments import of_sizes
-    >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.95, 0.6])
-    >>> smoothed_standard_deviations(strata, [5, 5], [5, 3]).round(2)
-    array([0.23, 0.46])
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.95] * 500 + [0.6] * 500)
+    >>> strata = stratal.strata.stratify(population, n_strata=2)  # in the order of the proxy
+    >>> smoothed_standard_deviations(strata, [5, 5], [3, 5]).round(2)
+    array([0.46, 0.23])
+    >>> smoothed_standard_deviations([500, 500], [5, 5], [3, 5]).round(2)
+    array([0.43, 0.32])
     """
+    strata = strata if isinstance(strata, Moments) else of_sizes(whole_numbers("strata", strata))
     pilot = _read(strata, counts, sums, squares, bounds)
-    means = None if np.all(np.isnan(strata.proxy_means)) else strata.proxy_means
-    known = strata.plug_in_variances if strata.scaled else None
-    low, high = bounds
-    if not np.isfinite(high - low):
+    known, width = strata.plug_in_variances * strata.scaled, bounds[1] - bounds[0]
+    if not np.isfinite(width):
+        if kurtoses is not None:
+            kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, axes=2)
         return unbounded_deviations(
             pilot.counts,
             pilot.squares_within,
-            np.ones(len(pilot.weights)) if known is None or not known.any() else known,
-            means=means,
-            kurtoses=None
-            if kurtoses is None
-            else one_per_stratum("kurtoses", kurtoses, len(pilot.weights), axes=2),
+            known if known.any() else np.ones(strata.n_strata),
+            means=strata.proxy_means if strata.has_proxy else None,
+            kurtoses=kurtoses,
             weights=pilot.weights,
         )
-    width = high - low
-    share = None if means is None else (means - low) / width
-    centre, distance = _log_odds(pilot, share, strata.scaled)
-    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    centre, distance, strengths = _log_odds(pilot, strata, bounds)
     cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
     binary = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths).reshape(cases.shape[:-1])
     if squares is None:
         return np.asarray(width * np.sqrt(binary))
     prior = 1.0
-    if known is not None and share is not None:
+    if strata.scaled and strata.has_proxy:
+        share = (strata.proxy_means - bounds[0]) / width
         largest = float(pilot.weights @ np.clip(share * (1 - share), 0.0, 0.25))
         prior = float(np.clip(pilot.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
     return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
 
 
 def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
-    h = strata.n_strata
-    n_labels, totals = (
-        one_per_stratum("counts", counts, h, axes=2),
-        one_per_stratum("sums", sums, h, -np.inf, axes=2),
-    )
-    low, high = bounds
+    h, (low, high) = strata.n_strata, bounds
+    n_labels = one_per_stratum("counts", counts, h, axes=2)
+    totals = one_per_stratum("sums", sums, h, -np.inf, axes=2)
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
@@ -341,16 +337,13 @@ def likely_rates(
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from stratal.strata.moments import of_sizes
+    >>> from stratal.strata.strata import of_sizes
     >>> strata = replace(of_sizes(np.array([500, 500])), proxy_means=[0.9, 0.6])
     >>> likely_rates(strata, [50, 50], [45, 20]).mean(axis=0).round(1)
     array([0.9, 0.4])
     """
     pilot = _read(strata, counts, sums, None, bounds)
-    means = None if np.all(np.isnan(strata.proxy_means)) else strata.proxy_means
-    share = None if means is None else (means - bounds[0]) / (bounds[1] - bounds[0])
-    centre, distance = _log_odds(pilot, share, strata.scaled)
-    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    centre, distance, strengths = _log_odds(pilot, strata, bounds)
     a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
     more_a = a + pilot.sums[:, None]
     more_b = b + np.maximum(pilot.counts - pilot.sums, 0.0)[:, None]
@@ -361,18 +354,22 @@ def likely_rates(
     return np.asarray(random.beta(more_a[:, chosen].T, more_b[:, chosen].T))
 
 
-def _log_odds(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the log-odds of the overall mean (…, 1), and how far each stratum's (H,) are from it."""
-    if share is not None and scaled:
-        centre, distance = shrunk_log_odds(pilot.weights, share)
-        return np.array([centre]), distance
-    labelled = (pilot.counts > 0) @ pilot.weights
-    rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ pilot.weights
-    seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
-    n = pilot.counts.sum(axis=-1)
-    centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))
-    flat = np.zeros(len(pilot.weights))
-    return centre[..., None], flat if share is None else _normal_scores(pilot.weights, share)
+def _log_odds(
+    pilot: _Pilot, strata: Moments, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log-odds of the overall mean (…, 1), how far strata (H,) are from it, and pseudo-labels."""
+    share = (strata.proxy_means - bounds[0]) / (bounds[1] - bounds[0])
+    if strata.has_proxy and strata.scaled:
+        middle, distance = shrunk_log_odds(pilot.weights, share)
+        centre = np.array([middle])
+    else:
+        labelled = (pilot.counts > 0) @ pilot.weights
+        rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ pilot.weights
+        seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
+        n = pilot.counts.sum(axis=-1)
+        centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
+        distance = _normal_scores(pilot.weights, share) if strata.has_proxy else np.zeros(len(share))
+    return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
 
 
 def _normal_scores(weights: FloatArray, values: FloatArray) -> FloatArray:

@@ -1,4 +1,10 @@
-"""`allocate_several`: one allocation for many estimands, each with a wanted precision or a weight."""
+"""`allocate_several`: one allocation for many estimands, each with a wanted precision or a weight.
+
+From the real optimum to the best whole numbers found, and a bound on any. The prices λ of the real optimum
+give each stratum a whole number too, and with it a bound on all whole allocations. Labels are added until
+every constraint is kept and taken away where nobody needs them, or moved where the worst of the variances
+falls by that.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +14,338 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.strata.allocation import Allocation
-from stratal.strata.integers import Bounds, one_per_stratum
-from stratal.strata.several_solver import (
-    Demands,
-    Optimum,
-    Whole,
-    cheapest,
-    closest,
-    fewest,
-    most_precise,
-    without_floors,
-    without_settled,
-)
+from stratal.strata.integers import WRIGHT, Bounds, one_per_stratum, optimal_integers
+
+_GAP = 1e-10
+"""Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve."""
+
+_STEPS = 300
+"""Newton steps at most; some ten are usual, and the bound is valid wherever they end."""
+
+_FIRST_STEPS = 12
+"""Chromy's steps before Newton's: they converge slowly, but from anywhere."""
+
+_ROOT_STEPS = 60
+"""Levels tried at most: with bisection alone that is all digits of a double."""
+
+_TIGHT = 1e-9
+"""A constraint that the upper bounds meet no better than this needs every label of its strata."""
+
+_MOST_DAMPING = 1e12
+"""From here a damped step is too small to change a double."""
+
+_SPARSE = 0.05
+"""Share of numbers that are not 0 below which a sparse product takes less time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """Constraints Σ_h A_jh / n_h ≤ level + slack_j on labels that lie between bounds.
+
+    Parameters
+    ----------
+    spread : float (J, H)
+        A_jh, scaled so that the wanted variance of every estimand is 1.
+    slack : float (J,)
+        What the finite population correction adds: Σ_h A_jh / N_h, or 0.
+    lower, upper : float (H,)
+        Bounds on n_h.
+    level : float
+        Variance allowed, as a multiple of the wanted one.
+    """
+
+    spread: FloatArray
+    slack: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float = 1.0
+
+    @property
+    def allowed(self) -> FloatArray:
+        """What Σ_h A_jh / n_h may be, (J,)."""
+        return self.level + self.slack
+
+    def used(self, n_h: FloatArray | IntArray) -> FloatArray:
+        """Return Σ_h A_jh / n_h (J,); nothing varies where n_h may be 0."""
+        return self.spread @ (1.0 / np.maximum(n_h, 1e-300) * (n_h > 0))
+
+    def cost(self, n_h: FloatArray | IntArray) -> float:
+        """Return Σ n_h."""
+        return float(n_h.sum())
+
+    def levels(self, n_h: FloatArray | IntArray) -> FloatArray:
+        """Return the variance of each estimand as a multiple of the wanted one, (J,)."""
+        return np.maximum(self.used(n_h) - self.slack, 0.0)
+
+    def at(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """Return the n_h (H,) that λ (J,) leads to, and the lower bound on the cost that λ proves."""
+        total = multipliers @ self.spread
+        n_h = np.clip(np.sqrt(total), self.lower, self.upper)
+        bound = self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
+        return n_h, bound
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best real-valued allocation n_h (H,), the prices λ (J,) that prove it, and what it costs.
+
+    `bound` is a number below which no allocation can come: of the cost, or of the level.
+    """
+
+    n_h: FloatArray
+    multipliers: FloatArray
+    bound: float
+
+
+def without_settled(demands: Demands) -> tuple[Demands, BoolArray]:
+    """Return the demands that leave a choice, and which estimands (J,) they are of.
+
+    An estimand that needs every label the upper bounds allow has them: its strata are fixed there.
+    """
+    used, allowed = demands.used(demands.upper), demands.allowed
+    settled = used >= allowed * (1 - _TIGHT)
+    idle = demands.used(demands.lower) <= allowed
+    full = np.any(demands.spread[settled] > 0, axis=0)
+    open_ = ~settled & ~idle
+    lower = np.where(full, demands.upper, demands.lower)
+    kept = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
+    return kept, open_
+
+
+def cheapest(demands: Demands, start: FloatArray | None = None) -> Optimum:
+    """Return the real-valued n_h of least cost that keep every constraint; one must exist.
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
+    ...                   lower=0 * one + 2, upper=99 * one)
+    >>> found = cheapest(demands)
+    >>> found.n_h.round(4), round(found.bound, 4)
+    (array([4.5, 9. ]), 13.5)
+    """
+    kept, open_ = without_settled(demands)
+    multipliers = np.zeros(len(open_))
+    if not open_.any():
+        return Optimum(n_h=kept.lower, multipliers=multipliers, bound=kept.cost(kept.lower))
+    warm = start is not None and start[open_].any()
+    found = _newton(kept, start[open_] if start is not None and warm else _first(kept))
+    multipliers[open_] = found.multipliers
+    return replace(found, multipliers=multipliers)
+
+
+def most_precise(demands: Demands, money: float) -> Optimum:
+    """Return the real-valued n_h that make the largest level smallest with Σ n_h ≤ money.
+
+    The least cost of a level falls with the level and is convex: the level that costs just the money is found
+    by Newton's method on the cost's reciprocal, whose slope the prices λ give.
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> demands = Demands(spread=np.array([[4.0, 1.0], [0.0, 9.0]]), slack=0 * one,
+    ...                   lower=0 * one + 2, upper=99 * one)
+    >>> found = most_precise(demands, 27.0)
+    >>> found.n_h.round(4), round(found.bound, 4)
+    (array([ 9., 18.]), 0.5)
+    """
+    low, high = float(demands.levels(demands.upper).max()), float(demands.levels(demands.lower).max())
+    level = float(np.clip(1.0, low + (high - low) * 1e-6, high))
+    found = cheapest(replace(demands, level=level))
+    for _ in range(_ROOT_STEPS):
+        cost, slope = demands.cost(found.n_h), float(found.multipliers.sum())
+        low, high = (level, high) if cost > money else (low, level)
+        if abs(cost - money) <= _GAP * money or high - low <= 1e-14 * high:
+            break
+        step = level + (cost / money - 1.0) * cost / slope if slope > 0 else low
+        level = step if low < step < high else (low + high) / 2.0
+        found = cheapest(replace(demands, level=level), found.multipliers if slope > 0 else None)
+    slope = float(found.multipliers.sum())
+    bound = level + (found.bound - money) / slope if slope > 0 else low
+    return replace(found, bound=max(bound, float(demands.levels(demands.upper).max())))
+
+
+def without_floors(demands: Demands, money: float) -> tuple[Demands, BoolArray]:
+    """Return the demands whose precision the money decides, and which estimands (J,) they are of.
+
+    Where the money reaches the level that no allocation can undercut, the estimands that are at it have
+    every label of their strata, and the rest of the money is for the others.
+    """
+    open_, lower = np.ones(len(demands.spread), dtype=bool), demands.lower
+    kept = demands
+    while open_.any():
+        kept = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
+        floors = kept.levels(kept.upper)
+        if kept.cost(cheapest(replace(kept, level=floors.max())).n_h) > money * (1 + _GAP):
+            return kept, open_
+        reached = floors >= floors.max() * (1 - _TIGHT)
+        lower = np.where(np.any(kept.spread[reached] > 0, axis=0), demands.upper, lower)
+        open_[np.flatnonzero(open_)[reached]] = False
+    return replace(kept, spread=kept.spread[:0], slack=kept.slack[:0], lower=lower), open_
+
+
+def _first(demands: Demands) -> FloatArray:
+    """Return prices to start from: each estimand's own, then Chromy's steps λ_j (used_j / allowed_j)²."""
+    alone = np.sqrt(demands.spread).sum(axis=1) / demands.allowed
+    multipliers = alone**2 / len(alone)
+    for _ in range(_FIRST_STEPS):
+        ratio = demands.used(demands.at(multipliers)[0]) / demands.allowed
+        multipliers = multipliers * np.clip(ratio, 0.1, 10.0) ** 2
+    return np.asarray(np.maximum(multipliers, 1e-8 * multipliers.max()))
+
+
+def _newton(demands: Demands, multipliers: FloatArray) -> Optimum:
+    """Return the maximum of the bound over λ ≥ 0: Newton's steps, damped until they help."""
+    n_h, bound = demands.at(multipliers)
+    damping, best = 1e-8, Optimum(n_h=demands.upper, multipliers=multipliers, bound=-np.inf)
+    for _ in range(_STEPS):
+        best = replace(best, n_h=min(best.n_h, _kept(demands, n_h), key=demands.cost))
+        if bound >= best.bound:
+            best = replace(best, multipliers=multipliers, bound=bound)
+        if demands.cost(best.n_h) - best.bound <= _GAP * abs(best.bound) or damping > _MOST_DAMPING:
+            break
+        gradient = demands.used(n_h) - demands.allowed
+        free = (multipliers > 0) | (gradient > 0)
+        curvature = _curvature(demands, n_h, free)
+        while damping <= _MOST_DAMPING:
+            moved = _moved(multipliers, gradient, curvature, free, damping)
+            trial_n, trial = demands.at(moved)
+            rises = trial > bound + 1e-4 * max(float(gradient @ (moved - multipliers)), 0.0)
+            level = trial >= bound - 1e-13 * abs(bound)
+            if rises or (level and 2 * _miss(demands, trial_n, moved) < _miss(demands, n_h, multipliers)):
+                multipliers, n_h, bound, damping = moved, trial_n, trial, max(damping / 10.0, 1e-12)
+                break
+            damping *= 10.0
+    return best
+
+
+def _miss(demands: Demands, n_h: FloatArray, multipliers: FloatArray) -> float:
+    """Return how far the constraints that have a price are from being met exactly, relatively."""
+    excess = demands.used(n_h) / demands.allowed - 1.0
+    return float(np.where(multipliers > 0, np.abs(excess), np.maximum(excess, 0.0)).max())
+
+
+def _curvature(demands: Demands, n_h: FloatArray, free: BoolArray) -> FloatArray:
+    """Return minus the second derivatives of the bound in the free λ: strata at a bound have none."""
+    inside = (n_h > demands.lower) & (n_h < demands.upper)
+    spread = demands.spread[np.ix_(free, inside)]
+    weights = 0.5 / n_h[inside] ** 3
+    if np.count_nonzero(spread) < _SPARSE * spread.size:  # levels of a category share no strata
+        from scipy.sparse import csr_array
+
+        few = csr_array(spread)
+        return np.asarray(((few * weights) @ few.T).toarray())
+    return np.asarray((spread * weights) @ spread.T)
+
+
+def _moved(
+    multipliers: FloatArray, gradient: FloatArray, curvature: FloatArray, free: BoolArray, damping: float
+) -> FloatArray:
+    """Return λ after one damped step of Newton's in units of λ, none below a thousandth of what it was."""
+    units = np.maximum(multipliers[free], 1e-6 * multipliers.max())
+    scaled = curvature * units[:, None] * units
+    size = max(float(np.trace(scaled)) / len(scaled), 1e-6 * float(np.abs(gradient[free] * units).max()))
+    step = np.linalg.solve(scaled + damping * size * np.eye(len(scaled)), gradient[free] * units) * units
+    moved = np.zeros_like(multipliers)
+    moved[free] = np.maximum(multipliers[free] + step, 1e-3 * multipliers[free])
+    return np.where(moved > 1e-12 * moved.max(), moved, 0.0)
+
+
+def _kept(demands: Demands, n_h: FloatArray) -> FloatArray:
+    """Return n_h raised in proportion until every constraint is kept; the upper bounds if that fails."""
+    for _ in range(8):
+        excess = float((demands.used(n_h) / demands.allowed).max())
+        if excess <= 1.0:
+            return n_h
+        n_h = np.clip(n_h * excess * (1 + 1e-15), demands.lower, demands.upper)
+    return n_h if excess <= 1 + 1e-12 else demands.upper
+
+
+_EXACT = 1e-10
+"""Relative excess of a constraint that counts as rounding."""
+
+_ROUNDINGS = 12
+"""Roundings that are tried; more find no better allocation."""
+
+_STARTS = 3
+"""Of these, the ones nearest to what is wanted are repaired."""
+
+_ADDED, _REMOVED, _SWAPS = 24, 48, 200
+"""Strata between which a label may move, and moves at most: each must lower the worst level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The best whole n_h (H,) found, its cost or level, and what no whole allocation comes below."""
+
+    n_h: Any
+    value: float
+    bound: float
+
+
+def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
+    """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
+    counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread))
+    n_h = np.clip(counts, demands.lower, demands.upper)
+    return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
+
+
+def _balanced(prices: FloatArray, ratio: FloatArray, step: int) -> FloatArray:
+    """Return the prices (J,) raised where the variance is too large, lowered elsewhere, by less and less."""
+    raised = np.where(ratio >= 1.0, np.maximum(prices, 1e-6 * prices.max(initial=0.0)), prices)
+    return np.asarray(raised * ratio ** (2.0 / (1.0 + 0.2 * step)))
+
+
+def _repaired(demands: Demands, n_h: FloatArray) -> FloatArray:
+    """Return n_h with labels added where they bring the broken constraints nearest, per cost."""
+    n_h = n_h.copy()
+    while True:
+        excess = demands.used(n_h) - demands.allowed
+        broken = excess > demands.allowed * _EXACT
+        open_ = n_h < demands.upper
+        if not broken.any() or not open_.any():
+            return n_h
+        gains = demands.spread[broken] / np.maximum(n_h * (n_h + 1.0), 1.0)
+        score = np.minimum(gains / excess[broken, None], 1.0).sum(axis=0)
+        n_h[int(np.argmax(np.where(open_, score, -1.0)))] += 1.0
+
+
+def _trimmed(demands: Demands, n_h: FloatArray) -> FloatArray:
+    """Return n_h without the labels that no constraint needs: the least missed first."""
+    n_h = n_h.copy()
+    while True:
+        slack = demands.allowed * (1 + _EXACT) - demands.used(n_h)
+        losses = demands.spread / np.maximum(n_h * (n_h - 1.0), 0.5)
+        free = (n_h > demands.lower) & np.all(losses <= slack[:, None], axis=0)
+        if not free.any():
+            return n_h
+        harm = (losses / np.maximum(slack, 1e-300)[:, None]).max(axis=0, initial=0.0)
+        n_h[int(np.argmin(np.where(free, harm, np.inf)))] -= 1.0
+
+
+def _swapped(demands: Demands, n_h: FloatArray) -> FloatArray:
+    """Return n_h after moves of one label between strata, the best each time, while the worst level falls."""
+    n_h = n_h.copy()
+    for _ in range(_SWAPS):
+        levels = demands.used(n_h) - demands.slack
+        worst = int(np.argmax(levels))
+        gains = np.where(n_h < demands.upper, demands.spread / np.maximum(n_h * (n_h + 1.0), 0.5), 0.0)
+        losses = demands.spread / np.maximum(n_h * (n_h - 1.0), 0.5)
+        harm = np.where(n_h > demands.lower, losses.max(axis=0), np.inf)
+        adds = np.argsort(-gains[worst], kind="stable")[:_ADDED]
+        drops = np.argsort(harm, kind="stable")[:_REMOVED]
+        after = levels[:, None, None] - gains[:, adds, None] + losses[:, None, drops]
+        allowed = np.isfinite(harm[drops]) & (adds[:, None] != drops)
+        result = np.where(allowed, after.max(axis=0), np.inf)
+        add, drop = np.unravel_index(int(np.argmin(result)), result.shape)
+        if not result[add, drop] < levels[worst] * (1 - 1e-12):
+            break
+        n_h[adds[add]] += 1.0
+        n_h[drops[drop]] -= 1.0
+    return n_h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -219,7 +542,7 @@ def allocate_several(
 
 
 def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
-    """Return the cheapest allocation that reaches every wanted standard error (J,)."""
+    """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):
         j = int(np.argmax(floors))
@@ -229,19 +552,46 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple
             allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
         )
     optimum = cheapest(demands)
-    kept, open_ = without_settled(demands)
-    return fewest(kept, optimum.multipliers[open_]), optimum
+    demands, open_ = without_settled(demands)
+    bound, prices = -np.inf, optimum.multipliers[open_]
+    starts: list[tuple[float, FloatArray]] = []
+    for step in range(_ROUNDINGS):
+        n_h, priced = _rounded(demands, prices)
+        bound = max(bound, priced - demands.level * float(prices.sum()))
+        ratio = demands.used(n_h) / demands.allowed
+        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
+        prices = _balanced(prices, ratio, step)
+    starts.sort(key=lambda start: start[0])
+    found = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
+    best = min(found, key=demands.cost)
+    bound = float(np.ceil(bound - 1e-7))
+    cost = demands.cost(best)
+    return Whole(best.astype(np.int64), cost, min(bound, cost)), optimum
 
 
 def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Optimum]:
-    """Return the allocation with the smallest largest ratio of expected to wanted standard error."""
+    """Return the whole n_h found with the smallest largest ratio of expected to wanted standard error.
+
+    All the money is spent. The second is the optimum in real numbers.
+    """
     kept, open_ = without_floors(demands, money)
-    optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(len(open_)), bound=0.0)
+    found = most_precise(kept, money) if open_.any() else Optimum(kept.lower, np.zeros(0), 0.0)
+    multipliers = np.zeros(len(open_))
+    multipliers[open_] = found.multipliers
+    bounds = Bounds(sizes=sizes, lower=kept.lower.astype(np.int64), upper=kept.upper.astype(np.int64))
+    n_h, level, prices, bound = kept.lower, np.inf, found.multipliers, 0.0
+    for step in range(_ROUNDINGS if open_.any() else 0):
+        trial = optimal_integers(np.sqrt(prices @ kept.spread), bounds, int(money)).astype(np.float64)
+        levels = kept.levels(trial)
+        worst = float(levels.max())
+        n_h, level = (trial, worst) if worst < level else (n_h, level)
+        bound = max(bound, (_rounded(kept, prices)[1] - money) / (float(prices.sum()) or np.inf))
+        prices = _balanced(prices, levels / (worst or 1.0), step)
     if open_.any():
-        found = most_precise(kept, money)
-        optimum.multipliers[open_] = found.multipliers
-        optimum = replace(optimum, n_h=found.n_h)
-    whole = closest(kept, optimum.multipliers[open_], money, sizes)
-    value = float(demands.levels(whole.n_h).max())
-    bound = min(max(whole.bound, float(demands.levels(demands.upper).max())), value)
-    return Whole(whole.n_h, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
+        n_h = _swapped(kept, n_h)
+    rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
+    whole = optimal_integers(np.sqrt(kept.spread.sum(axis=0)), rest, int(money))
+    value = float(demands.levels(whole).max())
+    bound = min(max(bound, float(demands.levels(demands.upper).max())), value)
+    optimum = replace(found, multipliers=multipliers)
+    return Whole(whole, float(np.sqrt(value)), float(np.sqrt(bound))), optimum

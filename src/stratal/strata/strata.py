@@ -1,19 +1,417 @@
-"""`Strata`: a partition of the population, with the moments of the proxy in each part."""
+"""`Strata`: a partition of the population, with the moments of the proxy and the S_h that follow from them.
+
+`expected_deviations` gives the S_h that a plan uses: a miscalibrated proxy cannot make them zero. A model
+that is 99.9 % sure of every unit in a stratum where it is right 98 % of the time has a true S_h four times
+its plug-in, and √(m(1 − m)) of a judge's flat 0 and 1 is zero. So the proxy's means are taken as one of many
+possible: shrunk a little to the overall mean, then with log-odds flatter or steeper around it by a factor
+between 1/4 and 2.
+
+`scenarios` lists the ways in which a proxy may be off one by one, with the variance of a stratified mean in
+each: the outcome's log-odds may be shifted against the proxy's and flatter or steeper, and a graded outcome
+may be less spread than its bounds allow. A plan promises a range over them, and labels may later refute them
+all (`stratal.estimation.notes`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
+from stratal.population.distribution import Distribution, LevelBins, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.rules import Everything, Rule
 from stratal.report.figures import Bars, Plotted
 from stratal.report.text import Tabular, plain_dict
-from stratal.strata.moments import Moments
+
+_EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
+
+WIDEST = 1e140
+"""Proxies further apart than this are refused: their squares would overflow."""
+
+SHRINKAGE = 0.1
+"""How far each stratum's mean proxy is moved to the overall mean."""
+
+STEEPNESS = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
+"""Factors on the log-odds about the overall mean: models are more often too sure than too timid."""
+
+SPREAD_SHRINKAGE = 0.2
+"""How far a variance's share of the largest possible one is moved to the pooled share."""
+
+CALIBRATION_SLOPE = 0.8
+"""Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1."""
+
+OFFSETS = (-1.5, 0.0, 1.5)
+"""Shifts of the log-odds: seven in eight of a standard normal, the prior that rounds with labels have."""
+
+SLOPES = (0.25, 0.5, 1.0, 2.0)
+"""Factors on the log-odds about the overall mean: from nearly useless to much too timid."""
+
+SPREADS = (0.25, 1.0)
+"""Shares of the largest variance r(1 - r) that a graded outcome outside 0 and 1 may have."""
+
+RESIDUALS = (0.5, 1.0, 2.0)
+"""Factors on the standard deviation that is assumed of what a proxy without bounds leaves open."""
+
+_LEAST_LEFT = 0.05
+"""A proxy is taken to leave at least this share of a stratum's variance unexplained."""
+
+_EDGE = 1e-9
+"""A mean proxy no nearer to 0 or 1 leaves its stratum a variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moments(Record):
+    """Sizes of H strata, and what a proxy says of the outcome in each.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    proxy_means : float (H,)
+        Mean proxy of each stratum; NaN where the population has no proxy.
+    proxy_variances : float (H,)
+        Variance of the proxy within each stratum, divisor N_h.
+    conditional_variances : float (H,)
+        Mean plug-in Var(z | x) of each stratum.
+    scaled : bool
+        Whether the proxy predicts the outcome on its own scale; if not, S_h is unknown and taken as equal.
+    bounds : (float, float)
+        Bounds of the outcome; infinite where it has none.
+
+    Examples
+    --------
+    >>> values = np.array([0.0, 0.5, 1.0])
+    >>> counts = np.array([1, 1, 2])
+    >>> picture = Distribution(values=values, counts=counts, cuts=values[1:], second_moments=values)
+    >>> of_bins(picture, np.array([2])).proxy_variances
+    array([0.0625, 0.    ])
+    """
+
+    sizes: IntArray
+    proxy_means: FloatArray
+    proxy_variances: FloatArray
+    conditional_variances: FloatArray
+    scaled: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def n_strata(self) -> int:
+        """H."""
+        return len(self.sizes)
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.sizes.sum())
+
+    @property
+    def weights(self) -> FloatArray:
+        """W_h = N_h / N (H,)."""
+        return np.asarray(self.sizes / self.sizes.sum())
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Which strata need no label, as the influence is known there by construction (H,): none."""
+        return np.zeros(self.n_strata, dtype=bool)
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether the mean proxy of any stratum is known."""
+        return not np.all(np.isnan(self.proxy_means))
+
+    @property
+    def plug_in_variances(self) -> FloatArray:
+        """Plug-in S_h² (H,): mean Var(z | x) + Var(E[z | x]) within the stratum, as the proxy has it."""
+        return np.asarray(np.maximum(self.conditional_variances + self.proxy_variances, 0.0))
+
+    @property
+    def standard_deviations(self) -> FloatArray:
+        """Plug-in S_h (H,); ones where the proxy only orders the units."""
+        return np.sqrt(self.plug_in_variances) if self.scaled else np.ones(self.n_strata)
+
+    def part(self, kept: IntArray) -> Moments:
+        """Return the moments of some of the strata, by their numbers."""
+        parts = {name: getattr(self, name)[kept] for name in _EACH}
+        return Moments(**parts, scaled=self.scaled, bounds=self.bounds)
+
+    def pooled(self, codes: IntArray) -> Moments:
+        """Return the moments of coarser strata; `codes` (H,) gives each stratum's new one."""
+        sizes = np.bincount(codes, self.sizes)
+        centre = float(self.proxy_means[0])
+        shifted = np.bincount(codes, self.sizes * (self.proxy_means - centre)) / sizes
+        between = (self.proxy_means - centre - shifted[codes]) ** 2
+        return replace(
+            self,
+            sizes=sizes.astype(np.int64),
+            proxy_means=shifted + centre,
+            proxy_variances=np.bincount(codes, self.sizes * (self.proxy_variances + between)) / sizes,
+            conditional_variances=np.bincount(codes, self.sizes * self.conditional_variances) / sizes,
+        )
+
+
+def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
+    """Return the moments of the strata that begin at bin 0 and at each of `boundaries` (H − 1,).
+
+    Examples
+    --------
+    >>> values = np.array([0.2, 0.4])
+    >>> picture = Distribution(values=values, counts=np.array([1, 3]), cuts=values[1:])
+    >>> of_bins(picture, np.array([1])).sizes
+    array([1, 3])
+    """
+    refuse_widest(bins)
+    starts = np.concatenate([[0], boundaries]).astype(np.int64)
+    counts = bins.counts
+    sizes = np.add.reduceat(counts, starts)
+    lengths = np.diff(np.append(starts, len(counts)))
+    firsts = bins.values[starts]
+    shifted = bins.values - np.repeat(firsts, lengths)
+    shifted_means = np.add.reduceat(counts * shifted, starts) / sizes
+    deviations = shifted - np.repeat(shifted_means, lengths)
+    return Moments(
+        sizes=sizes,
+        proxy_means=firsts + shifted_means,
+        proxy_variances=np.add.reduceat(counts * deviations**2, starts) / sizes,
+        conditional_variances=np.add.reduceat(counts * bins.conditional_variances, starts) / sizes,
+    )
+
+
+def of_pictures(pictures: Pictures) -> Moments:
+    """Return the moments of each level of a category as one stratum.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6], groups={"language": ["de", "en", "de"]})
+    >>> of_pictures(population.distributions("language")).proxy_means
+    array([0.75, 0.2 ])
+    """
+    return of_bins(pictures.bins, pictures.starts[1:])
+
+
+def refuse_widest(bins: Distribution | LevelBins) -> None:
+    """Raise an `InputError` if the proxies lie too far apart for a variance in double precision.
+
+    Examples
+    --------
+    >>> values = np.array([0, 1e200])
+    >>> refuse_widest(Distribution(values=values, counts=np.array([1, 1]), cuts=values[1:]))
+    Traceback (most recent call last):
+    stratal.errors.InputError: the proxy ranges too widely (given: 0 to 1e+200). Look ...
+    """
+    low, high = float(bins.values.min()), float(bins.values.max())
+    if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
+        raise InputError(
+            "the proxy ranges too widely",
+            given=f"{low:g} to {high:g}",
+            action="Look for a placeholder among its values, or rescale it.",
+        )
+
+
+def of_sizes(sizes: IntArray) -> Moments:
+    """Return the moments of strata of a population without a proxy: means unknown, variances zero.
+
+    Examples
+    --------
+    >>> of_sizes(np.array([3])).proxy_means
+    array([nan])
+    """
+    zeros = np.zeros(len(sizes))
+    return Moments(
+        sizes=sizes,
+        proxy_means=np.full(len(sizes), np.nan),
+        proxy_variances=zeros,
+        conditional_variances=zeros,
+    )
+
+
+def joined(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of all strata of several populations, one after the other.
+
+    Examples
+    --------
+    >>> joined([of_sizes(np.array([3])), of_sizes(np.array([1, 2]))]).sizes
+    array([3, 1, 2])
+    """
+    values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH}
+    return replace(parts[0], **values)
+
+
+def expected_deviations(strata: Moments) -> FloatArray:
+    """Return √(mean of S_h²) (H,) over the ways in which the proxy may be off, in the outcome's units.
+
+    A stratum with mean u of an outcome in [0, 1] has a variance of at most u(1 − u), which a binary outcome
+    reaches. That limit is averaged over the possible means; the plug-in variance's share of it, 1 for binary
+    outcomes, is moved a fifth of the way to the pooled share. Without bounds there is no such limit, and the
+    plug-in variances themselves are moved a fifth of the way to their mean.
+
+    Examples
+    --------
+    >>> means, none = np.array([0.5, 1.0]), np.zeros(2)
+    >>> judge = Moments(sizes=np.array([50, 50]), proxy_means=means, proxy_variances=none,
+    ...                 conditional_variances=means * (1 - means))
+    >>> expected_deviations(judge).round(3)
+    array([0.479, 0.236])
+    """
+    weights, means, variances = strata.weights, strata.proxy_means, strata.plug_in_variances
+    low, high = strata.bounds
+    if not np.isfinite(high - low):
+        return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
+    means, variances = np.clip((means - low) / (high - low), 0.0, 1.0), variances / (high - low) ** 2
+    largest = means * (1.0 - means)
+    possible = float(weights @ largest)
+    pooled = min(1.0, float(weights @ variances) / possible) if possible > _EDGE else 1.0
+    share = np.divide(variances, largest, out=np.full(len(means), pooled), where=largest > _EDGE)
+    share = np.minimum(share, 1.0)
+    spread = share + SPREAD_SHRINKAGE * (pooled - share)
+    centre, distance = shrunk_log_odds(weights, means)
+    rates = 1.0 / (1.0 + np.exp(-(centre + STEEPNESS[:, None] * distance)))
+    return np.asarray((high - low) * np.sqrt(spread * (rates * (1.0 - rates)).mean(axis=0)))
+
+
+def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log-odds of the overall mean, and how far each stratum's (H,) are from it, means shrunk.
+
+    The weights are W_h or N_h.
+
+    Examples
+    --------
+    >>> centre, distance = shrunk_log_odds(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    >>> centre, distance.round(3)
+    (0.0, array([-0.969,  0.969]))
+    """
+    overall = float(np.clip(np.average(means, weights=weights), _EDGE, 1.0 - _EDGE))
+    shrunk = np.clip(means + SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
+    centre = float(np.log(overall / (1.0 - overall)))
+    return centre, np.asarray(np.log(shrunk / (1.0 - shrunk)) - centre)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scenario(Record):
+    """Strata as they would be if the proxy were off in one way, or in each of several.
+
+    Parameters
+    ----------
+    means : float (…, H)
+        Mean outcome of each stratum; a leading axis holds several ways.
+    variances : float (…, H)
+        S_h² of the outcome, divisor N_h.
+    slope : float (…,)
+        Slope of the outcome on the proxy within strata.
+    bounds : (float, float), optional
+        Of the outcome, where labels tell more of them than the strata do.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> found = scenarios(stratal.strata.stratify(population, "none"))
+    >>> found.means.shape, float(found.variances.max())
+    ((13, 1), 0.25)
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    slope: FloatArray
+    bounds: tuple[float, float] | None = None
+
+    def way(self, number: int | IntArray) -> Scenario:
+        """Return one of several ways, or some of them; the first is the expected one."""
+        moved = ("means", "variances", "slope")
+        return replace(self, **{name: getattr(self, name)[number] for name in moved})
+
+    def standard_errors(self, strata: Moments, n_h: IntArray, estimator: str) -> FloatArray:
+        """Return the standard errors (…,) of an estimator at n_h (H,).
+
+        Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
+        for the fitted λ = b it is z − b ẑ with S_h² − b² Var_h(ẑ), b being the slope.
+        """
+        taken = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}.get(estimator, 0 * self.slope)
+        left = self.variances - taken[..., None] * strata.proxy_variances
+        left = np.maximum(left, _LEAST_LEFT * self.variances)
+        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, left)))
+
+
+def scenarios(strata: Moments) -> Scenario:
+    """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
+
+    Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies
+    `CALIBRATION_SLOPE` as far from the overall mean as its mean proxy, and the plug-in variance changes as
+    u(1 - u) does, which for a binary outcome is exact. One stratum keeps its plug-in S, which depends on the
+    overall mean alone.
+
+    Parameters
+    ----------
+    strata : Strata
+        Of a proxy that is on the outcome's scale.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
+    >>> found = scenarios(stratal.strata.stratify(judge, n_strata=2))
+    >>> found.means[0], float(found.variances.max().round(3))
+    (array([0.1, 0.9]), 0.25)
+    """
+    low, high = strata.bounds
+    width, plug_in, sizes = high - low, strata.standard_deviations**2, strata.sizes
+    if not math.isfinite(width):
+        ways = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
+        means = np.tile(strata.proxy_means, (len(ways) + 1, 1))
+        slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(ways)])
+        return Scenario(means=means, variances=np.vstack([plug_in, ways]), slope=slopes)
+    centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
+    widest, overall = centres * (1 - centres) * width**2, np.average(centres, weights=sizes)
+    followed = overall + CALIBRATION_SLOPE * (centres - overall)
+    middle = np.average(strata.proxy_means, weights=sizes)
+    expected = middle + CALIBRATION_SLOPE * (strata.proxy_means - middle)
+    if len(centres) > 1 and strata.scaled:
+        share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
+        plug_in = np.minimum(share, 1.0) * followed * (1 - followed) * width**2
+    binary = (low, high) == (0.0, 1.0) and np.allclose(
+        strata.standard_deviations**2, widest, rtol=1e-3, atol=1e-6
+    )
+    centre, distance = shrunk_log_odds(sizes, centres)
+    grid = np.meshgrid(OFFSETS, SLOPES, (1.0,) if binary else SPREADS, indexing="ij")
+    offset, slope, spread = (axis.reshape(-1, 1) for axis in grid)
+    rates = 1.0 / (1.0 + np.exp(-(centre + offset + slope * distance)))
+    return Scenario(
+        means=np.vstack([expected, low + width * rates]),
+        variances=np.vstack([plug_in, spread * rates * (1 - rates) * width**2]),
+        slope=np.concatenate([[CALIBRATION_SLOPE], np.minimum(slope, 1.0).ravel()]),
+    )
+
+
+def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> Any:
+    """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
+
+    Fogliato et al. (2024), eq. 5 and 8; Cochran, eq. 5.6.
+
+    Parameters
+    ----------
+    sizes, n_h : int (H,)
+    variances : float (…, H)
+        Within-stratum variances with divisor N_h.
+
+    Returns
+    -------
+    float (…,)
+        Infinite where a stratum that varies gets no draw.
+
+    Examples
+    --------
+    >>> float(expected_variance(np.array([100]), np.array([10]), np.array([0.25])).round(6))
+    0.022727
+    """
+    spread = variances * sizes / np.maximum(sizes - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = (sizes / sizes.sum()) ** 2 * (1 - n_h / sizes) * spread / n_h
+    return np.sum(np.where(spread > 0, parts, 0.0), axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,7 +425,7 @@ class Strata(Moments, Tabular, Plotted):
     names : tuple of str (H,)
         Readable names, such as `proxy in [0.5, 0.9)`.
     sizes, proxy_means, proxy_variances, conditional_variances, scaled, bounds
-        As in `stratal.strata.moments.Moments`.
+        As in `stratal.strata.strata.Moments`.
     method : str
         How the strata were made.
     notes : tuple of str
@@ -56,9 +454,8 @@ class Strata(Moments, Tabular, Plotted):
 
     def __post_init__(self) -> None:
         self._freeze()
-        if self.known and len(self.known) != len(self.sizes):
-            raise InputError("known must have one entry per stratum", given=len(self.known))
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
+        lengths.add(len(self.known or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             raise InputError(
                 "strata must have one name, size and moment each, and no stratum may be empty",

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs import SystematicWeighting
-from stratal.designs.systematic import successive_differences, systematic_ranks
+from stratal.designs.systematic import SystematicWeighting, successive_differences, systematic_ranks
 from stratal.errors import BudgetError, InputError
 
 

@@ -19,7 +19,7 @@ def test_every_unit_labelled_gives_the_true_variances():
     proxy, z = units()
     population = stratal.Population.from_arrays(proxy=proxy)
     strata = stratal.strata.stratify(population, n_strata=4)
-    found = EarlierLabels.of(population, dict(enumerate(z))).scenario(strata, np.full(4, 25))
+    found = EarlierLabels(population, dict(enumerate(z))).scenario(strata, np.full(4, 25))
 
     true = np.array([z[strata.codes == h].var() for h in range(4)])
     assert found.variances.shape == (3, 4)
@@ -34,7 +34,7 @@ def test_labels_that_the_proxy_chose_still_tell_of_all_units():
     population = stratal.Population.from_arrays(proxy=proxy)
     uncertain = np.flatnonzero((proxy < 0.9) | (np.arange(2000) % 10 == 0))
     whole = stratal.strata.stratify(population, "none")
-    found = EarlierLabels.of(population, {int(i): z[i] for i in uncertain}).scenario(whole, np.array([100]))
+    found = EarlierLabels(population, {int(i): z[i] for i in uncertain}).scenario(whole, np.array([100]))
 
     assert z[uncertain].mean() < z.mean() - 0.1
     assert found.variances[0] == pytest.approx(z.var(), rel=0.05)
@@ -105,14 +105,14 @@ def test_classes_are_compared_with_the_models_answers():
     population = stratal.Population.from_arrays(proxy=proxy, groups={"answer": answers}, predicted="answer")
     given = {k: answers[k] if z[k] else answers[k + 1] for k in range(100)}
 
-    found = EarlierLabels.of(population, given)
+    found = EarlierLabels(population, given)
     own = dict(zip(proxy[:100].tolist(), z[:100].tolist(), strict=True))
     assert dict(zip(found.columns["proxy"].tolist(), found.z.tolist(), strict=True)) == own
 
 
 def test_rows_that_nobody_filled_in_are_left_out():
     population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
-    found = EarlierLabels.of(population, {0: 1.0, 1: 0.0, 2: None, 3: 1.0})
+    found = EarlierLabels(population, {0: 1.0, 1: 0.0, 2: None, 3: 1.0})
 
     pairs = zip(found.columns["proxy"].tolist(), found.z.tolist(), strict=True)
     assert sorted(pairs) == [(0.2, 1.0), (0.8, 0.0), (0.8, 1.0)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,15 @@ from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import labels_so_far
+from stratal.planning.rounds import LabelsSoFar
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
+
+
+def changed(seen, **changes):
+    """Return the same with other attributes."""
+    other = copy(seen)
+    vars(other).update(changes)
+    return other
 
 
 def labelled(seed=3, rounds=1):
@@ -29,7 +37,7 @@ def labelled(seed=3, rounds=1):
 def test_counts_give_the_interval_of_the_estimate(rounds):
     sample, labels = labelled(rounds=rounds)
     found = stratal.estimate(sample, labels)
-    seen = labels_so_far(sample, labels, 0.95, {})
+    seen = LabelsSoFar(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
     assert seen.label_driven is sample.weighting().sizes_follow_labels
@@ -60,10 +68,10 @@ def test_replicates_are_worked_out_as_each_alone():
 
 def test_the_simulated_rule_expects_what_the_rule_itself_does():
     sample, labels = labelled()
-    seen = labels_so_far(sample, labels, 0.95, {})
+    seen = LabelsSoFar(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
-    larger = replace(seen, first=None).allocation(sample.size + 100)
+    larger = changed(seen, first=None).allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
     expected = counted.half_width(larger, 0.95)
@@ -89,7 +97,7 @@ def test_few_answers_are_expected_of_the_next_round_too():
     sample, labels = labelled()
     half = dict(list(labels.items())[::2])
     with pytest.warns(stratal.StratalWarning):
-        seen = labels_so_far(sample, half, 0.95, {})
+        seen = LabelsSoFar(sample, half, 0.95, {})
     larger = seen.allocation(sample.size + 100)
     new = np.round(len(half) / sample.size * (larger - sample.n_h)).astype(int)
 
@@ -124,11 +132,11 @@ def test_the_plan_s_own_variances_may_widen_what_is_expected_and_never_narrow_it
         claimed = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2 == odd, 10.0, 0.1)
         other = replace(strata, proxy_variances=np.zeros(strata.n_strata), conditional_variances=claimed**2)
         design = stratal.designs.Stratified(strata=other, allocation=sample.design.allocation)
-        seen = labels_so_far(replace(sample, design=design), truth[sample.ids], 0.95, {})
+        seen = LabelsSoFar(replace(sample, design=design), truth[sample.ids], 0.95, {})
         for n_h in (seen.allocation(300), seen.allocation(600), np.minimum(2 * sample.n_h, strata.sizes)):
             expected = seen.expected(n_h)
-            assert expected >= replace(seen, deviations=seen.learned).expected(n_h)
-            by_plan.append(bool(replace(seen, learned=seen.deviations).expected(n_h) < expected))
+            assert expected >= changed(seen, deviations=seen.learned).expected(n_h)
+            by_plan.append(bool(changed(seen, learned=seen.deviations).expected(n_h) < expected))
 
     assert any(by_plan)
 

@@ -1,14 +1,12 @@
 """What a round that goes where labels say never plans: what is expected to be wider or less precise."""
 
-from dataclasses import replace
-
+from stratal.estimands import F1
+from stratal.planning.rounds import LabelsSoFar
+from tests.tiers import cells, sized
 import numpy as np
 import pytest
-from tests.tiers import cells, sized
-
 import stratal
-from stratal.estimands import F1
-from stratal.planning.labels_so_far import labels_so_far
+
 
 KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
 
@@ -39,9 +37,8 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
     population, estimand, labels = planned(kind, what)
     for seed in range(sized(2, 20)):
         pilot = stratal.plan(population, 150, estimand=estimand).draw(seed)
-        seen = labels_so_far(pilot, labels[pilot.ids])
+        seen = LabelsSoFar(pilot, labels[pilot.ids])
         chosen, first = seen.allocation(300), seen._between(300, 1.0)
-        alone = replace(seen, strata=seen.strata)
         assert np.all(chosen >= pilot.n_h)
         assert chosen.sum() == 300
         errors = [
@@ -49,7 +46,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
             for n_h in (chosen, first)
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart
-        widths = [alone._width(n_h, label_driven=alone.follows_labels(n_h)) for n_h in (chosen, first)]
+        widths = [seen._width(n_h, label_driven=seen.follows_labels(n_h)) for n_h in (chosen, first)]
         assert widths[0] <= widths[1] * (1 + 1e-9)
 
 
@@ -57,7 +54,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
 def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
     population, _, labels = planned("crowded", "mean")
     pilot = stratal.plan(population, 150).draw(1)
-    seen = labels_so_far(pilot, labels[pilot.ids])
+    seen = LabelsSoFar(pilot, labels[pilot.ids])
     first = seen._between(300, 1.0)
     assert not seen.follows_labels(first)
     assert seen.follows_labels(seen._between(300, 0.0))

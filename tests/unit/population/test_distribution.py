@@ -15,7 +15,7 @@ from stratal.population.distribution import (
     build_distribution,
 )
 from stratal.population.in_memory import ArrayCounter, bins_of_levels
-from stratal.strata.moments import joined, of_bins, of_pictures
+from stratal.strata.strata import joined, of_bins, of_pictures
 
 LARGE = EXACT_LIMIT + 10_000
 

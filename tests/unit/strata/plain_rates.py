@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stratal.strata import rates
-from stratal.strata.moments import Moments
+from stratal.strata.strata import Moments
 
 
 def strata_of(

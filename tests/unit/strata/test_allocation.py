@@ -6,7 +6,7 @@ from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
 from stratal.strata.integers import Bounds, optimal_integers
-from stratal.strata.moments import Moments, expected_deviations, of_sizes
+from stratal.strata.strata import Moments, expected_deviations, of_sizes
 
 SIZES = [600, 300, 100]
 DEVIATIONS = [0.1, 0.4, 0.5]
@@ -176,23 +176,11 @@ class TestOptimalIntegers:
 
 
 class TestPower:
-    def power(self, deviations, budget, exponent):
-        how = {"standard_deviations": deviations, "exponent": exponent}
-        return allocate(strata(), budget, "power", **how).n_h
+    def test_power_is_between_the_whole_and_each_stratum(self):
+        found = allocate(strata(), 90, "power", standard_deviations=DEVIATIONS).n_h
+        expected = allocation.neyman(SIZES, np.array(DEVIATIONS) / np.sqrt(SIZES), 90)
 
-    def test_exponent_one_is_neyman(self):
-        expected = allocation.neyman(SIZES, DEVIATIONS, 90)
-
-        assert np.array_equal(self.power(DEVIATIONS, 90, 1.0), expected)
-
-    def test_exponent_zero_with_equal_deviations_is_equal(self):
-        expected = allocation.equal(SIZES, 91)
-
-        assert np.array_equal(self.power([0.3] * 3, 91, 0.0), expected)
-
-    def test_refuses_an_exponent_above_one(self):
-        with pytest.raises(InputError, match="exponent"):
-            self.power(DEVIATIONS, 90, 1.5)
+        assert np.array_equal(found, expected)
 
 
 class TestResidual:
@@ -350,7 +338,6 @@ class TestAllocate:
             ("robust", {"standard_deviations": DEVIATIONS}),
             ("neyman", {"costs": [1, 1, 1]}),
             ("neyman", {"lam": 1.0}),
-            ("stratppi", {"exponent": 0.5}),
             ("equal", {"cost_budget": 10.0}),
         ],
     )

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from stratal.population.distribution import Distribution
-from stratal.strata.classical import cumulative_root, equal_size, equal_width, kernel_density, weighted_mean
-from stratal.strata.moments import of_bins
+from stratal.strata.boundaries import cumulative_root, equal_size, equal_width, kernel_density, weighted_mean
+from stratal.strata.strata import of_bins
 
 
 def picture(values, counts=None):

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.planning.planner import ESTIMATORS
-from stratal.strata.moments import CALIBRATION_SLOPE, expected_variance, scenarios
+from stratal.strata.strata import CALIBRATION_SLOPE, expected_variance, scenarios
 
 
 @pytest.fixture

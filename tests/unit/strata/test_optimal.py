@@ -8,8 +8,8 @@ from tests.work import calls
 
 import stratal
 from stratal.population.distribution import Distribution
-from stratal.strata import optimal
-from stratal.strata.optimal import (
+from stratal.strata import boundaries as kernels
+from stratal.strata.boundaries import (
     PrefixSums,
     coarse_edges,
     k_means_boundaries,
@@ -133,7 +133,7 @@ class TestOneNumberOfStrata:
     @pytest.mark.parametrize("shape", SHAPES)
     @pytest.mark.parametrize("largest", [2, 50, 10**6])
     def test_the_cuts_are_those_of_the_whole_recursion(self, monkeypatch, shape, largest):
-        monkeypatch.setattr(optimal, "PRUNING_RUNS", 20)
+        monkeypatch.setattr(kernels, "PRUNING_RUNS", 20)
         generator = np.random.default_rng([largest, *map(ord, shape)])
         values = np.unique(SHAPES[shape](generator))
         distribution = picture(values, generator.integers(1, largest, len(values)))
@@ -155,7 +155,7 @@ class TestOneNumberOfStrata:
         values = np.unique(SHAPES[shape](np.random.default_rng(6)))[-100:]
         distribution = picture(values, np.random.default_rng(7).integers(1, 40, len(values)))
         dense = k_means_boundaries(distribution, 8)
-        monkeypatch.setattr(optimal, "DENSE_EDGES", 0)
+        monkeypatch.setattr(kernels, "DENSE_EDGES", 0)
 
         halved = k_means_boundaries(distribution, 8)
 
@@ -175,13 +175,13 @@ class TestOneNumberOfStrata:
 
     def test_most_last_cuts_are_never_tried(self, monkeypatch):
         tried = []
-        best_cuts = optimal._best_cuts
+        best_cuts = kernels._best_cuts
 
         def counted(sums, base, ends, lowest, highest):
             tried.append(int((highest - lowest + 1).sum()))
             return best_cuts(sums, base, ends, lowest, highest)
 
-        monkeypatch.setattr(optimal, "_best_cuts", counted)
+        monkeypatch.setattr(kernels, "_best_cuts", counted)
         distribution = picture(np.arange(10_000) / 10_000, np.random.default_rng(3).integers(1, 99, 10_000))
         k_means_boundaries(distribution, 10)
         whole = sum(tried)
@@ -226,7 +226,7 @@ class TestNeyman:
         distribution = picture(values, rng.integers(1, 9, len(values)), values)
         exact = neyman_boundaries(distribution, 8)
 
-        monkeypatch.setattr(optimal, "NEYMAN_BINS", 200)
+        monkeypatch.setattr(kernels, "NEYMAN_BINS", 200)
 
         for full, merged in zip(exact, neyman_boundaries(distribution, 8), strict=True):
             assert spread(distribution, merged) <= spread(distribution, full) * (1 + 1e-6)

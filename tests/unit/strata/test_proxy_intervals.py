@@ -8,13 +8,14 @@ from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import stratify
-from stratal.strata.categories import level_name, levels_within_budget
-from stratal.strata.moments import Moments, expected_deviations, joined, of_bins, of_sizes
 from stratal.strata.proxy_intervals import (
     choose_number,
     expected_squared_half_width,
     interval_names,
+    level_name,
+    levels_within_budget,
 )
+from stratal.strata.strata import Moments, expected_deviations, joined, of_bins, of_sizes
 
 
 def moments(sizes, means, variances, **more):

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from tests.unit.strata.plain_rates import smoothed_standard_deviations, strata_of
 
+import stratal
 from stratal.errors import InputError
 from stratal.strata.rates import likely_rates
+from stratal.strata.strata import of_sizes
 
 SIZES = [400, 400, 200]
 MEANS = [0.95, 0.8, 0.4]
@@ -157,3 +159,23 @@ def test_likely_rates_are_of_the_posterior_behind_the_deviations():
 
     # A mean of 40,000 values that lie between 0 and 1/4.
     assert np.allclose(np.mean(rates * (1 - rates), axis=0), deviations**2, atol=5 * 0.125 / 200)
+
+
+@pytest.mark.parametrize("as_given", [list, tuple, np.array])
+def test_sizes_alone_stand_for_strata_without_a_proxy(as_given):
+    sizes, counts, sums = [500, 300, 200], [5, 9, 3], [5, 4, 0]
+    found = stratal.strata.smoothed_standard_deviations(as_given(sizes), as_given(counts), as_given(sums))
+
+    assert (
+        found.tolist()
+        == stratal.strata.smoothed_standard_deviations(of_sizes(np.array(sizes)), counts, sums).tolist()
+    )
+    with pytest.raises(InputError, match="strata must be whole numbers"):
+        stratal.strata.smoothed_standard_deviations([0.5, 10.5], [5, 5], [1, 2])
+
+
+def test_strata_of_a_population_are_taken_as_they_are():
+    population = stratal.Population.from_arrays(proxy=[0.95] * 500 + [0.6] * 500)
+    strata = stratal.strata.stratify(population, n_strata=2)
+
+    assert stratal.strata.smoothed_standard_deviations(strata, [5, 5], [3, 5])[0] > 0.4

@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.population.distribution import Distribution
+from stratal.strata.strata import of_bins
 
 NEYMAN_BINS = 1_500
 """Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after."""
@@ -26,9 +27,6 @@ MANY_BINS = 4 * PRUNING_RUNS
 
 DENSE_EDGES = 129
 """Up to this many bin edges every pair of them is tried."""
-
-_MOVES = 10
-"""Times that boundaries are moved between the means of their strata, for a cost that can be reached."""
 
 _SLACK = 1e-9
 """What rounding may cost a sum of squares, as a share of the largest."""
@@ -125,7 +123,7 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
     array([1, 2])
     """
     n_bins = len(distribution.values)
-    if n_strata < 2 or 4 * n_strata > min(n_bins, PRUNING_RUNS):
+    if n_strata < 2 or 4 * n_strata > PRUNING_RUNS or n_bins < MANY_BINS:
         return k_means_boundaries(distribution, n_strata)[-1]
     sums = PrefixSums.of(distribution)
     lowest, highest = _windows(distribution, sums, n_strata)
@@ -148,7 +146,8 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
         before.append((inside + before[-1][:, None]).min(axis=0))
         after.append((inside + after[-1]).min(axis=1))
     bounds = np.array(before) + np.array(after[::-1])
-    reached = _cost_nearby(distribution, sums, edges[bounds.argmin(axis=1)])
+    cuts = np.concatenate([[0], edges[bounds.argmin(axis=1)], edges[-1:]])
+    reached = float(sums.squares_within(cuts[:-1], cuts[1:]).sum()) if np.all(np.diff(cuts) > 0) else np.inf
     possible = bounds <= reached + _SLACK * float(np.abs(sums.squares).max())
     order = np.arange(1, n_strata)
     lowest = edges[possible.argmax(axis=1)] - order
@@ -165,20 +164,6 @@ def _squares_between(sums: PrefixSums, starts: IntArray, ends: IntArray) -> Floa
     squares = sums.squares[ends] - sums.squares[starts][:, None]
     squares -= gap * gap / np.maximum(counts, 1.0)
     return np.maximum(squares, 0.0, out=squares)
-
-
-def _cost_nearby(distribution: Distribution, sums: PrefixSums, boundaries: IntArray) -> float:
-    """Return the cost of strata found from `boundaries` (H − 1,) by moving each between two means."""
-    edges = np.concatenate([[0], boundaries, [len(distribution.values)]])
-    centred = distribution.values - distribution.values[int(np.argmin(np.abs(sums.counts)))]
-    best = np.inf
-    for _ in range(_MOVES):
-        if np.any(np.diff(edges) <= 0):
-            break
-        best = min(best, float(sums.squares_within(edges[:-1], edges[1:]).sum()))
-        means = np.diff(sums.firsts[edges]) / np.diff(sums.counts[edges])
-        edges[1:-1] = np.searchsorted(centred, 0.5 * (means[1:] + means[:-1]))
-    return best
 
 
 def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
@@ -350,3 +335,226 @@ def _refined(sums: PrefixSums, edges: IntArray, boundaries: IntArray) -> IntArra
         at = int(choices[number + 1][at])
         result[number] = windows[number][at]
     return result
+
+
+DENSITY_CELLS = 4_096
+"""Cells of the grid on which a density is estimated."""
+
+
+def equal_size(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return boundaries that split the units as evenly as the bins allow (EQSZ).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> equal_size(picture, 2)
+    array([2])
+    """
+    return _even_split(distribution.counts.astype(np.float64), n_strata)
+
+
+def equal_width(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return boundaries at low + range · h/H (EQWD); intervals without a unit are left out.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> equal_width(picture, 2)
+    array([2])
+    """
+    return _at_cuts(
+        distribution, np.linspace(distribution.values[0], distribution.values[-1], n_strata + 1)[1:-1]
+    )
+
+
+def weighted_mean(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return boundaries that give every stratum the same Σ ẑ (WTMN; Hansen, Hurwitz & Madow).
+
+    Negative proxies are shifted so that the smallest is zero.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> weighted_mean(picture, 2)
+    array([3])
+    """
+    shifted = distribution.values - min(0.0, float(distribution.values[0]))
+    return _even_split(distribution.counts * shifted, n_strata)
+
+
+def cumulative_root(distribution: Distribution, n_strata: int, *, power: float) -> IntArray:
+    """Return boundaries that split the cumulative of a power of the density evenly.
+
+    Parameters
+    ----------
+    distribution : Distribution
+    n_strata : int
+        H.
+    power : float
+        1/2 for cum-√f (SQRT; Dalenius & Hodges 1959), 1/3 for cum-∛f (CBRT; Singh 1971).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> cumulative_root(picture, 2, power=0.5)
+    array([2])
+    """
+    edges, density = kernel_density(distribution)
+    if len(density) == 1:
+        return np.empty(0, np.int64)
+    cumulative = np.concatenate([[0.0], np.cumsum(density**power)])
+    targets = cumulative[-1] * np.arange(1, n_strata) / n_strata
+    return _at_cuts(distribution, np.interp(targets, cumulative, edges))
+
+
+def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tuple[FloatArray, FloatArray]:
+    """Return cell edges (cells + 1,) and a Gaussian kernel estimate of the density in each cell (cells,).
+
+    Silverman's bandwidth, .9 min(s, IQR / 1.34) N^(−1/5), at least half a cell. The estimate is reflected at
+    both ends, since no unit lies beyond, and computed by fast Fourier transform. A constant proxy has a
+    single cell.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> picture = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9]).distribution()
+    >>> edges, density = kernel_density(picture)
+    >>> round(float(density @ np.diff(edges)), 6)
+    1.0
+    """
+    low, high = float(distribution.values[0]), float(distribution.values[-1])
+    width = (high - low) / cells
+    if not 0.0 < width < np.inf:
+        return np.array([low, high]), np.ones(1)
+    position = np.clip(((distribution.values - low) / width).astype(np.int64), 0, cells - 1)
+    mass = np.bincount(position, distribution.counts, minlength=cells) / distribution.size
+    bandwidth = max(_silverman(distribution) / width, 0.5)
+    reflected = np.concatenate([mass, mass[::-1]])
+    frequency = 2.0 * np.pi * np.fft.rfftfreq(2 * cells)
+    kernel = np.exp(-0.5 * (bandwidth * frequency) ** 2)
+    smooth: FloatArray = np.fft.irfft(np.fft.rfft(reflected) * kernel, 2 * cells)[:cells]
+    smooth = np.maximum(smooth, 1e-12 / cells)
+    return np.asarray(low + width * np.arange(cells + 1)), smooth / (smooth.sum() * width)
+
+
+def _silverman(distribution: Distribution) -> float:
+    share = (np.cumsum(distribution.counts) - 0.5 * distribution.counts) / distribution.size
+    quarter, three_quarters = np.interp([0.25, 0.75], share, distribution.values)
+    deviations = distribution.values - distribution.mean
+    deviation = float(np.sqrt(distribution.counts @ deviations**2 / distribution.size))
+    interquartile = float(three_quarters - quarter) / 1.34
+    spread = min(deviation, interquartile) if interquartile > 0 else deviation
+    return float(0.9 * spread * distribution.size**-0.2)
+
+
+def _even_split(mass: FloatArray, n_strata: int) -> IntArray:
+    """Return the boundaries whose cumulative mass is nearest to h/H of the total, each at most once."""
+    before = np.concatenate([[0.0], np.cumsum(mass)])
+    targets = before[-1] * np.arange(1, n_strata) / n_strata
+    right = np.clip(np.searchsorted(before, targets), 1, len(mass))
+    nearest = np.where(targets - before[right - 1] <= before[right] - targets, right - 1, right)
+    return _inner(nearest, len(mass))
+
+
+def _at_cuts(distribution: Distribution, cuts: FloatArray) -> IntArray:
+    """Return the first bin that begins at or after each cut."""
+    return _inner(np.searchsorted(distribution.cuts, cuts) + 1, len(distribution.values))
+
+
+def _inner(boundaries: IntArray, n_bins: int) -> IntArray:
+    distinct = np.unique(boundaries)
+    return np.asarray(distinct[(distinct > 0) & (distinct < n_bins)])
+
+
+FIT_BINS = 1_024
+ITERATIONS = 300
+TOLERANCE = 1e-6
+"""EM stops when the mean log-likelihood rises by less."""
+
+SMALLEST_DEVIATION = 1e-3
+"""No component is narrower than this share of the standard deviation of all units."""
+
+
+def log_densities(values: FloatArray, mixture: FloatArray) -> FloatArray:
+    """Return log(share · density) of each value (B,) under each component (B, K) of a mixture (3, K)."""
+    shares, means, deviations = mixture
+    return np.asarray(-0.5 * ((values[:, None] - means) / deviations) ** 2 + np.log(shares / deviations))
+
+
+def fit_mixture(distribution: Distribution, n_components: int) -> FloatArray:
+    """Fit a Gaussian mixture by expectation–maximisation on weighted bins, from equal-sized starting groups.
+
+    Returns shares, means and deviations (3, K), in the order of the means. The start depends on nothing
+    random, so the same population always gives the same strata.
+
+    Examples
+    --------
+    >>> values = np.array([0.0, 0.1, 5.0, 5.1])
+    >>> picture = Distribution(values=values, counts=np.array([9, 9, 1, 1]), cuts=values[1:])
+    >>> fit_mixture(picture, 2)[0].round(3)
+    array([0.9, 0.1])
+    """
+    edges = coarse_edges(distribution, FIT_BINS)
+    groups = of_bins(distribution, edges[1:-1])
+    values, weights = groups.proxy_means, groups.sizes / groups.sizes.sum()
+    centre = float(weights @ values)
+    deviation = float(np.sqrt(weights @ (values - centre) ** 2))
+    if deviation == 0.0:
+        return np.array([[1.0], [centre], [1.0]])
+    start = of_bins(distribution, equal_size(distribution, n_components))
+    narrow = np.maximum(np.sqrt(start.proxy_variances), deviation * 0.05)
+    mixture, previous = np.stack([start.weights, start.proxy_means, narrow]), -np.inf
+    for _ in range(ITERATIONS):
+        mixture, likelihood = _step(mixture, values, weights, deviation * SMALLEST_DEVIATION)
+        if likelihood - previous < TOLERANCE:
+            break
+        previous = likelihood
+    return np.asarray(mixture[:, np.argsort(mixture[1], kind="stable")])
+
+
+def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return the boundaries between neighbouring components of a fitted mixture.
+
+    A stratum begins where its component becomes likelier than the one before it, between their means; so
+    strata are intervals even where a wide component surrounds a narrow one.
+
+    Examples
+    --------
+    >>> values = np.array([0.0, 0.1, 5.0, 5.1])
+    >>> picture = Distribution(values=values, counts=np.array([9, 9, 1, 1]), cuts=values[1:])
+    >>> mixture_boundaries(picture, 2)
+    array([2])
+    """
+    mixture = fit_mixture(distribution, n_strata)
+    values = distribution.values
+    boundaries = []
+    for left in range(mixture.shape[1] - 1):
+        pair = mixture[:, left : left + 2]
+        first, last = np.searchsorted(values, pair[1])
+        between = np.arange(first, min(max(last, first) + 1, len(values)))
+        own, other = log_densities(values[between], pair).T
+        later = np.flatnonzero(other > own)
+        boundaries.append(int(between[later[0]]) if len(later) else int(last))
+    return _inner(np.array(boundaries, np.int64), len(values))
+
+
+def _step(
+    mixture: FloatArray, values: FloatArray, weights: FloatArray, narrowest: float
+) -> tuple[FloatArray, float]:
+    """Return the mixture after a step of EM, without weightless components, and the mean log-likelihood."""
+    joint = log_densities(values, mixture)
+    highest = joint.max(axis=1)
+    responsibilities = np.exp(joint - highest[:, None])
+    totals = responsibilities.sum(axis=1)
+    responsibilities *= (weights / totals)[:, None]
+    shares = responsibilities.sum(axis=0)
+    alive = shares > 1e-12
+    responsibilities, shares = responsibilities[:, alive], shares[alive]
+    means = responsibilities.T @ values / shares
+    variances = np.sum(responsibilities * (values[:, None] - means) ** 2, axis=0) / shares
+    stepped = np.stack([shares / shares.sum(), means, np.maximum(np.sqrt(variances), narrowest)])
+    return stepped, float(weights @ (highest + np.log(totals)))
