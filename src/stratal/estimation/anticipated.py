@@ -8,18 +8,19 @@ it is.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
 from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
 from stratal.strata.proxy_intervals import groups_that_fit
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
-from typing import ClassVar
-import math
-import numpy as np
-
 
 RESIDUAL_SHARE = 0.5
 """Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a

@@ -8,7 +8,11 @@ mean lies beyond those of all of them, and whether they fall where the proxy ris
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from scipy.special import stdtr
+
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
@@ -19,10 +23,7 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.strata import Strata
-from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
-import math
-import numpy as np
-
+from stratal.strata.strata import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential

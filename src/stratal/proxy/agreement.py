@@ -7,17 +7,18 @@ and those that agree no more than chance are guessing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
 from stratal.errors import InputError, refuse_unknown
 from stratal.proxy.history import MOST_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
-from typing import Any
-import numpy as np
-import re
-import scipy
-
 
 PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
 """What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016)."""

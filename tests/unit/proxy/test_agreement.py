@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from stratal.errors import InputError
 from stratal.proxy import peer_agreement
 from stratal.proxy.agreement import SCALE, answer_codes, peer_weights
 from stratal.proxy.history import MOST_ITEMS, chosen_items
-import numpy as np
-import pytest
-
 
 SIZE, CLASSES = 2000, 4
 ACCURACIES = np.array([0.75, 0.9, 0.8, 0.7, 0.6])

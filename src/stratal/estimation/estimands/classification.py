@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.columns import GIVEN, split_answers, with_group
-from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, METRICS, OVERALL_METRICS, Shares, is_f_measure, metric_function
-from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, RIGHT_OPTIONS, Request, as_estimand
+from stratal.estimation.confusion import (
+    AVERAGES,
+    CLASS_METRICS,
+    METRICS,
+    OVERALL_METRICS,
+    Shares,
+    is_f_measure,
+    metric_function,
+)
+from stratal.estimation.estimand import (
+    PLAIN,
+    RIGHT_OPTIONS,
+    Estimand,
+    LabelledInfluence,
+    Request,
+    as_estimand,
+)
 from stratal.estimation.estimands.answered import AnsweredClasses, Beliefs, answered_classes, needless_units
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
@@ -21,9 +40,6 @@ from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
-from typing import Any, ClassVar
-import numpy as np
-
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""

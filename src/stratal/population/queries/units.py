@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
+from typing import Any
+
+import ibis
+import numpy as np
+
 from stratal.errors import InputError, near_names
-from stratal.population.declaration import CONFIDENCE, Declaration, OWN_STRATUM, OWN_STRATUM_GROUP, PEER_AGREEMENT, POINT, PREDICTED, ROUNDED, ROW, agreement_weights, class_names, middle, own_stratum_note
+from stratal.population.declaration import (
+    CONFIDENCE,
+    OWN_STRATUM,
+    OWN_STRATUM_GROUP,
+    PEER_AGREEMENT,
+    POINT,
+    PREDICTED,
+    ROUNDED,
+    ROW,
+    Declaration,
+    agreement_weights,
+    class_names,
+    middle,
+    own_stratum_note,
+)
 from stratal.proxy.agreement import ARTICLES, BLANKS, LAST_NUMBER, PUNCTUATION, SCALE, answer_codes
 from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
-from typing import Any
-import ibis
-import math
-import numpy as np
-
 
 WHOLE_LIMIT = 2.0**53
 """Floating-point ids are taken as integers below this."""
