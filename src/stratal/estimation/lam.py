@@ -13,7 +13,7 @@ shrunk towards that of a calibrated proxy. The papers' own λ has the population
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,7 @@ from stratal.designs.stratum_moments import (
     LabelledSpread,
     StratumMoments,
     lam_of_classes,
-    stratum_counts,
-    stratum_covariances,
-    stratum_means,
+    stratum_moments,
 )
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
@@ -444,19 +442,11 @@ def summed_moments(
     >>> summed_moments(z, f, h, 1).cross_covariances.round(3)
     array([[0.2]])
     """
-    n, q, k = proxies.shape
-    joint = np.concatenate([outcome, proxies.reshape(n, q * k)], axis=1)
-    means = np.nan_to_num(stratum_means(joint, stratum, n_strata))
-    covariances = np.nan_to_num(stratum_covariances(joint, stratum, n_strata))
-    of_proxies = covariances[:, q:, q:].reshape(n_strata, q, k, q, k)
-    return StratumMoments(
-        counts=stratum_counts(stratum, n_strata),
-        outcome_means=means[:, :q].sum(axis=1),
-        proxy_means=means[:, q:].reshape(n_strata, q, k).sum(axis=1),
-        outcome_variances=np.einsum("hqq->h", covariances[:, :q, :q]),
-        cross_covariances=np.einsum("hqqk->hk", covariances[:, :q, q:].reshape(n_strata, q, q, k)),
-        proxy_covariances=np.einsum("hqkql->hkl", of_proxies),
-    )
+    parts = [stratum_moments(own, proxies[:, j], stratum, n_strata) for j, own in enumerate(outcome.T)]
+    if len(parts) == 1:
+        return parts[0]
+    names = [entry.name for entry in fields(StratumMoments) if entry.name != "counts"]
+    return replace(parts[0], **{name: sum(getattr(part, name) for part in parts) for name in names})
 
 
 def fit_general(

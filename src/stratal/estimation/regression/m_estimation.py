@@ -29,10 +29,8 @@ from stratal.estimation.regression.losses import (
     MeanLoss,
     PoissonLoss,
     Unlabelled,
-    finite_array,
 )
 from stratal.estimation.regression.rectified_loss import (
-    Options,
     RectifiedLoss,
     Solution,
     contrasts,
@@ -176,14 +174,13 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
     where the labels alone have none, from the fit to the proxies). One would do in the limit.
     """
-    options, nothing, loss = rectified.options, np.zeros(len(rectified.shares)), rectified.loss
-    low, high = loss.convex_range
-    if options.lam is not None or options.estimator == "classical" or rectified.unlabelled is None:
-        lam = nothing if options.lam is None else given_lam(options.lam, len(nothing))
+    low, high = rectified.loss.convex_range
+    if rectified.lam is not None:
+        lam = rectified.lam
         convex = bool(np.all((lam >= low) & (lam <= high)))
         outside = f"λ is outside {low:g} to {high:g}: the loss need not be convex, nor this its minimum"
         theta = _start(rectified) if np.any(lam) else np.zeros(rectified.n_parameters)
-        found = ChosenLam(lam=lam[:, None], spent=nothing, notes=() if convex else (outside,))
+        found = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=() if convex else (outside,))
         return found, rectified.require_solution(lam, theta)
     theta = _start(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
@@ -197,17 +194,18 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
 
 def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
-    loss, stratum, counts, options = rectified.loss, rectified.stratum, rectified.counts, rectified.options
-    proxy, units = rectified.proxied()
-    bread = rectified.labelled_inverse(theta)
-    directions = bread @ contrasts(options.minimise, rectified.n_parameters, rectified.names)
+    loss, stratum, counts, units = rectified.loss, rectified.stratum, rectified.counts, rectified.unlabelled
+    assert units is not None
+    wanted = contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    directions = rectified.labelled_inverse(theta) @ wanted
     u, v = (
-        loss.gradients(theta, rectified.features, given) @ directions for given in (rectified.outcome, proxy)
+        loss.gradients(theta, rectified.features, given) @ directions
+        for given in (rectified.outcome, rectified.proxy)
     )
     weighting, n_strata, copies = rectified.weighting, len(counts), None
     stratified, whole = weighting.random_within_strata, np.zeros(n_strata)
     if stratified or units.separate:
-        whole = directed_variances(units.covariances(loss, theta), directions)
+        whole = directed_variances(rectified.proxy_covariances(theta), directions)
     if stratified:
         size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
         v = v - stratum_means(v, stratum, n_strata)[stratum]
@@ -227,8 +225,8 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         copies=copies,
         sized=False,
     )
-    trust = Trust(scaled=False, published=options.shrinkage == 0)
-    per_stratum = options.shrinkage if options.estimator == "stratppi" else None
+    trust = Trust(scaled=False, published=rectified.shrinkage == 0)
+    per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
     found = fit_lam(u, moments, weighting, per_stratum, trust=trust)
     if not stratified and units.separate:
         own = float(np.trace(weighting.covariance(v)))
@@ -246,23 +244,8 @@ def _start(rectified: RectifiedLoss) -> FloatArray:
     classical = rectified.solve(nothing, np.zeros(rectified.n_parameters))
     if rectified.failure(classical, nothing) is None:
         return classical.theta
-    return fit_to_proxies(rectified.loss, rectified.proxied()[1]).theta
-
-
-def given_lam(lam: Any, n_strata: int) -> FloatArray:
-    """Return a given λ as one per stratum (H,).
-
-    Examples
-    --------
-    >>> given_lam(0.5, 2)
-    array([0.5, 0.5])
-    """
-    values = finite_array("lam", np.atleast_1d(lam))
-    if values.shape not in ((1,), (n_strata,)):
-        raise InputError(
-            "lam must be one number or one per stratum", given=values.shape, allowed=f"({n_strata},)"
-        )
-    return np.array(np.broadcast_to(values, n_strata))
+    assert rectified.unlabelled is not None
+    return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
 
 _EVIDENCE = 2.0
@@ -292,15 +275,15 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
     >>> y = 1 + 0.5 * noise[:20]
-    >>> loss, stretch, kept = moved(RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units))
+    >>> loss, stretch, kept = moved(RectifiedLoss(loss=LinearLoss(), outcome=y, weighting=weighting,
+    ...     features=x[:20], proxy=5 + noise[:20], unlabelled=units))
     >>> stretch, loss.proxy[:2].round(1)
     (1.0, array([1.1, 0.9]))
     """
-    options, x, y, weights = rectified.options, rectified.features, rectified.outcome, rectified.weights
-    wanted = options.form == "auto" and options.lam is None and options.estimator != "classical"
-    if not (wanted and rectified.loss.quadratic and x.shape[1]) or rectified.unlabelled is None:
+    x, y, weights, proxy = rectified.features, rectified.outcome, rectified.weights, rectified.proxy
+    units, wanted = rectified.unlabelled, rectified.form == "auto" and rectified.lam is None
+    if units is None or not (wanted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
-    proxy, units = rectified.proxied()
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     own, by_proxy = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
     sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
@@ -322,8 +305,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
 
 def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_proxy: FloatArray) -> float:
     """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
-    proxy, _ = rectified.proxied()
-    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(proxy)):
+    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(rectified.proxy)):
         return 1.0  # the proxy is a line of the features: what is left of it is rounding
     x = rectified.features @ bread
     joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * by_proxy[:, None]], axis=1))
@@ -345,17 +327,7 @@ _FEWEST = 10.0
 With log-normal features (σ = 1) 2 to 6 % of intervals miss without a note; with .5 and 5, 3 to 23 %."""
 
 
-def m_estimate(
-    loss: Loss,
-    outcome: Any,
-    *,
-    weighting: Weighting,
-    features: Any = None,
-    proxy: Any = None,
-    unlabelled: Unlabelled | None = None,
-    names: Sequence[str] | None = None,
-    **options: Any,
-) -> Coefficients:
+def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -432,19 +404,18 @@ def m_estimate(
     >>> result.names, bool(np.all(np.abs(result.values - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
-    chosen = Options.read(options)
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, unlabelled, names, chosen)
-    if chosen.form == "fits" and not loss.quadratic:
+    rectified = RectifiedLoss.of(loss=loss, outcome=outcome, weighting=weighting, **options)
+    if rectified.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     rectified, stretch, kept = moved(rectified)
     fit, solution = choose_lam(rectified)
     theta, lam = solution.theta, fit.lam[:, 0]
-    hessian = rectified.hessian(theta, lam, solution.hessian)
+    hessian = rectified.bread(theta, lam, solution.hessian)
     if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = kept * own_hessian + (1.0 - kept) * hessian
     covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
-    size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
+    size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
     parts = [
         Linearised(
             value=float(theta[k]),
@@ -455,7 +426,7 @@ def m_estimate(
         )
         for k in range(len(theta))
     ]
-    shown: dict[str, Any] = {"target": chosen.target, "null": 0.0, "estimator": estimator}
+    shown: dict[str, Any] = {"target": rectified.target, "null": 0.0, "estimator": estimator}
     shown |= {"lam": common_lam(lam), "population_size": round(size)}
     rows = [
         linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
@@ -465,7 +436,7 @@ def m_estimate(
     return Coefficients(
         estimates=tuple(rows),
         kind="coefficients",
-        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, chosen.target),
+        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
         remarks=(*fit.notes, *bias, *doubts),
         joint=covariance,
         loss=loss.name,
@@ -554,16 +525,16 @@ def _sandwich(
     lam, bread = fit.lam[:, 0], require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
-    weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(lam))  # not taken from the proxy
+    weights = rectified.weights * (1.0 - (1.0 - moved) * lam[rectified.stratum])  # not taken from the proxy
     pulls, few = loss.leverages(theta, x, bread), None
     pulls = None if pulls is None else weights * pulls
     groups = rectified.weighting.groups
-    if groups is not None and rectified.options.correction == "leverage" and np.linalg.eigvalsh(bread)[0] > 0:
+    if groups is not None and rectified.correction == "leverage" and np.linalg.eigvalsh(bread)[0] > 0:
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
         hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
         few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
     corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
-    if rectified.options.correction == "leverage":  # for what was fitted on the same labels: θ and λ
+    if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
         if few is not None:
             corrected = few.stretched(residual)
         elif pulls is None:
@@ -764,8 +735,8 @@ def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = 
     fit = pilot.rectified
     gradients = fit.residual_gradients(pilot.values, pilot.powers)
     if side == "unlabelled":
-        own = fit.loss.gradients(pilot.values, fit.features, fit.proxied()[0])
-        gradients = fit.per_unit(pilot.powers)[:, None] * own
+        own = fit.loss.gradients(pilot.values, fit.features, fit.proxy)
+        gradients = pilot.powers[fit.stratum][:, None] * own
     within = np.nan_to_num(stratum_covariances(gradients, fit.stratum, len(fit.counts)))
     spreads = np.sqrt(np.maximum(directed_variances(within, directions), 0.0))
     unknown = fit.counts < 2

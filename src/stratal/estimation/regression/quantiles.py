@@ -24,9 +24,9 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
-from stratal.estimation.regression.losses import Loss, Unlabelled
+from stratal.estimation.regression.losses import Loss
 from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
-from stratal.estimation.regression.rectified_loss import Options, RectifiedLoss, Solution
+from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
@@ -71,16 +71,9 @@ class Pinball(Loss):
         return np.array([[float(np.sum(weights))]])
 
 
+@dataclass(kw_only=True, eq=False)
 class RectifiedPinball(RectifiedLoss):
     """The rectified pinball loss, with the labelled points and the population's counts at them.
-
-    Parameters
-    ----------
-    probability : float
-    outcome : array-like (n,)
-    weighting : Weighting
-    proxy : array-like (n,), optional
-    unlabelled : Unlabelled, optional
 
     Attributes
     ----------
@@ -93,23 +86,17 @@ class RectifiedPinball(RectifiedLoss):
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
-    >>> loss = RectifiedPinball(0.5, [1.0, 2.0, 9.0], weighting)
+    >>> loss = RectifiedPinball(loss=Pinball(0.5), outcome=[1.0, 2.0, 9.0], weighting=weighting)
     >>> loss.solve(np.zeros(1), np.zeros(1)).theta
     array([2.])
     """
 
-    def __init__(
-        self,
-        probability: float,
-        outcome: Any,
-        weighting: Weighting,
-        proxy: Any = None,
-        unlabelled: Unlabelled | None = None,
-        options: Options | None = None,
-    ) -> None:
-        self.probability = probability
-        labels = finite_vector("outcome", outcome)
-        super().__init__(Pinball(probability), labels, weighting, None, proxy, unlabelled, None, options)
+    loss: Pinball
+
+    def __post_init__(self) -> None:
+        self.outcome = finite_vector("outcome", self.outcome)
+        RectifiedLoss.__post_init__(self)
+        labels = self.outcome
         self.points = np.unique(labels if self.proxy is None else np.concatenate([labels, self.proxy]))
         self.below, self.equal, self.sums = self._counts()
 
@@ -142,7 +129,7 @@ class RectifiedPinball(RectifiedLoss):
         values, weights = self.outcome, self.weights
         if self.proxy is not None:
             values = np.concatenate([values, self.proxy])
-            weights = np.concatenate([weights, -weights * self.per_unit(lam)])
+            weights = np.concatenate([weights, -weights * lam[self.stratum]])
         position, m, factors = np.searchsorted(self.points, values), len(self.points), self.shares * lam
         steps = np.bincount(position, weights, minlength=m)
         at = np.cumsum(steps) + factors @ self.below
@@ -187,7 +174,7 @@ class RectifiedPinball(RectifiedLoss):
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
         """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
         starts, ends, _ = self.ends(lam)
-        goal = self.probability * ends[-1] - _ROUNDING
+        goal = self.loss.probability * ends[-1] - _ROUNDING
         values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))
         left = np.r_[0.0, at[:-1]]
         begins = np.r_[False, np.diff(gap) > 0]
@@ -196,14 +183,14 @@ class RectifiedPinball(RectifiedLoss):
         values = values[rises]
         losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
         best = values[np.lexsort((values, losses))[:1]]
-        return Solution(theta=best, hessian=np.eye(1), iterations=1)
+        return Solution(theta=best, hessian=np.eye(1))
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
         """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
-        _, units = self.proxied()
-        gap = int(np.searchsorted(self.points, theta[0], side="right"))
+        assert self.unlabelled is not None
+        gap, counts = int(np.searchsorted(self.points, theta[0], side="right")), self.unlabelled.counts
         below = self.below[:, max(gap - 1, 0)] * (gap > 0)
-        spread = below * (1.0 - below) * units.counts / np.maximum(units.counts - 1.0, 1.0)
+        spread = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
         return np.asarray(spread[:, None, None])
 
 
@@ -283,7 +270,7 @@ class ScoreLimits(Limits):
         loss, start = self.rectified, max(gap - 1, 0)
         value = np.array([loss.points[start] - (gap == 0)])
         residual = loss.residual_gradients(value, self.lam)
-        if loss.options.correction != "none":
+        if loss.correction != "none":
             free = len(residual) - len(loss.shares) + 1
             residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
         total = float(loss.meat(value, self.lam, residual)[0, 0])
@@ -304,15 +291,7 @@ class ScoreLimits(Limits):
         return errors
 
 
-def quantile(
-    outcome: Any,
-    probability: float,
-    *,
-    weighting: Weighting,
-    proxy: Any = None,
-    unlabelled: Unlabelled | None = None,
-    **options: Any,
-) -> Estimate:
+def quantile(outcome: Any, probability: float, *, weighting: Weighting, **options: Any) -> Estimate:
     """Estimate a quantile of the outcome over the population.
 
     The smallest minimiser of the rectified pinball loss, exactly: no grid. With λ = 0 it is the weighted
@@ -324,13 +303,9 @@ def quantile(
     probability : float
         q, between 0 and 1.
     weighting : Weighting
-    proxy : array-like (n,), optional
-        Predictions of the outcome for the labelled units.
-    unlabelled : Unlabelled, optional
-        The population side.
     **options
-        `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`, `correction` of
-        `stratal.regression.m_estimation.m_estimate`.
+        `proxy`, `unlabelled`, `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`,
+        `correction` of `stratal.regression.m_estimation.m_estimate`.
 
     Returns
     -------
@@ -357,14 +332,14 @@ def quantile(
     51.0
     """
     require_probability(probability)
-    for name in ("minimise", "hessian", "form"):
+    for name in ("features", "names", "minimise", "hessian", "form"):
         if name in options:
             raise InputError(f"a quantile has no {name}=", action="Leave it out.")
-    chosen = Options.read(options)
-    rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, unlabelled, chosen)
+    loss = Pinball(float(probability))
+    rectified = RectifiedPinball.of(loss=loss, outcome=outcome, weighting=weighting, **options)
     fit, solution = choose_lam(rectified)
     if np.any(np.abs(fit.lam - 0.5) > 0.5):
-        raise InputError("λ of a quantile is out of range", given=chosen.lam, allowed="0 to 1")
+        raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
@@ -389,9 +364,9 @@ def quantile(
         result,
         weighting,
         limits=limits,
-        target=chosen.target,
+        target=rectified.target,
         label={"estimand": f"quantile:{probability:g}"},
-        estimator=chosen.estimator_name(proxy is not None),
+        estimator=rectified.estimator_name,
         lam=common_lam(limits.lam),
         remarks=fit.notes,
         population_size=round(rectified.population_size),

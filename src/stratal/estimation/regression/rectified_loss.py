@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,49 +27,6 @@ _ALLOWED = {
     "correction": ("leverage", "none"),
     "form": ("auto", "loss", "fits"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to estimate; see `m_estimate`.
-
-    Examples
-    --------
-    >>> Options().hessian
-    'rectified'
-    """
-
-    estimator: str = "ppi++"
-    lam: Any = None
-    target: str = "population"
-    stratum_weights_known: bool = False
-    minimise: Any = "trace"
-    shrinkage: float = SHRINKAGE
-    hessian: str = "rectified"
-    correction: str = "leverage"
-    form: str = "auto"
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options by name, refusing names and values that do not exist.
-
-        Examples
-        --------
-        >>> Options.read({"lam": 0.5}).lam
-        0.5
-        """
-        for name, value in given.items():
-            if name not in cls.__slots__:
-                raise InputError(f"no such option: {name!r}", allowed=near_names(name, cls.__slots__))
-            if name in _ALLOWED:
-                refuse_unknown(name, value, _ALLOWED[name])
-        return cls(**given)
-
-    def estimator_name(self, has_proxy: bool) -> str:
-        """Return what the estimate says of how λ was found."""
-        if self.lam is not None:
-            return "given λ"
-        return self.estimator if has_proxy else "classical"
 
 
 def require_one_per(what: str, name: str, values: Any, count: int) -> None:
@@ -122,28 +79,26 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
 _ROUGH = 1e-6
 """With a tolerance above this the rounding of one exact step needs no correction."""
 
+_MOST_STEPS, _MOST_HALVINGS = 100, 40
 
-_MOST_STEPS = 100
-
-
-_MOST_HALVINGS = 40
+_ENOUGH = 1e-4
+"""Share of what a step promises that it must keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, the steps taken, and why it failed.
+    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, and why it failed.
 
     `failed` is empty where it converged.
 
     Examples
     --------
-    >>> Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1).failed
+    >>> Solution(theta=np.zeros(1), hessian=np.eye(1)).failed
     ''
     """
 
     theta: FloatArray
     hessian: FloatArray
-    iterations: int
     failed: str = ""
 
 
@@ -154,12 +109,12 @@ def newton(
     quadratic: bool = False,
     tolerance: float = 1e-9,
 ) -> Solution:
-    """Minimise a convex function.
+    """Minimise a convex function: steps are halved until the gradient is shorter, which needs no values.
 
     Parameters
     ----------
     evaluate : callable
-        θ (d,) and whether the Hessian is wanted → value, gradient, Hessian.
+        θ (d,) and whether the Hessian is wanted → gradient, Hessian.
     start : float (d,)
     quadratic : bool
         Whether the Hessian is constant: one step and one correction of rounding then suffice.
@@ -170,33 +125,33 @@ def newton(
     Examples
     --------
     >>> def parabola(theta, curvature):
-    ...     return LossSums(value=float((theta[0] - 3) ** 2), gradient=2 * (theta - 3), hessian=2 * np.eye(1))
+    ...     return LossSums(gradient=2 * (theta - 3), hessian=2 * np.eye(1))
     >>> newton(parabola, np.zeros(1)).theta
     array([3.])
     """
     theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
-    for iteration in range(1, _MOST_STEPS + 1):
+    for _ in range(_MOST_STEPS):
         inverse = positive_inverse(sums.hessian)
         if inverse is None:
             failed = "the Hessian is not positive definite"
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed=failed)
+            return Solution(theta=theta, hessian=sums.hessian, failed=failed)
         step = -inverse @ sums.gradient
         if quadratic:
             theta = theta + step
             if tolerance < _ROUGH:
                 theta = theta - inverse @ evaluate(theta, False).gradient
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
+            return Solution(theta=theta, hessian=sums.hessian)
         scale = np.sqrt(np.diag(sums.hessian))
         length = float(np.max(np.abs(step) * scale))
         first = first or length
         accepted = _line_search(evaluate, theta, sums, step)
         theta, sums = accepted or (theta, sums)
-        close = 1e-6 if accepted is None else tolerance
+        close = _ROUGH if accepted is None else tolerance
         if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
-            return Solution(theta=theta, hessian=sums.hessian, iterations=iteration)
+            return Solution(theta=theta, hessian=sums.hessian)
         if accepted is None:
             break
-    return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, failed="no step helped")
+    return Solution(theta=theta, hessian=sums.hessian, failed="no step helped")
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
@@ -239,18 +194,13 @@ def require_inverse(hessian: FloatArray) -> FloatArray:
 def _line_search(
     evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
 ) -> tuple[FloatArray, LossSums] | None:
-    """Halve the step until the value falls (Armijo), or the gradient's length where there is no value."""
-    slope, scale = float(sums.gradient @ step), 1.0 / np.sqrt(np.diag(sums.hessian))
-    steepness = np.linalg.norm(sums.gradient * scale) * (1 + 1e-12)
-    rounding = 1e-14 * (1.0 + abs(sums.value))
+    """Halve the step until the gradient, on the scale of the Hessian's diagonal, is shorter."""
+    scale = 1.0 / np.sqrt(np.diag(sums.hessian))
+    steepness = np.linalg.norm(sums.gradient * scale)
     for halvings in range(_MOST_HALVINGS):
         length = 0.5**halvings
         found = evaluate(theta + length * step, True)
-        if np.isfinite(sums.value):
-            better = found.value <= sums.value + 1e-4 * length * slope + rounding
-        else:
-            better = np.linalg.norm(found.gradient * scale) <= steepness
-        if better and np.all(np.isfinite(found.gradient)):
+        if np.linalg.norm(found.gradient * scale) <= (1.0 - _ENOUGH * length) * steepness:
             return theta + length * step, found
     return None
 
@@ -323,11 +273,12 @@ def minimum_failure(
             action="Label more units, or leave out or merge the features that predict perfectly.",
         )
     return InputError(
-        f"the {loss.name} loss was not minimised ({solution.failed} after {solution.iterations} iterations)",
+        f"the {loss.name} loss was not minimised ({solution.failed})",
         action="Scale the features, or check that the loss is convex and its Hessian right.",
     )
 
 
+@dataclass(kw_only=True, eq=False)
 class RectifiedLoss:
     """Labelled units, weights and population side of one estimation, and the loss that they form together.
 
@@ -342,53 +293,92 @@ class RectifiedLoss:
     unlabelled : Unlabelled, optional
         Given together with `proxy`, or neither is.
     names : sequence of str (d,), optional
-    options : Options, optional
+    lam : float or (H,), optional
+        Then float (H,); None where it is to be fitted.
+    estimator, target, stratum_weights_known, minimise, shrinkage, hessian, correction, form
+        See `m_estimate`.
 
     Raises
     ------
     InputError
-        For data that do not fit together, collinear features, too few labels, unusable numbers.
+        For options that do not exist, data that do not fit together, collinear features, too few labels,
+        unusable numbers.
 
     Examples
     --------
     >>> from stratal.estimation.regression.losses import MeanLoss
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
-    >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
+    >>> loss = RectifiedLoss(loss=MeanLoss(), outcome=[1.0, 3.0], weighting=weighting)
+    >>> loss.evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])
     """
 
-    def __init__(
-        self,
-        loss: Loss,
-        outcome: Any,
-        weighting: Weighting,
-        features: Any = None,
-        proxy: Any = None,
-        unlabelled: Unlabelled | None = None,
-        names: Sequence[str] | None = None,
-        options: Options | None = None,
-    ) -> None:
-        self.loss, self.unlabelled, self.options = loss, unlabelled, options or Options()
-        self.separate = unlabelled is not None and unlabelled.separate
-        self.weighting = weighting.independent() if self.separate else weighting
-        self.outcome = finite_array("outcome", outcome)
-        n = len(self.outcome)
-        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
-        self.proxy = None if proxy is None else finite_array("proxy", proxy)
-        self.weights = np.asarray(weighting.weights)
-        self.n_parameters = loss.n_parameters(self.features, self.outcome)
-        self.names = _coefficient_names(names, self.n_parameters, self.features.shape[1])
-        self.stratum, self.shares, self.counts = weighting.stratum, weighting.shares, weighting.counts
-        self._check_labelled(n)
-        if self.unlabelled is not None:
-            self._check_unlabelled(self.unlabelled)
+    loss: Loss
+    outcome: Any
+    weighting: Weighting
+    features: Any = None
+    proxy: Any = None
+    unlabelled: Unlabelled | None = None
+    names: Any = None
+    estimator: str = "ppi++"
+    lam: Any = None
+    target: str = "population"
+    stratum_weights_known: bool = False
+    minimise: Any = "trace"
+    shrinkage: float = SHRINKAGE
+    hessian: str = "rectified"
+    correction: str = "leverage"
+    form: str = "auto"
 
-    def _check_labelled(self, n: int) -> None:
-        loss, d, width = self.loss, self.n_parameters, self.features.shape[1]
-        for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
-            if array is not None:
-                require_one_per("labelled unit", name, array, n)
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Return the loss by name, refusing names that do not exist."""
+        known = [entry.name for entry in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"no such option: {name!r}", allowed=near_names(name, known))
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            refuse_unknown(name, getattr(self, name), allowed)
+        units = self.unlabelled
+        self.separate = units is not None and units.separate
+        self.outcome = finite_array("outcome", self.outcome)
+        given, n = self.features, len(self.outcome)
+        self.features = np.empty((n, 0)) if given is None else feature_matrix("features", given)
+        self.weights, self.stratum = np.asarray(self.weighting.weights), self.weighting.stratum
+        self.shares, self.counts = self.weighting.shares, self.weighting.counts
+        if self.proxy is not None:
+            self.proxy = finite_array("proxy", self.proxy)
+        self.estimator_name = self.estimator if self.proxy is not None else "classical"
+        for name in ("features", "proxy", "weights"):
+            if getattr(self, name) is not None:
+                require_one_per("labelled unit", name, getattr(self, name), n)
+        self.n_parameters = self.loss.n_parameters(self.features, self.outcome)
+        self.names = _coefficient_names(self.names, self.n_parameters, self.features.shape[1])
+        self._require_labels()
+        if (self.proxy is None) != (units is None):
+            raise InputError(
+                "proxy= (labelled units) and unlabelled= (population) must be given together",
+                action="Give both, or neither for the classical estimate.",
+            )
+        if self.lam is not None:
+            self.estimator_name, self.lam = "given λ", given_lam(self.lam, len(self.shares))
+        elif units is None or self.estimator == "classical":
+            self.lam = np.zeros(len(self.shares))
+        if units is not None:
+            self._require_fit(units)
+        elif np.any(self.lam):
+            action = "Give proxy= and unlabelled=, or estimator='classical'."
+            raise InputError("λ needs a proxy", given="no proxy", action=action)
+        if self.separate:
+            self.weighting = self.weighting.independent()
+
+    def _require_labels(self) -> None:
+        """Refuse labels from which nothing can be estimated."""
+        d, width, n = self.n_parameters, self.features.shape[1], len(self.outcome)
         fewest = d if width else 1
         if d == 0 or n <= fewest:
             raise InputError(
@@ -406,36 +396,22 @@ class RectifiedLoss:
         self.gram = self.features.T @ (self.features * self.weights[:, None])
         if width:
             refuse_collinear(self.gram, self.names)
-        loss.check(self.outcome, "outcome")
-        theta, x, y = np.zeros(d), self.features[:2], self.outcome[:2]
-        with np.errstate(all="ignore"):
-            found = loss.gradients(theta, x, y), loss.hessian(theta, x, y, np.ones(len(y)))
-        for method, array, wanted in zip(("gradients", "hessian"), found, ((len(y), d), (d, d)), strict=True):
-            if np.shape(array) != wanted:
-                raise InputError(
-                    f"{method}() of the {loss.name} loss has the wrong shape",
-                    given=f"{np.shape(array)} for {len(y)} units and {d} coefficients",
-                    allowed=str(wanted),
-                )
-        if (self.proxy is None) != (self.unlabelled is None):
-            raise InputError(
-                "proxy= (labelled units) and unlabelled= (population) must be given together",
-                action="Give both, or neither for the classical estimate.",
-            )
+        self.loss.check(self.outcome, "outcome")
 
-    def _check_unlabelled(self, units: Unlabelled) -> None:
-        proxy, width = self.proxied()[0], self.features.shape[1]
-        self.loss.check(proxy, "proxy")
-        if self.separate and self.options.target == "population":
+    def _require_fit(self, units: Unlabelled) -> None:
+        """Refuse unlabelled units that are not of the labelled ones' population, or lack what these have."""
+        width = self.features.shape[1]
+        self.loss.check(self.proxy, "proxy")
+        if self.separate and self.target == "population":
             raise InputError(
                 "a separate unlabelled sample says nothing about one finite population",
                 given="target='population'",
                 allowed="target='superpopulation'",
             )
-        if proxy.shape[1:] != self.outcome.shape[1:]:
+        if self.proxy.shape[1:] != self.outcome.shape[1:]:
             raise InputError(
                 "proxy and outcome must have the same shape",
-                given=f"{proxy.shape} and {self.outcome.shape}",
+                given=f"{self.proxy.shape} and {self.outcome.shape}",
                 action="Give one prediction per labelled unit.",
             )
         if width and units.width != width:
@@ -454,32 +430,20 @@ class RectifiedLoss:
                 action="Give all N units with the design's stratum codes, or say separate=True.",
             )
 
-    def proxied(self) -> tuple[FloatArray, Unlabelled]:
-        """Return the labelled units' proxy and the population side, or raise where there is none."""
-        if self.proxy is None or self.unlabelled is None:
-            action = "Give proxy= and unlabelled=, or estimator='classical'."
-            raise InputError("λ needs a proxy", given="no proxy", action=action)
-        return self.proxy, self.unlabelled
-
     @property
     def population_size(self) -> float:
         """N, or the size of the separate unlabelled sample."""
         return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
 
-    def per_unit(self, lam: FloatArray) -> FloatArray:
-        """λ of each labelled unit (n,)."""
-        return np.asarray(lam[self.stratum])
-
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
-        """Return the rectified loss at θ: value, gradient and Hessian."""
-        loss, features = self.loss, self.features
+        """Return the gradient and the Hessian of the rectified loss at θ."""
+        loss, features, units = self.loss, self.features, self.unlabelled
         own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
-        if self.proxy is None or self.unlabelled is None or not np.any(lam):
+        if units is None or not np.any(lam):
             return own
-        taken = -self.weights * self.per_unit(lam)
+        taken = -self.weights * lam[self.stratum]
         by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
-        whole = self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature)
-        return own.plus(by_proxy).plus(whole)
+        return own.plus(by_proxy).plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d)."""
@@ -490,12 +454,11 @@ class RectifiedLoss:
         residual = self.loss.gradients(theta, self.features, self.outcome)
         if not np.any(lam):
             return residual
-        proxy, _ = self.proxied()
-        return residual - self.per_unit(lam)[:, None] * self.loss.gradients(theta, self.features, proxy)
+        return residual - lam[self.stratum][:, None] * self.loss.gradients(theta, self.features, self.proxy)
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Minimise the rectified loss at a given λ."""
-        if self.options.form == "fits" and np.any(lam):
+        if self.form == "fits" and np.any(lam):
             return self._two_fits(lam)
 
         def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
@@ -505,15 +468,15 @@ class RectifiedLoss:
 
     def _two_fits(self, lam: FloatArray) -> Solution:
         """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
-        _, units = self.proxied()
+        assert self.unlabelled is not None
         zero = np.zeros(self.n_parameters)
-        population = units.summed(self.loss, zero, self.shares)
-        predicted = units.summed(self.loss, zero, self.shares * lam, curvature=False)
+        population = self.unlabelled.summed(self.loss, zero, self.shares)
+        predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
         labels = self.evaluate(zero, np.zeros_like(lam))
         rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
         theta = -require_inverse(population.hessian) @ predicted.gradient
         theta = theta - require_inverse(labels.hessian) @ rectifier
-        return Solution(theta=theta, hessian=labels.hessian, iterations=1)
+        return Solution(theta=theta, hessian=labels.hessian)
 
     def failure(self, solution: Solution, lam: FloatArray) -> InputError | None:
         """Return what is wrong with a solution, or `None` if it is a proper minimum."""
@@ -529,17 +492,18 @@ class RectifiedLoss:
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
         """Return the covariances (H, d, d) of ∇ℓ(x, f) over the unlabelled units, within strata."""
-        return self.proxied()[1].covariances(self.loss, theta)
+        assert self.unlabelled is not None
+        return self.unlabelled.covariances(self.loss, theta)
 
-    def hessian(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
-        """Return A (d, d) as `options.hessian` says; `at_minimum` is the rectified loss's own."""
+    def bread(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
+        """Return A (d, d) as `hessian` says; `at_minimum` is the rectified loss's own."""
         loss, units = self.loss, self.unlabelled
-        if self.options.hessian == "rectified" or units is None or not np.any(lam):
+        if self.hessian == "rectified" or units is None or not np.any(lam):
             return at_minimum
         if not units.separate:
             return units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)
-        own = loss.hessian(theta, self.features, self.outcome, self.weights * self.per_unit(share))
+        own = loss.hessian(theta, self.features, self.outcome, self.weights * share[self.stratum])
         return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
 
     def meat(self, theta: FloatArray, lam: FloatArray, residual: FloatArray) -> FloatArray:
@@ -549,18 +513,32 @@ class RectifiedLoss:
         them. A separate unlabelled sample adds its own variance (eq. 10, 13), else the population's draw may.
         """
         total = self.weighting.covariance(residual)
-        if self.separate:
-            if np.any(lam) and self.unlabelled is not None:
-                factors = self.shares**2 * lam**2 / self.unlabelled.counts
-                total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
-        elif self.options.target == "superpopulation":
+        if self.separate and self.unlabelled is not None:
+            factors = self.shares**2 * lam**2 / self.unlabelled.counts
+            total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
+        elif self.target == "superpopulation":
             gradients = self.loss.gradients(theta, self.features, self.outcome)
-            known = self.options.stratum_weights_known
+            known = self.stratum_weights_known
             total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
         return np.asarray(total)
 
 
-def _coefficient_names(names: Sequence[str] | None, d: int, n_features: int) -> tuple[str, ...]:
+def given_lam(lam: Any, n_strata: int) -> FloatArray:
+    """Return a given λ as one per stratum (H,).
+
+    Examples
+    --------
+    >>> given_lam(0.5, 2)
+    array([0.5, 0.5])
+    """
+    values = finite_array("lam", np.atleast_1d(lam))
+    if values.shape not in ((1,), (n_strata,)):
+        allowed = f"({n_strata},)"
+        raise InputError("lam must be one number or one per stratum", given=values.shape, allowed=allowed)
+    return np.array(np.broadcast_to(values, n_strata))
+
+
+def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:
     if names is None:
         prefix = "x" if n_features else "y"
         return ("mean",) if d == 1 and not n_features else tuple(f"{prefix}{j}" for j in range(d))

@@ -497,6 +497,9 @@ def test_a_nonquadratic_quirk_is_an_input_error():
         def hessian(self, theta, features, outcome, weights):
             return -super().hessian(theta, features, outcome, weights)
 
+        def typical_curvature(self, outcome):
+            return None
+
         def summed(self, theta, features, outcome, weights, *, curvature=True):
             return Loss.summed(self, theta, features, outcome, weights, curvature=curvature)
 
@@ -515,28 +518,6 @@ def test_a_λ_outside_the_convex_range_that_still_has_a_minimum_is_noted():
 
     assert m_estimate(LinearLoss(), y[:60], lam=1.0, **given).notes == ()
     assert "outside 0 to 1" in m_estimate(LinearLoss(), y[:60], lam=1.1, **given).notes[0]
-
-
-class WrongGradients(LinearLoss):
-    """Residuals alone, the features forgotten."""
-
-    def gradients(self, theta, features, outcome):
-        return features @ theta - outcome
-
-
-class WrongHessian(LinearLoss):
-    """One Hessian per unit instead of their weighted sum."""
-
-    def hessian(self, theta, features, outcome, weights):
-        return weights[:, None, None] * features[:, :, None] * features[:, None, :]
-
-
-@pytest.mark.parametrize(("loss", "method"), [(WrongGradients(), "gradients"), (WrongHessian(), "hessian")])
-def test_a_loss_of_the_wrong_shape_is_told(loss, method):
-    data = Data()
-    rows = data.rows
-    with pytest.raises(InputError, match=rf"{method}\(\) of the linear loss has the wrong shape"):
-        m_estimate(loss, data.y[rows], features=data.x[rows], weighting=data.weighting)
 
 
 def test_a_slope_that_few_labels_decide_says_so():
