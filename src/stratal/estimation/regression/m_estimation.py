@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, finite_vector
+from stratal.arrays import FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.errors import InputError, refuse_unknown
@@ -40,12 +40,8 @@ from stratal.estimation.regression.rectified_loss import (
 )
 from stratal.report.text import plain_dict
 
-_HIGHEST_LEVERAGE = 0.75
-"""Leverages are cut here: beyond it a residual over what is left of it is noise."""
-
-
-_LEAST_LEFT = 1.0 - _HIGHEST_LEVERAGE
-"""Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
+_LEAST_LEFT = 0.25
+"""Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise."""
 
 
 def left_out_residuals(
@@ -72,7 +68,7 @@ def left_out_residuals(
     array([0., 4.])
     """
     centre = stratum_means(residuals, stratum, n_strata)[stratum]
-    kept = 1.0 - np.clip(leverages, 0.0, _HIGHEST_LEVERAGE)
+    kept = 1.0 - np.clip(leverages, 0.0, 1.0 - _LEAST_LEFT)
     return np.asarray(centre + (residuals - centre) / kept[:, None])
 
 
@@ -98,16 +94,21 @@ def directed_variances(covariances: FloatArray, directions: FloatArray) -> Float
     return np.asarray(np.sum(covariances * (directions @ directions.T), axis=(1, 2)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FewClusters(Record):
-    """What each of m clusters adds to a fit.
+def few_clusters(
+    residual: FloatArray, cluster: IntArray, parts: FloatArray, bread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return residual gradients (n, d) as of fits without their cluster ("CR2"), and the degrees of freedom.
 
     A cluster pulls the fit towards itself and shows (1 − H_c A⁻¹) of its gradient's variance, with H_c its
     part of the Hessian A (Bell & McCaffrey 2002). Units' own leverages do not tell: twenty of .02 that stand
-    together are .4.
+    together are .4. Gradients are multiplied by S_c = (1 − H_c A⁻¹)^(−1/2); the factor m/(m − 1) of the
+    covariance between m clusters, which does the same for clusters that are alike, is taken off. The degrees
+    of freedom are (tr Ω)² / tr Ω², Ω the covariance of the clusters' stretched gradients where units vary
+    alike and independently.
 
     Parameters
     ----------
+    residual : float (n, d)
     cluster : int (n,)
         Of each labelled unit, 0 … m − 1.
     parts : float (m, d, d)
@@ -117,47 +118,25 @@ class FewClusters(Record):
 
     Examples
     --------
-    >>> alike = FewClusters(cluster=np.repeat([0, 1, 2, 3], 2), parts=np.full((4, 1, 1), 0.25),
-    ...                     bread=np.eye(1))
-    >>> alike.stretched(np.ones((8, 1)))[0], alike.degrees_of_freedom()
+    >>> stretched, freedom = few_clusters(
+    ...     np.ones((8, 1)), np.repeat([0, 1, 2, 3], 2), np.full((4, 1, 1), 0.25), np.eye(1))
+    >>> stretched[0], freedom
     (array([1.]), array([3.]))
     """
-
-    cluster: IntArray
-    parts: FloatArray
-    bread: FloatArray
-
-    @property
-    def stretches(self) -> FloatArray:
-        """(1 − H_c A⁻¹)^(−1/2) (m, d, d)."""
-        root = np.linalg.cholesky(self.bread)
-        values, vectors = np.linalg.eigh(root.T @ self.parts @ root)
-        powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
-        return np.asarray(np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T)
-
-    def stretched(self, residual: FloatArray) -> FloatArray:
-        """Return residual gradients (n, d) as they would be of a fit without their cluster ("CR2").
-
-        The factor m/(m − 1) of the covariance between clusters, which does the same for clusters that are
-        alike, is taken off.
-        """
-        shrink = np.sqrt(max(1.0 - 1.0 / len(self.parts), 0.0))
-        return np.asarray(shrink * np.einsum("nij,nj->ni", self.stretches[self.cluster], residual))
-
-    def degrees_of_freedom(self) -> FloatArray:
-        """Return (tr Ω)² / tr Ω² of each coefficient (d,).
-
-        Ω is the covariance of the clusters' stretched gradients where units vary alike and independently.
-        """
-        stretches = self.stretches
-        pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), self.bread)  # S_c' b_k
-        halves = np.einsum("cij,cjk->kci", self.parts, pulls)  # H_c S_c' b_k
-        own = np.einsum("cik,kci->kc", pulls, halves)
-        shared = np.einsum("kci,ij,kcj->kc", halves, self.bread, halves)
-        joint = np.einsum("kci,kcj->kij", halves, halves) @ self.bread
-        squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
-        trace = np.sum(own - shared, axis=1)
-        return np.asarray(np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0))
+    root = np.linalg.cholesky(bread)
+    values, vectors = np.linalg.eigh(root.T @ parts @ root)
+    powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
+    stretches = np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T
+    shrink = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
+    pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), bread)  # S_c' b_k
+    halves = np.einsum("cij,cjk->kci", parts, pulls)  # H_c S_c' b_k
+    own = np.einsum("cik,kci->kc", pulls, halves)
+    shared = np.einsum("kci,ij,kcj->kc", halves, bread, halves)
+    joint = np.einsum("kci,kcj->kij", halves, halves) @ bread
+    squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
+    trace = np.sum(own - shared, axis=1)
+    freedom = np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
+    return shrink * np.einsum("nij,nj->ni", stretches[cluster], residual), freedom
 
 
 _ROUNDING = 1e-24
@@ -251,10 +230,8 @@ def _start(rectified: RectifiedLoss) -> FloatArray:
 _EVIDENCE = 2.0
 """How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
 
-
 _STRETCH = 1.2
 """A slope of the outcome's residuals on the proxy's above which its scale is another."""
-
 
 _MOVED_ROUNDING = 1e-9
 """A proxy whose residuals are below this share of it is a line of the features: what is left is rounding."""
@@ -290,7 +267,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
-    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _HIGHEST_LEVERAGE)
+    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, 1.0 - _LEAST_LEFT)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
     evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
@@ -421,7 +398,6 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
             value=float(theta[k]),
             variable=influences[:, k],
             design_variance=float(covariance[k, k]),
-            population_variance=0.0,
             degrees_of_freedom=float(freedom[k]),
         )
         for k in range(len(theta))
@@ -529,14 +505,12 @@ def _sandwich(
     pulls, few = loss.leverages(theta, x, bread), None
     pulls = None if pulls is None else weights * pulls
     groups = rectified.weighting.groups
-    if groups is not None and rectified.correction == "leverage" and np.linalg.eigvalsh(bread)[0] > 0:
-        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-        hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
-        few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
     corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
     if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
-        if few is not None:
-            corrected = few.stretched(residual)
+        if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
+            members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+            hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
+            corrected, few = few_clusters(residual, groups, np.stack(hessians), bread)
         elif pulls is None:
             corrected = residual * degrees_factor(*residual.shape)
         else:
@@ -544,8 +518,9 @@ def _sandwich(
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     spread = bread @ rectified.meat(theta, lam, corrected) @ bread
     influences = -corrected @ bread
-    freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
-    freedom = freedom if few is None else few.degrees_of_freedom()
+    freedom = few
+    if freedom is None:
+        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
@@ -746,11 +721,7 @@ def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = 
 
 
 def heuristic_spreads(
-    loss: Loss,
-    unlabelled: Unlabelled,
-    *,
-    lam: float = 1.0,
-    minimise: Any = "trace",
+    loss: Loss, unlabelled: Unlabelled, *, lam: float = 1.0, minimise: Any = "trace"
 ) -> FloatArray:
     """Return S_h (H,) from the proxies alone, taking them for conditional means of the outcome (eq. 20–21).
 
@@ -781,11 +752,17 @@ def heuristic_spreads(
     """
     fit = fit_to_proxies(loss, unlabelled)
     directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
-    noise = _mean_noise(loss, unlabelled, directions)
-    if lam != 1.0:
-        spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
-        noise = noise + (1.0 - lam) ** 2 * spread
-    return np.asarray(np.sqrt(noise))
+    noise = np.zeros(unlabelled.n_strata)
+    for block in unlabelled.blocks():
+        own, weights = loss.variance(block.proxy), block.weights
+        if block.features.shape[1]:
+            terms = np.sum((block.features @ directions) ** 2, axis=1) * own
+        else:
+            terms = own.reshape(len(own), -1) @ np.sum(directions**2, axis=1)
+        terms = terms if weights is None else terms * weights
+        noise += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
+    spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
+    return np.asarray(np.sqrt(noise / unlabelled.totals + (1.0 - lam) ** 2 * spread))
 
 
 def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
@@ -815,18 +792,3 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
     return fit
-
-
-def _mean_noise(loss: Loss, unlabelled: Unlabelled, directions: FloatArray) -> FloatArray:
-    """Return mean over each stratum of ‖P'x‖² Var(y | x) (H,)."""
-    totals = np.zeros(unlabelled.n_strata)
-    for block in unlabelled.blocks():
-        noise = loss.variance(block.proxy)
-        if block.features.shape[1]:
-            terms = np.sum((block.features @ directions) ** 2, axis=1) * noise
-        else:
-            terms = noise.reshape(len(noise), -1) @ np.sum(directions**2, axis=1)
-        if block.weights is not None:
-            terms = terms * block.weights
-        totals += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
-    return totals / unlabelled.totals

@@ -357,7 +357,6 @@ def quantile(outcome: Any, probability: float, *, weighting: Weighting, **option
         value=value,
         variable=-scale * residual,
         design_variance=error**2,
-        population_variance=0.0,
         degrees_of_freedom=freedom,
     )
     return linearised_estimate(
@@ -468,7 +467,6 @@ def quantile_estimate(
         value=value,
         variable=scale * (probability - reached),
         design_variance=error**2,
-        population_variance=0.0,
         degrees_of_freedom=share.degrees_of_freedom,
     )
     limits = Woodruff(
