@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,7 +110,7 @@ class Formula:
 
     def features(self, data: Any) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
-        frame = _frame(data)
+        frame = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
             known = {str(value) for value in state.get("categories", ())}
             unknown = sorted({str(value) for value in frame.get(str(factor), ())} - known) if known else []
@@ -149,6 +150,28 @@ def _frame(data: Any) -> Any:
         return pd.DataFrame({name: np.asarray(values) for name, values in data.items()})
     return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
 
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Columns of numbers, with a column of ones before them or without, as `Formula` has others."""
+
+    columns: tuple[str, ...] = ()
+    intercept: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients."""
+        return (INTERCEPT, *self.columns) if self.intercept and self.columns else self.columns
+
+    def features(self, data: Mapping[str, Any]) -> FloatArray:
+        """Return the feature matrix (n, d) of units."""
+        matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
+        return with_intercept(matrix) if self.intercept else matrix
+
+
+Columns = Numbers | Formula
+
+INTERCEPT = "intercept"
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
 _BATCH = 262_144
@@ -223,21 +246,18 @@ def regress(
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, chosen, formula)
-    columns: Features = chosen
     drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
+    columns: Columns = Numbers(chosen, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
-    batch = {name: _column(drawn, name, numbers=name in chosen) for name in _read(columns)}
+    batch = {name: _column(drawn, name, numbers=name in chosen) for name in columns.columns}
     estimator = str(options.get("estimator"))
     joined, units, known = labelled_units(
-        sample, labels, population, proxy, estimator=estimator, features=columns, intercept=intercept
+        sample, labels, population, proxy, estimator=estimator, columns=columns
     )
-    names = ("intercept", *chosen) if intercept and chosen else chosen or None
-    if isinstance(columns, Formula):
-        names = columns.names
     outcome = joined.by_unit(joined.numbers())
     batch = {name: column[joined.labelled] for name, column in batch.items()}
-    matrix = _matrix(batch, len(outcome), columns, intercept)
+    matrix, names = columns.features(batch) if columns.names else None, columns.names or None
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
     rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
     result = replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
@@ -251,8 +271,7 @@ def labelled_units(
     proxy: str | None,
     *,
     estimator: str,
-    features: Features = (),
-    intercept: bool = True,
+    columns: Columns | None = None,
 ) -> tuple[Joined, Respondents, dict[str, Any]]:
     """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
@@ -273,14 +292,8 @@ def labelled_units(
     name = proxy if proxy is not None else sample.proxy_names[0]
     refuse_unknown("proxy", name, sample.proxy_names)
     known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
-    known["unlabelled"] = from_population(
-        population,
-        proxy=name,
-        features=features,
-        intercept=intercept,
-        rule=sample.design.rule,
-        merged=units.codes,
-    )
+    rule = sample.design.rule
+    known["unlabelled"] = _units(population, name, columns or Numbers(), rule, units.codes)
     return joined, units, known
 
 
@@ -291,18 +304,13 @@ def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     return replace(row, strata=strata or row.strata, remarks=())
 
 
-Features = tuple[str, ...] | Formula
-
-
 def from_population(
     population: Population,
     *,
     proxy: str | None = None,
-    features: Features = (),
+    features: tuple[str, ...] | Formula = (),
     intercept: bool = True,
     rule: Rule | None = None,
-    merged: IntArray | None = None,
-    batch_size: int = _BATCH,
 ) -> Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
@@ -317,9 +325,6 @@ def from_population(
         Whether to put a column of ones first (a formula brings its own).
     rule : Rule, optional
         The stratification rule of the design.
-    merged : int (H,), optional
-        Where strata were merged, the new code of each of the rule's.
-    batch_size : int
 
     Returns
     -------
@@ -335,35 +340,32 @@ def from_population(
            [1., 2.],
            [1., 3.]])
     """
-    name = population.proxy_info(proxy).name
-    read = tuple(dict.fromkeys((name, *_read(features), *(rule.columns if rule is not None else ()))))
-
-    def blocks() -> Iterator[Block]:
-        for batch in population.batches(read, batch_size):
-            values = np.asarray(batch[name], dtype=np.float64)
-            stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
-            yield Block(
-                features=_matrix(batch, len(values), features, intercept),
-                proxy=values,
-                stratum=(stratum if merged is None else merged[stratum]).astype(np.int64, copy=False),
-            )
-
-    n_strata = 1 if rule is None else rule.n_strata
-    return Unlabelled(blocks, n_strata=n_strata if merged is None else int(merged.max()) + 1)
+    columns = features if isinstance(features, Formula) else Numbers(features, intercept)
+    return _units(population, population.proxy_info(proxy).name, columns, rule)
 
 
-def _read(features: Features) -> tuple[str, ...]:
-    return features.columns if isinstance(features, Formula) else features
+def _units(
+    population: Population,
+    proxy: str,
+    columns: Columns,
+    rule: Rule | None,
+    merged: IntArray | None = None,
+) -> Unlabelled:
+    """Return the units of a population; where strata were `merged` (H,), with the new code of each."""
+    codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
+    batches = partial(_blocks, population, proxy, columns, rule, codes)
+    return Unlabelled(batches, n_strata=int(codes.max()) + 1)
 
 
-def _matrix(batch: Mapping[str, Any], m: int, features: Features, intercept: bool) -> FloatArray:
-    """Return the feature matrix (m, d) of m units."""
-    if isinstance(features, Formula):
-        return features.features({name: batch[name] for name in features.columns})
-    if not features:
-        return np.empty((m, 0))
-    matrix = np.stack([np.asarray(batch[name], dtype=np.float64) for name in features], axis=1)
-    return with_intercept(matrix) if intercept else matrix
+def _blocks(
+    population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
+) -> Iterator[Block]:
+    read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
+    for batch in population.batches(read, _BATCH):
+        values = np.asarray(batch[proxy], dtype=np.float64)
+        stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
+        features = columns.features(batch) if columns.names else np.empty((len(values), 0))
+        yield Block(features=features, proxy=values, stratum=codes[stratum].astype(np.int64, copy=False))
 
 
 def _first_batch(formula: str, population: Population) -> Any:
@@ -455,8 +457,6 @@ def scaled_moments(population: Population, proxy: str | None, what: str) -> Anti
     return AnticipatedMoments.of(population, proxy)
 
 
-INTERCEPT = "intercept"
-
 IN_ORDER = 1e-3
 """Mean of u over its deviation, in a unit of average square: what puts units in order."""
 
@@ -487,6 +487,7 @@ class Coefficient(Estimand):
 
     kind: ClassVar[str] = "coefficient"
     listed: ClassVar[str] = "of"
+    shown: ClassVar[str] = "length,features=length+age"
     of: str
     features: tuple[str, ...] = ()
     family: str = "linear"
@@ -504,11 +505,6 @@ class Coefficient(Estimand):
                 action="Name all of its features: coefficient:length,features=length+age.",
             )
         refuse_unknown("family", self.family, LINKS)
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "coefficient:length,features=length+age"
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -605,6 +601,7 @@ class Quantile(Estimand):
 
     kind: ClassVar[str] = "quantile"
     listed: ClassVar[str] = "probability"
+    shown: ClassVar[str] = ".9"
     probability: float
     proxy: str | None = None
 
@@ -616,11 +613,6 @@ class Quantile(Estimand):
     def title(self) -> str:
         """What a sentence calls it: `0.9 quantile`."""
         return f"{self.probability:g} quantile"
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "quantile:.9"
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (β − 1(z ≤ θ)) / density, with z about its proxy as a logistic.

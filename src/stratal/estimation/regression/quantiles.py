@@ -200,15 +200,12 @@ class ScoreLimits(Limits):
 
     Parameters
     ----------
-    probability : float
-        q.
     rectified : RectifiedPinball
         It keeps the population side to look values up.
     fit : ChosenLam
     degrees_of_freedom : float
     """
 
-    probability: float
     rectified: RectifiedPinball = field(repr=False)
     fit: ChosenLam = field(repr=False)
     degrees_of_freedom: float
@@ -237,7 +234,7 @@ class ScoreLimits(Limits):
         miss = max(tail_shares(confidence_level, alternative))
         critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
         starts, ends, _ = self.rectified.ends(self.lam)
-        goal = self.probability * ends[-1]
+        goal = self.rectified.loss.probability * ends[-1]
         reach = critical * self._errors(critical, starts - goal, ends - goal)
         limits = goal - reach, goal + reach
         crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
@@ -254,7 +251,7 @@ class ScoreLimits(Limits):
         gap = int(np.searchsorted(loss.points, null, side="right"))
         values, at, _, _ = loss.distribution(self.lam, np.arange(len(starts)) == gap)
         level = at[np.searchsorted(values, null, side="right") - 1]
-        statistic = (self.probability * ends[-1] - level) / self._error(gap)
+        statistic = (self.rectified.loss.probability * ends[-1] - level) / self._error(gap)
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
         return min(1.0, 2 * tail) if alternative == "two-sided" else tail
@@ -273,9 +270,9 @@ class ScoreLimits(Limits):
         if loss.correction != "none":
             free = len(residual) - len(loss.shares) + 1
             residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
-        total = float(loss.meat(value, self.lam, residual)[0, 0])
+        total, q = float(loss.meat(value, self.lam, residual)[0, 0]), loss.loss.probability
         if total <= _ROUNDING**2:
-            total = self.probability * (1.0 - self.probability) * float(np.sum(loss.weights**2))
+            total = q * (1.0 - q) * float(np.sum(loss.weights**2))
         return float(np.sqrt(total))
 
     def _errors(self, critical: float, starts: FloatArray, ends: FloatArray) -> FloatArray:
@@ -343,13 +340,7 @@ def quantile(outcome: Any, probability: float, *, weighting: Weighting, **option
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
-    limits = ScoreLimits(
-        value=value,
-        probability=float(probability),
-        rectified=rectified,
-        fit=fit,
-        degrees_of_freedom=freedom,
-    )
+    limits = ScoreLimits(value=value, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
     error = limits.standard_error
     of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
     scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0

@@ -77,7 +77,8 @@ def test_without_formulaic_the_extra_is_named(data, monkeypatch):
         Formula("length", data)
 
 
-def test_a_population_in_batches_gives_what_arrays_give(data):
+def test_a_population_in_batches_gives_what_arrays_give(data, monkeypatch):
+    monkeypatch.setattr("stratal.estimation.regression.from_sample._BATCH", 17)
     population = Population.from_arrays(
         proxy=data["proxy"], features={"length": data["length"]}, groups={"language": data["language"]}
     )
@@ -87,7 +88,7 @@ def test_a_population_in_batches_gives_what_arrays_give(data):
     rows = np.concatenate([np.flatnonzero(stratum == h)[:20] for h in range(2)])
     y = (data["proxy"] + data["length"])[rows]
     weighting = StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum))
-    units = from_population(population, features=formula, rule=rule, batch_size=17)
+    units = from_population(population, features=formula, rule=rule)
     few = {name: values[rows] for name, values in data.items()}
     given = {"weighting": weighting, "proxy": data["proxy"][rows], "names": formula.names}
 
