@@ -186,9 +186,8 @@ def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> st
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
     rest = ", ".join(f"{words} in {counts[kind]}" for kind, words in others.items() if counts[kind])
-    shown = (
-        ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more columns"
-    )
+    more = f" and {len(names) - 4} more columns" if len(names) > 5 else ""
+    shown = ", ".join(names[:4] if more else names) + more
     kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
     return f"{described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
 
@@ -504,30 +503,28 @@ def _of_population(
     population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[Fit, ...], sizes: IntArray
 ) -> StratumSummary:
     """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
-    n_strata, n_curves = len(sizes), len(curves)
-    counts = np.zeros(n_strata)
-    sums, squares = np.zeros((n_strata, n_curves)), np.zeros((n_strata, n_curves))
-    centre: float | None = None
+    n_strata, diagonal = len(sizes), np.arange(len(curves))
+    counts, sums = np.zeros(n_strata, dtype=np.int64), np.zeros((n_strata, len(curves)))
+    products = np.zeros((n_strata, len(curves), len(curves)))
+    centres = np.empty(0)
     for batch in population.batches(tuple(dict.fromkeys((*names, *rule.columns)))):
         matrix = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in names])
         codes = rule.assign(batch).astype(np.intp)
+        values = np.column_stack([curve.apply(matrix) for curve in curves])
+        centres = centres if len(centres) else values[0]
+        values = values - centres
         counts += np.bincount(codes, minlength=n_strata)
-        for k, curve in enumerate(curves):
-            values = curve.apply(matrix)
-            centre = float(values[0]) if centre is None else centre
-            values = values - centre
-            sums[:, k] += np.bincount(codes, values, minlength=n_strata)
-            squares[:, k] += np.bincount(codes, values * values, minlength=n_strata)
+        sums += _totals(values, codes, n_strata)
+        products[:, diagonal, diagonal] += _totals(values**2, codes, n_strata)
     if not np.array_equal(counts, sizes):
-        given, own = counts.astype(int).tolist()[:5], sizes.tolist()[:5]
+        given, own = counts.tolist()[:5], sizes.tolist()[:5]
         raise _other_population(f"strata of {given} units, where the sample's have {own}")
-    means = sums / np.maximum(counts, 1)[:, None]
-    variances = np.maximum(squares / np.maximum(counts, 1)[:, None] - means**2, 0.0)
-    return StratumSummary(
-        sizes=sizes,
-        proxy_means=means + (centre or 0.0),
-        proxy_covariances=np.einsum("hk,kj->hkj", variances, np.eye(n_curves)),
-    )
+    return StratumSummary.of_sums(counts, sums, products, centres)
+
+
+def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:
+    """Return the sums (H, k) of values (N, k) in each stratum."""
+    return np.stack([np.bincount(codes, column, minlength=n_strata) for column in values.T], axis=1)
 
 
 def _of_units(

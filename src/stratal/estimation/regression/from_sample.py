@@ -36,14 +36,18 @@ from stratal.estimation.regression.losses import (
     feature_matrix,
     with_intercept,
 )
-from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
+from stratal.estimation.regression.m_estimation import (
+    Coefficients,
+    fit_to_proxies,
+    m_estimate,
+    require_inverse,
+)
 from stratal.estimation.regression.quantiles import (
     quantile,
     quantile_estimate,
     require_probability,
     weighted_quantile,
 )
-from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total

@@ -25,8 +25,13 @@ from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.regression.losses import Loss
-from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
-from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
+from stratal.estimation.regression.m_estimation import (
+    RectifiedLoss,
+    Solution,
+    choose_lam,
+    common_lam,
+    degrees_factor,
+)
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail

@@ -41,7 +41,7 @@ def world():
 
 def test_a_fit_can_be_pickled(world):
     """A proxy off by 3 is moved: the population is then read through a function that was a lambda."""
-    table, population, sample, _ = world
+    table, _, sample, _ = world
     biased = stratal.Population.from_arrays(
         proxy={"p": table["p"], "off": table["p"] + 3.0}, features={"length": table["length"]}
     )

@@ -52,7 +52,7 @@ def test_the_rule_minimises_the_variance_of_the_coefficient():
     """No split of 100 labels has less variance than that of eq. 18, by closed form over all splits."""
     x, y, stratum = population()
     pilot = census(x, y, stratum)
-    for target in ("trace", 1, [1.0, -1.0]):
+    for target in ("trace", 1):
         spreads = influence_spreads(pilot, target)
         chosen = neyman(np.array([2_000, 2_000]), spreads, 100)
 
@@ -121,7 +121,7 @@ def test_every_regression_has_a_heuristic(loss):
     x = np.column_stack([np.ones(300), random.normal(size=300)])
     units = ArrayUnlabelled(features=x, proxy=random.uniform(size=300), stratum=np.repeat([0, 1, 2], 100))
 
-    for target in ("trace", 0, [0.0, 1.0]):
+    for target in ("trace", 0):
         spreads = heuristic_spreads(loss, units, minimise=target)
         assert spreads.shape == (3,)
         assert np.all(spreads > 0)
@@ -133,7 +133,7 @@ def test_every_regression_has_a_heuristic(loss):
         (lambda pilot: influence_spreads(pilot, side="both"), "no such side"),
         (lambda pilot: influence_spreads(pilot, "slope"), "no such coefficient"),
         (lambda pilot: influence_spreads(pilot, 5), "no such coefficient"),
-        (lambda pilot: influence_spreads(pilot, [1.0]), "one entry per coefficient"),
+        (lambda pilot: influence_spreads(pilot, [1.0]), "no such coefficient"),
         (
             lambda pilot: heuristic_spreads(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 1.0]), minimise="x"),
             "no such coefficient",
