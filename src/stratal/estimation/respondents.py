@@ -164,7 +164,7 @@ def stopping_notes(sample: Sample) -> tuple[str, ...]:
     )
 
 
-def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray, codes: IntArray) -> str:
+def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
     """Return which strata have no label, and what an estimate that merges them takes for granted.
 
     Parameters
@@ -172,27 +172,22 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     names : tuple of str (H,)
     sizes, counts : int (H,)
         N_h, and labels of each stratum.
-    codes : int (H,)
-        New stratum of each, see `merge_empty`.
 
     Examples
     --------
-    >>> names, sizes, counts = ("low", "high"), np.array([20, 80]), np.array([0, 9])
-    >>> strata_without_answer(names, sizes, counts, merge_empty(counts))[:78]
+    >>> strata_without_answer(("low", "high"), np.array([20, 80]), np.array([0, 9]))[:78]
     '1 stratum has no label (20.0% of the units): low was merged with its neighbour'
     """
     empty = np.flatnonzero(counts == 0)
-    part = float(np.sum(sizes[empty]) / np.sum(sizes))
-    taken = []
-    for h in empty[:_STRATA_NAMED]:
-        neighbours = [names[k] for k in np.flatnonzero((codes == codes[h]) & (counts > 0))]
-        taken.append(f"{names[h]} was merged with its neighbour {' and '.join(neighbours)}")
-    if len(empty) > _STRATA_NAMED:
-        taken.append(f"and {len(empty) - _STRATA_NAMED} more so")
-    whole = "1 stratum has no label" if len(empty) == 1 else f"{len(empty)} strata have no label"
+    part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
+    shown = ", ".join(names[h] for h in empty[:_STRATA_NAMED])
+    more = f" and {len(empty) - _STRATA_NAMED} more" if len(empty) > _STRATA_NAMED else ""
+    said = f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
+    if len(empty) == 1:
+        said = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
     return (
-        f"{whole} ({part:.1%} of the units): {', '.join(taken)}. The estimate takes units without labels to "
-        "be like those beside them, and the interval does not know whether they are"
+        f"{said}. The estimate takes units without labels to be like those beside them, and the interval "
+        "does not know whether they are"
     )
 
 
@@ -282,7 +277,7 @@ class Respondents(Record):
             notes = (*warn_of_nonresponse(sample, labelled), *notes)
         else:
             codes = merge_empty(counts)
-            notes = (*notes, strata_without_answer(names, summary.sizes, counts, codes))
+            notes = (*notes, strata_without_answer(names, summary.sizes, counts))
             warn_caller(notes[-1])
             merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)

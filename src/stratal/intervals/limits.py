@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, stdtr
@@ -26,18 +26,8 @@ from stratal.intervals.proportion import (
     student_quantile,
 )
 
-
-class Term(Protocol):
-    """An estimated number with intervals: an `Estimate`, or `Limits`."""
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-
-    def confidence_interval(
-        self, confidence_level: float = 0.95, *, alternative: str = "two-sided"
-    ) -> ConfidenceInterval:
-        """Return its interval."""
+Term: TypeAlias = Any
+"""An estimated number with a `value` and a `confidence_interval`: an `Estimate`, or `Limits`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -115,6 +115,9 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
 
     def bounds(level: float) -> tuple[Any, Any]:
         low, high = prepared(level)
+        if kind.needs_bounds:
+            lowest, highest = evidence.limits
+            low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
         errors = tail_shares(level, alternative)
         if kind.counts_trials and graded:
             low, high = _with_unseen(evidence, low, high, errors)
@@ -213,14 +216,8 @@ def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
 
 def _stratified(evidence: Any, alternative: str) -> Bounds:
     """Return the test inverted over strata: of one alone too, where units are left."""
-    lowest, highest = evidence.limits
     rates = evidence.rates
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        low, high = stratified_clopper_pearson(rates, *tail_shares(level, alternative))
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
-
-    return bounds
+    return lambda level: stratified_clopper_pearson(rates, *tail_shares(level, alternative))
 
 
 def _proportion(
@@ -237,8 +234,7 @@ def _proportion(
 
     def bounds(level: float) -> tuple[Any, Any]:
         size = trials(evidence, effective, max(tail_shares(level, alternative)))
-        low, high = formula(value, size, confidence_level=level, alternative=alternative, **options)
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+        return formula(value, size, confidence_level=level, alternative=alternative, **options)
 
     return bounds
 
@@ -371,7 +367,7 @@ class Method:
     prepare : callable
         Evidence and alternative to the function of the level, whatever the level does not change done.
     needs_bounds : bool
-        Whether it is for outcomes with bounds only.
+        Whether it is for outcomes with bounds only; its limits are on their 0–1 scale.
     reads_skewness : bool
         Whether it reads third powers of the labels; it is then for outcomes without bounds only.
     reads_labels : bool
