@@ -243,11 +243,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
 
 
 def _other_population(given: str) -> InputError:
-    return InputError(
-        "this is not the population that the sample was drawn from",
-        given=given,
-        action="Give the population that the sample was drawn from, unchanged.",
-    )
+    return InputError("this is not the population that the sample was drawn from", given=given)
 
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
@@ -472,13 +468,11 @@ def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
     if how.features is not None:
         raise InputError(
             f"calibration '{how.method}' is of one proxy, so it takes no features",
-            given=", ".join(how.features),
             action=f"Leave them out, or name a learner: {', '.join(NAMES)}.",
         )
     if len(how.column) != 1:
         raise InputError(
             "calibration needs one proxy",
-            given=f"{len(how.column)} proxies",
             action="Name one: proxy=." if how.column else "Give the population a proxy.",
         )
     if limits is None:
@@ -494,7 +488,6 @@ def _rule(sample: Sample) -> Rule:
         return Everything()
     raise InputError(
         "how this sample's strata were made is not known, so the calibrated proxy has no mean in them",
-        given=f"design '{sample.design.kind}', {len(sample.summary.sizes)} strata",
         allowed="samples that stratal drew",
     )
 

@@ -433,7 +433,6 @@ class Estimand(Described):
             f"'{self.kind}' is not estimated by groups",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with the mean, or mean@COLUMN for a plan",
-            action="Leave it out, or ask for the mean.",
         )
 
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
@@ -680,7 +679,6 @@ class Listed(Several):
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
             raise InputError(
                 "every entry of a list of estimands must be one",
-                given=repr(self.estimands),
                 action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
             )
 

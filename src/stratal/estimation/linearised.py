@@ -125,7 +125,6 @@ def smooth_mean_function(
     if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
         raise InputError(
             "the function or its gradient is not finite at the estimated means",
-            given=f"means {[float(mean) for mean in means]}",
             action="Choose a function that is smooth there, or label more units.",
         )
     return of_variable(value, variables @ slopes, weighting, target)

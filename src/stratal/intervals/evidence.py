@@ -581,7 +581,6 @@ class Evidence(IntervalEvidence, Record):
         if self.bounds is None:
             raise InputError(
                 "the variance cannot be estimated from one label of an unbounded outcome",
-                given=f"{self.n} label",
                 action="Label at least 2 units, or give the outcome's bounds.",
             )
         return self.guarded_variance

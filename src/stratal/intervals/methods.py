@@ -139,7 +139,6 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
         if TABLE[method].needs_bounds:
             raise InputError(
                 f"method '{method}' needs an outcome with bounds",
-                allowed=", ".join(repr(name) for name in UNBOUNDED),
                 action="Give bounds=(lowest, highest) if the outcome has them.",
             )
         _ = evidence.textbook_variance  # refuses one label, which has none
@@ -179,7 +178,6 @@ def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[
     if np.any(np.isnan(low) | np.isnan(high)):
         raise InputError(
             "these labels do not determine how wide this interval is",
-            given=f"{evidence.n} labels",
             action="Label more units, or leave the method to 'auto'.",
         )
     value = evidence.value

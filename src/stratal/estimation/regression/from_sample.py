@@ -88,9 +88,7 @@ class Formula:
 
     def __init__(self, formula: str, data: Any) -> None:
         if "~" in formula:
-            raise InputError(
-                "give the right-hand side alone", given=formula, action="Leave '~' and the outcome out."
-            )
+            raise InputError("give the right-hand side alone", action="Leave '~' and the outcome out.")
         self.formula = formula
         self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
         self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
@@ -652,8 +650,6 @@ class Quantile(Estimand):
         if request.target != "population":
             raise InputError(
                 "a quantile by weights is that of the population",
-                given=f"target={request.target!r}",
-                allowed="'population'",
                 action="Give estimator='ppi++', or leave target= out.",
             )
         columns, labelled = number_columns(sample, {"labels": labels})
@@ -662,7 +658,6 @@ class Quantile(Estimand):
         if not np.isfinite(found.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
-                given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
                 action="Label at least 2 units, drawn at random.",
             )
         return replace(frame.complete(found, sample), label=self.label)

@@ -96,7 +96,6 @@ class Loss(ABC):
                 f"{role} of a {self.name} regression is out of range",
                 given=f"{outcome.min():g} to {outcome.max():g}",
                 allowed=f"{low:g} to {high:g}",
-                action="Use linear_regression for any other numbers.",
             )
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
@@ -357,7 +356,6 @@ class Unlabelled:
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no unlabelled unit",
                 allowed="at least one in every stratum",
-                action="Merge it with another stratum.",
             )
 
     def blocks(self) -> Iterator[Block]:

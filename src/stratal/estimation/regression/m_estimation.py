@@ -244,7 +244,6 @@ def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
         raise InputError(
             "features are collinear among the labelled units",
             given=", ".join(names[int(j)] for j in involved),
-            action="Leave one of them out, or label more units.",
         )
 
 
@@ -275,7 +274,6 @@ def minimum_failure(
         return InputError(
             f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
             allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
-            action="Give a smaller lam=, use estimator='classical', or label more units.",
         )
     if flat:
         return InputError(
@@ -395,13 +393,10 @@ class RectifiedLoss:
                 "too few labels for this many coefficients",
                 given=f"{n} labels, {d} coefficients",
                 allowed=f"at least one coefficient and {fewest + 1} labels",
-                action="Label more units, or leave features out.",
             )
         if np.any(self.counts == 0):
             raise InputError(
-                f"stratum {int(np.argmin(self.counts))} has no label",
-                allowed="at least 2 per stratum",
-                action="Merge it with a neighbouring stratum, or label units of it.",
+                f"stratum {int(np.argmin(self.counts))} has no label", allowed="at least 2 per stratum"
             )
         self.gram = self.features.T @ (self.features * self.weights[:, None])
         if width:
@@ -415,20 +410,17 @@ class RectifiedLoss:
         if self.separate and self.target == "population":
             raise InputError(
                 "a separate unlabelled sample says nothing about one finite population",
-                given="target='population'",
                 allowed="target='superpopulation'",
             )
         if self.proxy.shape[1:] != self.outcome.shape[1:]:
             raise InputError(
                 "proxy and outcome must have the same shape",
                 given=f"{self.proxy.shape} and {self.outcome.shape}",
-                action="Give one prediction per labelled unit.",
             )
         if width and units.width != width:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
                 given=f"{width} and {units.width}",
-                allowed="the same columns in both",
             )
         known = self.weighting.random_within_strata and not units.separate
         own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
