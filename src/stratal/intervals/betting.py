@@ -214,25 +214,20 @@ def random_order(
     array([1.])
     """
     number = np.zeros(len(stratum), np.int64) if rounds is None else rounds
-    plans = np.atleast_2d(drawn).astype(np.float64)
-    seen = _before(answered)
-    place = np.arange(len(stratum)) - np.searchsorted(number, number)
-    left = plans.sum(axis=1)[number] - place
-    weight, largest = np.ones(len(stratum)), np.zeros(len(stratum))
-    whole = np.ones(len(stratum), bool)
-    for h, size in enumerate(sizes):
-        own = stratum == h
-        unseen = size - _before(answered & own)
-        came = _before(own)
-        to_come = plans[number, h] - (came - came[np.searchsorted(number, number)])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            v = unseen / (int(np.sum(sizes)) - seen) * left / to_come
-        some = to_come > 0
-        largest = np.where(some, np.maximum(largest, v), largest)
-        whole &= some | (unseen == 0)
-        weight[own] = v[own]
+    plans, first = np.atleast_2d(drawn).astype(np.float64), np.searchsorted(number, number)
+    own = stratum[:, None] == np.arange(len(sizes))
+    came = _before(own)
+    unseen = sizes - _before(answered[:, None] & own)
+    left = plans.sum(axis=1)[number] - (np.arange(len(stratum)) - first)
+    to_come = plans[number] - (came - came[first])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = unseen / (int(np.sum(sizes)) - _before(answered))[:, None] * left[:, None] / to_come
+    whole = np.all((to_come > 0) | (unseen == 0), axis=1)
     return RandomOrder(
-        weight=weight[answered], largest=largest[answered], whole=whole[answered], size=int(np.sum(sizes))
+        weight=v[own][answered],
+        largest=np.max(np.where(to_come > 0, v, 0.0), axis=1, initial=0.0)[answered],
+        whole=whole[answered],
+        size=int(np.sum(sizes)),
     )
 
 
@@ -323,8 +318,8 @@ def _forecast(unit: FloatArray) -> FloatArray:
 
 
 def _before(flags: BoolArray) -> IntArray:
-    """Return how many flags (m,) are set before each place."""
-    return np.asarray(np.cumsum(flags) - flags, dtype=np.int64)
+    """Return how many flags (m, …) are set before each place."""
+    return np.asarray(np.cumsum(flags, axis=0) - flags, dtype=np.int64)
 
 
 SMALLEST_STEP = 0.0025
