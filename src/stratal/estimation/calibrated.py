@@ -207,13 +207,9 @@ def feature_columns(population: Population, wanted: Iterable[str] | None) -> tup
     found = fitting(patterns, existing)
     strange = [pattern for pattern in patterns if not fitting([pattern], existing)]
     if strange or not found:
-        raise InputError(
-            "the learner has no column to learn from"
-            if not strange
-            else f"no column {strange[0]!r} to learn from",
-            allowed=", ".join(existing) or "none",
-            action="Name proxies or features of the population: features=, --features.",
-        )
+        what = f"no column {strange[0]!r} to learn from" if strange else "nothing to learn from"
+        action = "Name proxies or features of the population: features=, --features."
+        raise InputError(what, allowed=", ".join(existing) or "none", action=action)
     return found
 
 

@@ -1,7 +1,6 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
 from stratal.estimation.regression.from_sample import Formula as Formula
-from stratal.estimation.regression.from_sample import from_population as from_population
 from stratal.estimation.regression.from_sample import quantile as quantile
 from stratal.estimation.regression.from_sample import regress as regress
 from stratal.estimation.regression.losses import ArrayUnlabelled as ArrayUnlabelled
@@ -14,8 +13,6 @@ from stratal.estimation.regression.losses import PoissonLoss as PoissonLoss
 from stratal.estimation.regression.losses import Unlabelled as Unlabelled
 from stratal.estimation.regression.m_estimation import Coefficients as Coefficients
 from stratal.estimation.regression.m_estimation import SuppliedWeights as SuppliedWeights
-from stratal.estimation.regression.m_estimation import heuristic_spreads as heuristic_spreads
-from stratal.estimation.regression.m_estimation import influence_spreads as influence_spreads
 from stratal.estimation.regression.m_estimation import linear_regression as linear_regression
 from stratal.estimation.regression.m_estimation import logistic_regression as logistic_regression
 from stratal.estimation.regression.m_estimation import m_estimate as m_estimate

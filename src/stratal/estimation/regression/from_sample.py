@@ -47,6 +47,7 @@ from stratal.estimation.regression.losses import (
     LinearLoss,
     LogisticLoss,
     Loss,
+    MeanLoss,
     PoissonLoss,
     Unlabelled,
     feature_matrix,
@@ -314,7 +315,7 @@ def labelled_units(
     refuse_unknown("proxy", name, sample.proxy_names)
     known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
     rule = sample.design.rule
-    known["unlabelled"] = _units(population, name, columns or Numbers(), rule, units.codes)
+    known["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
     return joined, units, known
 
 
@@ -327,52 +328,33 @@ def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
 
 def from_population(
     population: Population,
-    *,
-    proxy: str | None = None,
-    features: tuple[str, ...] | Formula = (),
-    intercept: bool = True,
+    proxy: str,
+    columns: Columns,
     rule: Rule | None = None,
+    merged: IntArray | None = None,
 ) -> Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
     Parameters
     ----------
     population : Population
-    proxy : str, optional
-        The first proxy if left out.
-    features : tuple of str, or Formula
-        Numeric columns, or what a formula makes of any.
-    intercept : bool
-        Whether to put a column of ones first (a formula brings its own).
+    proxy : str
+    columns : Columns
+        Of the features.
     rule : Rule, optional
         The stratification rule of the design.
-
-    Returns
-    -------
-    Unlabelled
+    merged : int (H,), optional
+        Where strata were merged, the new code of each of the rule's.
 
     Examples
     --------
     >>> from stratal.population.population import Population
     >>> population = Population.from_arrays(proxy=[0.1, 0.9, 0.4], features={"length": [1.0, 2.0, 3.0]})
-    >>> units = from_population(population, features=("length",))
-    >>> next(units.blocks()).features
+    >>> next(from_population(population, "proxy", Numbers(("length",))).blocks()).features
     array([[1., 1.],
            [1., 2.],
            [1., 3.]])
     """
-    columns = features if isinstance(features, Formula) else Numbers(features, intercept)
-    return _units(population, population.proxy_info(proxy).name, columns, rule)
-
-
-def _units(
-    population: Population,
-    proxy: str,
-    columns: Columns,
-    rule: Rule | None,
-    merged: IntArray | None = None,
-) -> Unlabelled:
-    """Return the units of a population; where strata were `merged` (H,), with the new code of each."""
     codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
     batches = partial(_blocks, population, proxy, columns, rule, codes)
     return Unlabelled(batches, n_strata=int(codes.max()) + 1)
@@ -443,11 +425,11 @@ _MARGIN = 1.3
 """Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q."""
 
 
-class Pinball(Loss):
+class Pinball(MeanLoss):
     """The score of a quantile, 1(y ≤ θ) − q, in the shape of a loss, so that λ is fitted as for any other.
 
-    Its Hessian is a density that nothing here needs: with Σ w in its place influence is on the scale of the
-    distribution function.
+    Its Hessian is a density that nothing here needs: with Σ w in its place, as of a mean, influence is on the
+    scale of the distribution function.
 
     Examples
     --------
@@ -456,24 +438,14 @@ class Pinball(Loss):
     """
 
     name: ClassVar[str] = "quantile"
-    quadratic: ClassVar[bool] = True
+    convex_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __init__(self, probability: float) -> None:
         self.probability = probability
 
-    def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
-        """One."""
-        return 1
-
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """Return 1(y ≤ θ) − q."""
         return np.asarray(((outcome <= theta[0]) - self.probability)[:, None])
-
-    def hessian(
-        self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
-    ) -> FloatArray:
-        """Σ w."""
-        return np.array([[float(np.sum(weights))]])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -1002,7 +974,7 @@ class Coefficient(Estimand):
         u varies.
         """
         expected = self._moments(population)
-        units = from_population(population, proxy=self.proxy, features=self.numbers)
+        units = from_population(population, population.proxy_info(self.proxy).name, Numbers(self.numbers))
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = expected.mean - LINKS[self.family](self._linear(fit.theta))

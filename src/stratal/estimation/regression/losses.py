@@ -102,10 +102,6 @@ class Loss(ABC):
         """tr(A⁻¹ ∇²ℓ_i) per unit (n,), for the leverage correction; `None` corrects by degrees of freedom."""
         return None
 
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """Var(y | x) of an outcome with this conditional mean, up to a dispersion: the same everywhere."""
-        return np.ones_like(mean)
-
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """Second derivative in the linear predictor where the loss is not flat; `None` if there is none."""
         return None
@@ -154,10 +150,6 @@ class MeanLoss(Loss):
         """Σ w times the identity."""
         return np.eye(len(theta)) * float(np.sum(weights))
 
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """Return that of 0 and 1 for means in [0, 1]; the same everywhere for others."""
-        return mean * (1.0 - mean) if mean.min() >= 0 and mean.max() <= 1 else np.ones_like(mean)
-
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """Zeros: the divisor n_h − 1 of the design's variance already accounts for the mean."""
         return np.zeros(len(features))
@@ -180,6 +172,10 @@ class GeneralisedLinear(Loss):
     @abstractmethod
     def mean(self, eta: FloatArray) -> FloatArray:
         """b'(η), the conditional mean."""
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """Return b''(η) at this mean, Var(y | x) up to a dispersion: the same everywhere."""
+        return np.ones_like(mean)
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """(b'(η) − y) x."""

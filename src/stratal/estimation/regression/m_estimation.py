@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
-from stratal.designs.stratum_moments import stratum_covariances, stratum_means
+from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.estimate import Estimates, linearised_estimate
 from stratal.estimation.lam import SHRINKAGE, ChosenLam, ProxyMoments, Trust, fit_lam
@@ -247,10 +247,10 @@ def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
         )
 
 
-def minimum_failure(
+def refuse_failure(
     solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray, *, rectified: bool
-) -> InputError | None:
-    """Return an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
+) -> None:
+    """Raise an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
 
     Parameters
     ----------
@@ -269,18 +269,18 @@ def minimum_failure(
         half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
         flat = bool(np.linalg.eigvalsh(np.linalg.solve(root, half.T))[0] < _FLAT * typical)
     if not solution.failed and not flat:
-        return None
+        return
     if rectified:
-        return InputError(
+        raise InputError(
             f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
             allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
         )
     if flat:
-        return InputError(
+        raise InputError(
             f"the labels are separated by the features: the {loss.name} coefficients grow without bound",
             action="Label more units, or leave out or merge the features that predict perfectly.",
         )
-    return InputError(
+    raise InputError(
         f"the {loss.name} loss was not minimised ({solution.failed})",
         action="Scale the features, or check that the loss is convex and its Hessian right.",
     )
@@ -480,16 +480,10 @@ class RectifiedLoss:
         theta = theta - require_inverse(labels.hessian) @ rectifier
         return Solution(theta=theta, hessian=labels.hessian)
 
-    def failure(self, solution: Solution, lam: FloatArray) -> InputError | None:
-        """Return what is wrong with a solution, or `None` if it is a proper minimum."""
-        return minimum_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
-
     def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""
         solution = self.solve(lam, start, tolerance)
-        failure = self.failure(solution, lam)
-        if failure is not None:
-            raise failure
+        refuse_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
         return solution
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
@@ -591,17 +585,6 @@ def degrees_factor(n: int, used: float) -> float:
     return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
 
 
-def directed_variances(covariances: FloatArray, directions: FloatArray) -> FloatArray:
-    """Return Tr(P' V_h P) (H,), the variance along the directions (d, k) that covariances (H, d, d) give.
-
-    Examples
-    --------
-    >>> directed_variances(np.array([[[4.0, 1.0], [1.0, 9.0]]]), np.array([[1.0], [1.0]]))
-    array([15.])
-    """
-    return np.asarray(np.sum(covariances * (directions @ directions.T), axis=(1, 2)))
-
-
 def few_clusters(
     residual: FloatArray, cluster: IntArray, parts: FloatArray, bread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -692,7 +675,8 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     weighting, n_strata, copies = rectified.weighting, len(counts), None
     stratified, whole = weighting.random_within_strata, np.zeros(n_strata)
     if stratified or units.separate:
-        whole = directed_variances(rectified.proxy_covariances(theta), directions)
+        along = directions @ directions.T
+        whole = np.sum(rectified.proxy_covariances(theta) * along, axis=(1, 2))
     if stratified:
         size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
         v = v - stratum_means(v, stratum, n_strata)[stratum]
@@ -727,12 +711,12 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
 
 def _start(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
-    nothing = np.zeros(len(rectified.shares))
-    classical = rectified.solve(nothing, np.zeros(rectified.n_parameters))
-    if rectified.failure(classical, nothing) is None:
-        return classical.theta
     assert rectified.unlabelled is not None
-    return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
+    try:
+        nothing = np.zeros(len(rectified.shares))
+        return rectified.require_solution(nothing, np.zeros(rectified.n_parameters)).theta
+    except InputError:
+        return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
 
 _EVIDENCE = 2.0
@@ -902,18 +886,23 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
     covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
     parts = [
-        Linearised(
-            value=float(theta[k]),
-            variable=influences[:, k],
-            design_variance=float(covariance[k, k]),
-            degrees_of_freedom=float(freedom[k]),
+        Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
+        for value, variable, variance, own in zip(
+            theta.tolist(), influences.T, np.diag(covariance).tolist(), freedom.tolist(), strict=True
         )
-        for k in range(len(theta))
     ]
-    shown: dict[str, Any] = {"target": rectified.target, "null": 0.0, "estimator": estimator}
-    shown |= {"lam": common_lam(lam), "population_size": round(size)}
     rows = [
-        linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
+        linearised_estimate(
+            part,
+            weighting,
+            limits=own,
+            label={"coefficient": name},
+            target=rectified.target,
+            null=0.0,
+            estimator=estimator,
+            lam=common_lam(lam),
+            population_size=round(size),
+        )
         for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
     ]
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
@@ -925,9 +914,6 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
         joint=covariance,
         loss=loss.name,
         lam=lam,
-        hessian=hessian,
-        rectified=rectified,
-        powers=fit.lam[:, 0],
     )
 
 
@@ -952,12 +938,6 @@ class Coefficients(Estimates):
         What was minimised: "linear", "logistic", …
     lam : float (H,)
         λ per stratum.
-    hessian : float (d, d)
-        A.
-    rectified : RectifiedLoss
-        What was minimised.
-    powers : float (H,)
-        λ of its proxy, which may be stretched.
 
     Examples
     --------
@@ -971,13 +951,9 @@ class Coefficients(Estimates):
 
     loss: str
     lam: FloatArray
-    hessian: FloatArray
-    rectified: RectifiedLoss = field(repr=False)
-    powers: FloatArray = field(repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.lam, self.hessian, self.powers):
-            array.flags.writeable = False
+        self.lam.flags.writeable = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -1181,92 +1157,6 @@ def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithR
     return WithReplacementWeighting(design_weight=given * (size / total), size=size)
 
 
-def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
-    """Return S_h (H,), the standard deviation of the coefficients' influence in each stratum, from a pilot.
-
-    Parameters
-    ----------
-    pilot : Coefficients
-        From a stratified design.
-    minimise : "trace", or a coefficient's name or index
-        Whose variance matters.
-    side : str
-        "labelled": of ∇ℓ(x, y) − λ∇ℓ(x, f), for the labels. "unlabelled": of λ∇ℓ(x, f), the second half of
-        eq. 18, for a separate unlabelled sample that costs something too.
-
-    Returns
-    -------
-    float (H,)
-        A stratum with fewer than two pilot labels takes the largest of the others: it has shown nothing yet.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.m_estimation import mean_vector
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
-    >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
-    array([1.414, 2.828])
-    """
-    refuse_unknown("side", side, ("labelled", "unlabelled"))
-    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot), pilot.names)
-    fit = pilot.rectified
-    gradients = fit.residual_gradients(pilot.values, pilot.powers)
-    if side == "unlabelled":
-        own = fit.loss.gradients(pilot.values, fit.features, fit.proxy)
-        gradients = pilot.powers[fit.stratum][:, None] * own
-    within = np.nan_to_num(stratum_covariances(gradients, fit.stratum, len(fit.counts)))
-    spreads = np.sqrt(np.maximum(directed_variances(within, directions), 0.0))
-    unknown = fit.counts < 2
-    if np.any(unknown) and not np.all(unknown):
-        spreads[unknown] = spreads[~unknown].max()
-    return spreads
-
-
-def heuristic_spreads(
-    loss: Loss, unlabelled: Unlabelled, *, lam: float = 1.0, minimise: Any = "trace"
-) -> FloatArray:
-    """Return S_h (H,) from the proxies alone, taking them for conditional means of the outcome (eq. 20–21).
-
-    θ is fitted to the proxies; then Var_h(P'∇ℓ(x, y) − λP'∇ℓ(x, f)) is
-    mean_h(‖P'x‖² Var(y|x)) + (1 − λ)² Var_h(P'∇ℓ(x, f)). Var(y|x) is f(1 − f) for logistic regression and
-    means in [0, 1], f for Poisson regression, and the same everywhere otherwise.
-
-    Parameters
-    ----------
-    loss : Loss
-        A generalised linear one, or `MeanLoss`.
-    unlabelled : Unlabelled
-    lam : float
-        As it will be used; 1 as in the paper.
-    minimise : "trace", or a coefficient's index
-
-    Returns
-    -------
-    float (H,)
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
-    >>> units = ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9], stratum=np.array([0, 0, 1, 1]))
-    >>> heuristic_spreads(MeanLoss(), units)
-    array([0.5, 0.3])
-    """
-    fit = fit_to_proxies(loss, unlabelled)
-    directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
-    noise = np.zeros(unlabelled.n_strata)
-    for block in unlabelled.blocks():
-        own, weights = loss.variance(block.proxy), block.weights
-        if block.features.shape[1]:
-            terms = np.sum((block.features @ directions) ** 2, axis=1) * own
-        else:
-            terms = own.reshape(len(own), -1) @ np.sum(directions**2, axis=1)
-        terms = terms if weights is None else terms * weights
-        noise += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
-    spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
-    return np.asarray(np.sqrt(noise / unlabelled.totals + (1.0 - lam) ** 2 * spread))
-
-
 def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
 
@@ -1291,6 +1181,9 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
 
     fit = newton(evaluate, start, quadratic=loss.quadratic)
     gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
-    if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
-        raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
+    try:
+        refuse_failure(fit, loss, block.proxy, gram, rectified=False)
+    except InputError:
+        action = "Check proxies and features."
+        raise InputError("the fit to the proxies has no minimum", action=action) from None
     return fit

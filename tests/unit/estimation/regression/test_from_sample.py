@@ -40,7 +40,7 @@ def world():
 
 
 def test_a_fit_can_be_pickled(world):
-    """A proxy off by 3 is moved: the population is then read through a function that was a lambda."""
+    """A proxy off by 3 is moved: the fit kept the loss, and that a lambda which read the population."""
     table, _, sample, _ = world
     biased = stratal.Population.from_arrays(
         proxy={"p": table["p"], "off": table["p"] + 3.0}, features={"length": table["length"]}
@@ -52,7 +52,6 @@ def test_a_fit_can_be_pickled(world):
     again = pickle.loads(pickle.dumps(moved))
     assert any("the proxy was moved" in note for note in moved.notes)
     assert again.values == pytest.approx(moved.values)
-    assert next(iter(again.rectified.unlabelled.blocks())).proxy.mean() < 3.0
     assert pickle.loads(pickle.dumps(tuned)).confidence_interval() == tuned.confidence_interval()
 
 
