@@ -12,7 +12,6 @@ from stratal.estimation.regression.losses import MeanLoss as MeanLoss
 from stratal.estimation.regression.losses import PoissonLoss as PoissonLoss
 from stratal.estimation.regression.losses import Unlabelled as Unlabelled
 from stratal.estimation.regression.m_estimation import Coefficients as Coefficients
-from stratal.estimation.regression.m_estimation import SuppliedWeights as SuppliedWeights
 from stratal.estimation.regression.m_estimation import linear_regression as linear_regression
 from stratal.estimation.regression.m_estimation import logistic_regression as logistic_regression
 from stratal.estimation.regression.m_estimation import m_estimate as m_estimate

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, finite_vector
-from stratal.designs import Weighting, WithReplacementWeighting
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.estimate import Estimates, linearised_estimate
@@ -372,10 +372,14 @@ class RectifiedLoss:
                 "proxy= (labelled units) and unlabelled= (population) must be given together",
                 action="Give both, or neither for the classical estimate.",
             )
+        n_strata = len(self.shares)
         if self.lam is not None:
-            self.estimator_name, self.lam = "given λ", given_lam(self.lam, len(self.shares))
+            self.estimator_name, self.lam = "given λ", finite_array("lam", np.atleast_1d(self.lam))
+            if self.lam.shape not in ((1,), (n_strata,)):
+                raise InputError("lam must be one number or one per stratum", allowed=f"({n_strata},)")
+            self.lam = np.array(np.broadcast_to(self.lam, n_strata))
         elif units is None or self.estimator == "classical":
-            self.lam = np.zeros(len(self.shares))
+            self.lam = np.zeros(n_strata)
         if units is not None:
             self._require_fit(units)
         elif np.any(self.lam):
@@ -517,21 +521,6 @@ class RectifiedLoss:
             known = self.stratum_weights_known
             total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
         return np.asarray(total)
-
-
-def given_lam(lam: Any, n_strata: int) -> FloatArray:
-    """Return a given λ as one per stratum (H,).
-
-    Examples
-    --------
-    >>> given_lam(0.5, 2)
-    array([0.5, 0.5])
-    """
-    values = finite_array("lam", np.atleast_1d(lam))
-    if values.shape not in ((1,), (n_strata,)):
-        allowed = f"({n_strata},)"
-        raise InputError("lam must be one number or one per stratum", given=values.shape, allowed=allowed)
-    return np.array(np.broadcast_to(values, n_strata))
 
 
 def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:
@@ -1124,37 +1113,6 @@ def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffic
     True
     """
     return m_estimate(PoissonLoss(), outcome, features=features, **arguments)
-
-
-def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithReplacementWeighting:  # noqa: N802
-    """Return the weighting of units of which only sampling weights are known, taken as independent draws.
-
-    The variance is that of R's `survey` for a design of weights alone (Hansen & Hurwitz 1943), and
-    `ppi-python`'s.
-
-    Parameters
-    ----------
-    sampling_weight : array-like (n,)
-        Positive, on any scale; they are made to add up to one.
-    size : float, optional
-        N; the sum of the weights if left out.
-
-    Raises
-    ------
-    InputError
-        For weights that are not positive numbers.
-
-    Examples
-    --------
-    >>> SuppliedWeights(sampling_weight=[1.0, 3.0]).weights
-    array([0.25, 0.75])
-    """
-    given = finite_vector("sampling_weight", sampling_weight)
-    if len(given) == 0 or given.min() <= 0:
-        raise InputError("sampling weights must be positive", action="Leave units with weight 0 out.")
-    total = float(given.sum())
-    size = total if size is None else float(size)
-    return WithReplacementWeighting(design_weight=given * (size / total), size=size)
 
 
 def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stratal.designs import PoissonWeighting, StratifiedWeighting
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import (
     ArrayUnlabelled,
@@ -14,7 +14,6 @@ from stratal.estimation.regression.losses import (
     with_intercept,
 )
 from stratal.estimation.regression.m_estimation import (
-    SuppliedWeights,
     linear_regression,
     logistic_regression,
     m_estimate,
@@ -218,7 +217,7 @@ def test_poisson_sampling_and_supplied_weights_work():
     weighting = PoissonWeighting(inclusion_probability=np.full(30, 0.15), size=200)
     units = ArrayUnlabelled(features=data.x, proxy=data.f)
 
-    for chosen in (weighting, SuppliedWeights(sampling_weight=np.full(30, 200 / 30))):
+    for chosen in (weighting, WithReplacementWeighting(design_weight=np.full(30, 200 / 30), size=200)):
         result = data.fit(weighting=chosen, unlabelled=units)
         assert 0 < result.lam[0] <= 1
         assert np.all(result.standard_errors > 0)

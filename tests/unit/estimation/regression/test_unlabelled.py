@@ -5,7 +5,6 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import ArrayUnlabelled, Block, LinearLoss, LogisticLoss, Unlabelled
-from stratal.estimation.regression.m_estimation import SuppliedWeights
 
 
 def arrays(seed=0, size=500):
@@ -79,18 +78,3 @@ def test_bad_batches_are_told():
 
     with pytest.raises(InputError, match="infinite"):
         Unlabelled(batches, n_strata=1)
-
-
-def test_supplied_weights_are_normalised():
-    weighting = SuppliedWeights(sampling_weight=[2.0, 6.0])
-
-    assert weighting.weights == pytest.approx([0.25, 0.75])
-    assert weighting.population_size == 8
-    assert SuppliedWeights(sampling_weight=[2.0, 6.0], size=50).population_size == 50
-    assert weighting.degrees_of_freedom(np.ones(2)) == 1
-
-
-@pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0], []])
-def test_supplied_weights_are_positive(weights):
-    with pytest.raises(InputError, match="must be positive"):
-        SuppliedWeights(sampling_weight=weights)
