@@ -350,11 +350,11 @@ def known_outcome(
     if outcome is None and kept not in (None, "binary", "bounded"):
         return kept, None, ()
     limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
-    of_proxy = limits is None or any(info.bounds == limits for info in sample.proxy_info if info.scaled)
-    if not of_proxy and limits is not None:
+    of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
+    if limits is not None and limits not in of_proxies:
         refuse_outside(z, sample.ids, None, limits)
         return outcome, limits, ()
-    known = next((info.bounds for info in sample.proxy_info if info.scaled and info.bounds is not None), None)
+    known = next((own for own in of_proxies if own is not None), None)
     outside = z[(z < known[0]) | (z > known[1])] if known is not None else z
     binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
     inside = None if len(outside) else known

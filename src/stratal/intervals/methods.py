@@ -223,7 +223,7 @@ def _proportion(
     alternative: str,
     *,
     formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
-    trials: Callable[[Any, Any, float], Any],
+    trials: Callable[[Any, Any, float], Any] | None = None,
 ) -> Bounds:
     """Return a formula for proportions at `trials` of the effective trials and the error of one side."""
     lowest, highest = evidence.limits
@@ -231,14 +231,11 @@ def _proportion(
     options = {"degrees_of_freedom": evidence.degrees_of_freedom} if formula is proportion.logit else {}
 
     def bounds(level: float) -> tuple[Any, Any]:
-        size = trials(evidence, effective, max(tail_shares(level, alternative)))
+        error = max(tail_shares(level, alternative))
+        size = effective if trials is None else trials(evidence, effective, error)
         return formula(value, size, confidence_level=level, alternative=alternative, **options)
 
     return bounds
-
-
-def _effective(evidence: Any, trials: Any, error: float) -> Any:
-    return trials
 
 
 def _with_lost_freedom(evidence: Any, trials: Any, error: float) -> Any:
@@ -398,8 +395,8 @@ TABLE: dict[str, Method] = {
     "blaker": _counting(
         prepare=partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
     ),
-    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson, trials=_effective)),
-    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit, trials=_effective)),
+    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson)),
+    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit)),
     "t": Method(prepare=partial(_student, name="t")),
     "normal": Method(prepare=partial(_student, name="normal")),
     "bootstrap": Method(prepare=_bootstrap, reads_labels=True),

@@ -230,19 +230,15 @@ def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
     --------
     >>> refuse_collinear(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
     Traceback (most recent call last):
-    stratal.errors.InputError: features are collinear among the labelled units (given: one, two)...
+    stratal.errors.InputError: features are collinear, or zero, among the labelled units (given: one, two)...
     """
     size = np.sqrt(np.diag(gram))
-    if np.any(size <= 0):
-        raise InputError(
-            f"feature {names[int(np.argmin(size))]!r} is zero for every labelled unit",
-            action="Leave it out, or label units that have it.",
-        )
+    size = np.where(size > 0, size, 1.0)
     eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
     if eigenvalues[0] < _DEPENDENT:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
         raise InputError(
-            "features are collinear among the labelled units",
+            "features are collinear, or zero, among the labelled units",
             given=", ".join(names[int(j)] for j in involved),
         )
 
