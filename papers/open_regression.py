@@ -12,8 +12,9 @@ from papers.page import Page
 from papers.palette import line, panel
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.regression import heuristic_spreads, influence_spreads, linear_regression
-from stratal.estimation.regression.losses import ArrayUnlabelled, LinearLoss
+from stratal.designs.stratum_moments import stratum_covariances, stratum_means
+from stratal.estimation.regression import linear_regression
+from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.report.figures import Panel
 from stratal.simulation.simulation_table import mean_and_error
 from stratal.strata import neyman
@@ -66,6 +67,22 @@ class _World:
             minimise=1,
             **given,
             **options,
+        )
+
+    def heuristic_spreads(self) -> FloatArray:
+        """Return the spread of the slope's influence where labels vary alike ([S] eq. 20–21)."""
+        design = np.column_stack([np.ones(len(self.y)), self.x])
+        influences = design @ np.linalg.inv(design.T @ design)[:, 1]
+        return np.asarray(
+            np.sqrt(stratum_means(influences[:, None] ** 2, self.stratum, len(self.sizes))[:, 0])
+        )
+
+    def pilot_spreads(self, rows: IntArray, options: dict[str, Any]) -> FloatArray:
+        """Return the spread of the slope's influence among the labels of a pilot ([S] eq. 18)."""
+        fit = self.fit(rows, options | {"correction": "none"})
+        influences = fit[1].evidence.residuals[:, None]
+        return np.asarray(
+            np.sqrt(stratum_covariances(influences, self.stratum[rows], len(self.sizes))[:, 0, 0])
         )
 
     def sample(self, n_h: IntArray, rng: np.random.Generator) -> IntArray:
@@ -133,10 +150,8 @@ def _rmse(errors: list[float]) -> Pair:
 
 def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generator) -> dict[str, Pair]:
     """Return the error with λ_h shrunk, by how the labels are shared out."""
-    design = np.column_stack([np.ones(len(world.y)), world.x])
-    units = ArrayUnlabelled(features=design, proxy=world.f, stratum=world.stratum)
     options = ARMS["λ_h shrunk"]
-    heuristic = neyman(world.sizes, heuristic_spreads(LinearLoss(), units, minimise=1), n, minimum=4)
+    heuristic = neyman(world.sizes, world.heuristic_spreads(), n, minimum=4)
     errors: dict[str, list[float]] = {
         "proportional": [],
         "StratPPI heuristic": [],
@@ -144,8 +159,7 @@ def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generato
     }
     for _ in range(replicates):
         pilot = world.sample(np.full(4, n // 8), rng)
-        spreads = influence_spreads(world.fit(pilot, options), minimise=1)
-        second = neyman(world.sizes, spreads, n, minimum=n // 8)
+        second = neyman(world.sizes, world.pilot_spreads(pilot, options), n, minimum=n // 8)
         rest = world.sample(second, rng)
         for name, rows in (
             ("proportional", world.sample(np.full(4, n // 4), rng)),

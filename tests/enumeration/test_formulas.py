@@ -254,8 +254,6 @@ def test_the_prints_slips_are_slips():
         (lambda: formulas.gain_of_proportional([5, 5], [0.1], 3), "entr"),
         (lambda: formulas.neyman_counts([5, 5], [0.0, 0.0], 3), "no stratum varies"),
         (lambda: formulas.binary_variance(1.2, 5), "out of range"),
-        (lambda: formulas.difference(Z, PROXY, 3, strata=CODES + 1), "none of them empty"),
-        (lambda: formulas.difference(Z, PROXY, 3, strata=CODES + 0.5), "none of them empty"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

@@ -6,16 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stratal.designs import StratifiedWeighting
+from stratal.designs import StratifiedWeighting, WithReplacementWeighting
+from stratal.estimation.regression.from_sample import quantile
 from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import (
-    SuppliedWeights,
     linear_regression,
     logistic_regression,
     mean_vector,
     poisson_regression,
 )
-from stratal.estimation.regression.quantiles import quantile
 
 MODELS = {"ols": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
 AS_PEER = {"target": "superpopulation", "hessian": "pooled", "correction": "none"}
@@ -28,6 +27,10 @@ def peer():
 
 def independent(n):
     return StratifiedWeighting(stratum=np.zeros(n, int), sizes=np.array([1]), with_replacement=True)
+
+
+def independent_of(weights):
+    return WithReplacementWeighting(design_weight=weights, size=float(np.sum(weights)))
 
 
 def fit(peer, name, weighting=None, weights=None, **options):
@@ -76,7 +79,7 @@ def test_weighted_samples_agree_with_ppi_python(peer, name):
     weights, n = np.array(peer["weights"]), peer["n_labelled"]
     expected = peer["expected"][f"{name} weighted"]
 
-    result = fit(peer, name, SuppliedWeights(sampling_weight=weights[:n]), weights, lam=0.4)
+    result = fit(peer, name, independent_of(weights[:n]), weights, lam=0.4)
     low, high = result.confidence_interval(peer["confidence_level"], method="normal")
 
     assert result.values == pytest.approx(expected["point"], abs=1e-6)
@@ -167,7 +170,7 @@ def test_sampling_weights_are_those_of_weighted_least_squares(peer):
     weights = np.array(peer["weights"])[:n]
     theirs = sm.WLS(y, x, weights=weights).fit(cov_type="HC0")
 
-    ours = linear_regression(x, y, weighting=SuppliedWeights(sampling_weight=weights), correction="none")
+    ours = linear_regression(x, y, weighting=independent_of(weights), correction="none")
 
     assert ours.values == pytest.approx(theirs.params, abs=1e-10)
     assert ours.standard_errors == pytest.approx(theirs.bse * np.sqrt(n / (n - 1)), rel=1e-8)

@@ -318,7 +318,6 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
             "residual_sd would have no effect",
             given="bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders",
             allowed="residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds",
-            action="Leave it out.",
         )
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata

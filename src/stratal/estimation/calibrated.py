@@ -23,16 +23,7 @@ from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.population.declaration import fitting, listed
 from stratal.population.summary import StratumSummary
 from stratal.proxy.history import HISTORY, history_columns
-from stratal.proxy.proxy import (
-    METHODS,
-    NAMES,
-    Calibration,
-    Learned,
-    calibrate,
-    described,
-    is_learner,
-    learn,
-)
+from stratal.proxy.proxy import METHODS, NAMES, Calibration, Learned, calibrate, described, is_learner, learn
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
@@ -186,9 +177,8 @@ def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> st
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
     rest = ", ".join(f"{words} in {counts[kind]}" for kind, words in others.items() if counts[kind])
-    shown = (
-        ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more columns"
-    )
+    more = f" and {len(names) - 4} more columns" if len(names) > 5 else ""
+    shown = ", ".join(names[:4] if more else names) + more
     kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
     return f"{described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
 
@@ -208,13 +198,9 @@ def feature_columns(population: Population, wanted: Iterable[str] | None) -> tup
     found = fitting(patterns, existing)
     strange = [pattern for pattern in patterns if not fitting([pattern], existing)]
     if strange or not found:
-        raise InputError(
-            "the learner has no column to learn from"
-            if not strange
-            else f"no column {strange[0]!r} to learn from",
-            allowed=", ".join(existing) or "none",
-            action="Name proxies or features of the population: features=, --features.",
-        )
+        what = f"no column {strange[0]!r} to learn from" if strange else "nothing to learn from"
+        action = "Name proxies or features of the population: features=, --features."
+        raise InputError(what, allowed=", ".join(existing) or "none", action=action)
     return found
 
 
@@ -244,11 +230,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
 
 
 def _other_population(given: str) -> InputError:
-    return InputError(
-        "this is not the population that the sample was drawn from",
-        given=given,
-        action="Give the population that the sample was drawn from, unchanged.",
-    )
+    return InputError("this is not the population that the sample was drawn from", given=given)
 
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
@@ -473,13 +455,11 @@ def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
     if how.features is not None:
         raise InputError(
             f"calibration '{how.method}' is of one proxy, so it takes no features",
-            given=", ".join(how.features),
             action=f"Leave them out, or name a learner: {', '.join(NAMES)}.",
         )
     if len(how.column) != 1:
         raise InputError(
             "calibration needs one proxy",
-            given=f"{len(how.column)} proxies",
             action="Name one: proxy=." if how.column else "Give the population a proxy.",
         )
     if limits is None:
@@ -495,7 +475,6 @@ def _rule(sample: Sample) -> Rule:
         return Everything()
     raise InputError(
         "how this sample's strata were made is not known, so the calibrated proxy has no mean in them",
-        given=f"design '{sample.design.kind}', {len(sample.summary.sizes)} strata",
         allowed="samples that stratal drew",
     )
 
@@ -504,30 +483,28 @@ def _of_population(
     population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[Fit, ...], sizes: IntArray
 ) -> StratumSummary:
     """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
-    n_strata, n_curves = len(sizes), len(curves)
-    counts = np.zeros(n_strata)
-    sums, squares = np.zeros((n_strata, n_curves)), np.zeros((n_strata, n_curves))
-    centre: float | None = None
+    n_strata, diagonal = len(sizes), np.arange(len(curves))
+    counts, sums = np.zeros(n_strata, dtype=np.int64), np.zeros((n_strata, len(curves)))
+    products = np.zeros((n_strata, len(curves), len(curves)))
+    centres = np.empty(0)
     for batch in population.batches(tuple(dict.fromkeys((*names, *rule.columns)))):
         matrix = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in names])
         codes = rule.assign(batch).astype(np.intp)
+        values = np.column_stack([curve.apply(matrix) for curve in curves])
+        centres = centres if len(centres) else values[0]
+        values = values - centres
         counts += np.bincount(codes, minlength=n_strata)
-        for k, curve in enumerate(curves):
-            values = curve.apply(matrix)
-            centre = float(values[0]) if centre is None else centre
-            values = values - centre
-            sums[:, k] += np.bincount(codes, values, minlength=n_strata)
-            squares[:, k] += np.bincount(codes, values * values, minlength=n_strata)
+        sums += _totals(values, codes, n_strata)
+        products[:, diagonal, diagonal] += _totals(values**2, codes, n_strata)
     if not np.array_equal(counts, sizes):
-        given, own = counts.astype(int).tolist()[:5], sizes.tolist()[:5]
+        given, own = counts.tolist()[:5], sizes.tolist()[:5]
         raise _other_population(f"strata of {given} units, where the sample's have {own}")
-    means = sums / np.maximum(counts, 1)[:, None]
-    variances = np.maximum(squares / np.maximum(counts, 1)[:, None] - means**2, 0.0)
-    return StratumSummary(
-        sizes=sizes,
-        proxy_means=means + (centre or 0.0),
-        proxy_covariances=np.einsum("hk,kj->hkj", variances, np.eye(n_curves)),
-    )
+    return StratumSummary.of_sums(counts, sums, products, centres)
+
+
+def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:
+    """Return the sums (H, k) of values (N, k) in each stratum."""
+    return np.stack([np.bincount(codes, column, minlength=n_strata) for column in values.T], axis=1)
 
 
 def _of_units(

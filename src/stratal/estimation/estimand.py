@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import product
 from operator import mul
 from typing import Any, ClassVar, Self
 
@@ -145,30 +146,27 @@ _Division = tuple[Cells, tuple[str, ...]]
 
 def _crossed(first: _Division, second: _Division, most: int) -> _Division | None:
     """Return two divisions crossed; None of more cells than `most`."""
-    levels, others = _levels(first[0]), _levels(second[0])
     names, tests, known = [], [], []
-    for name, test, own in zip(first[0].names, (*first[0].tests, None), levels, strict=True):
-        for other_name, other_test, other in zip(
-            second[0].names, (*second[0].tests, None), others, strict=True
-        ):
-            if own is not None and other is not None and own.excludes(other):
-                continue
-            names.append(_name_of_both(name, own, other_name, other))
-            tests.append(both_tests(test, other_test))
-            if name in first[1] and other_name in second[1]:
-                known.append(names[-1])
+    for (name, test, own), (other_name, other_test, other) in product(_parts(first[0]), _parts(second[0])):
+        if own is not None and other is not None and own.excludes(other):
+            continue
+        names.append(_name_of_both(name, own, other_name, other))
+        tests.append(both_tests(test, other_test))
+        if name in first[1] and other_name in second[1]:
+            known.append(names[-1])
     if len(names) > most:
         return None
     given = (Constant(value=1.0) if test is None else test for test in tests[:-1])
     return Cells(names=tuple(names), tests=tuple(given)), tuple(known)
 
 
-def _levels(cells: Cells) -> list[LevelSet | None]:
-    """Return the levels of the units in each cell; None where they are no matter of levels."""
-    found = [LevelSet.of(test) for test in cells.tests]
-    if not found or None in found or len({entry.name for entry in found if entry}) > 1:
-        return [*found, None]
-    return [*found, reduce(LevelSet.both, (entry.rest for entry in found if entry is not None))]
+def _parts(cells: Cells) -> Iterator[tuple[str, Any, LevelSet | None]]:
+    """Yield each cell's name, its test, and the levels of its units; None where it is no matter of levels."""
+    levels = [LevelSet.of(test) for test in cells.tests]
+    known = [entry for entry in levels if entry is not None]
+    of_one = len(known) == len(levels) > 0 and len({entry.name for entry in known}) == 1
+    rest = reduce(LevelSet.both, (entry.rest for entry in known)) if of_one else None
+    yield from zip(cells.names, (*cells.tests, None), (*levels, rest), strict=True)
 
 
 def _name_of_both(name: str, levels: LevelSet | None, other: str, others: LevelSet | None) -> str:
@@ -433,7 +431,6 @@ class Estimand(Described):
             f"'{self.kind}' is not estimated by groups",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
-            action="Leave it out, or ask for one of those.",
         )
 
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
@@ -680,7 +677,6 @@ class Listed(Several):
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
             raise InputError(
                 "every entry of a list of estimands must be one",
-                given=repr(self.estimands),
                 action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
             )
 

@@ -161,7 +161,7 @@ def proportional_from_proxy(z: Any, proxy: Any, strata: Any, n: float) -> float:
     ----------
     z, proxy : float (N,)
     strata : int (N,)
-        Stratum of each unit, 0 … H − 1, none of them empty.
+        Stratum of each unit.
     n : float
 
     Examples
@@ -389,11 +389,7 @@ def _strata(n: float, sizes: Any, **columns: Any) -> list[FloatArray]:
 
 def _units(z: Any, proxy: Any, strata: Any) -> tuple[FloatArray, FloatArray, AnyArray, AnyArray]:
     """Return z and ẑ (N,), N_h (H,) and each unit's stratum (N,), checked."""
-    z, proxy, codes = finite_vector("z", z), finite_vector("proxy", proxy), np.asarray(strata)
-    same_length(z=z, proxy=proxy, strata=codes)
-    whole = codes.ndim == 1 and codes.dtype.kind in "iu" and codes.size > 0 and codes.min() >= 0
-    sizes = np.bincount(codes) if whole else np.zeros(1)
-    if not np.all(sizes > 0):
-        given = str(np.unique(codes)[:5])
-        raise InputError("strata are misnumbered", given=given, allowed="0 … H − 1, none of them empty")
+    z, proxy = finite_vector("z", z), finite_vector("proxy", proxy)
+    same_length(z=z, proxy=proxy, strata=np.asarray(strata))
+    _, codes, sizes = np.unique(strata, return_inverse=True, return_counts=True)
     return z, proxy, sizes, codes

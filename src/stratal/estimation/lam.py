@@ -13,8 +13,7 @@ shrunk towards that of a calibrated proxy. The papers' own λ has the population
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -24,9 +23,7 @@ from stratal.designs.stratum_moments import (
     LabelledSpread,
     StratumMoments,
     lam_of_classes,
-    stratum_counts,
-    stratum_covariances,
-    stratum_means,
+    stratum_moments,
 )
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
@@ -444,19 +441,11 @@ def summed_moments(
     >>> summed_moments(z, f, h, 1).cross_covariances.round(3)
     array([[0.2]])
     """
-    n, q, k = proxies.shape
-    joint = np.concatenate([outcome, proxies.reshape(n, q * k)], axis=1)
-    means = np.nan_to_num(stratum_means(joint, stratum, n_strata))
-    covariances = np.nan_to_num(stratum_covariances(joint, stratum, n_strata))
-    of_proxies = covariances[:, q:, q:].reshape(n_strata, q, k, q, k)
-    return StratumMoments(
-        counts=stratum_counts(stratum, n_strata),
-        outcome_means=means[:, :q].sum(axis=1),
-        proxy_means=means[:, q:].reshape(n_strata, q, k).sum(axis=1),
-        outcome_variances=np.einsum("hqq->h", covariances[:, :q, :q]),
-        cross_covariances=np.einsum("hqqk->hk", covariances[:, :q, q:].reshape(n_strata, q, q, k)),
-        proxy_covariances=np.einsum("hqkql->hkl", of_proxies),
-    )
+    parts = [stratum_moments(own, proxies[:, j], stratum, n_strata) for j, own in enumerate(outcome.T)]
+    if len(parts) == 1:
+        return parts[0]
+    names = [entry.name for entry in fields(StratumMoments) if entry.name != "counts"]
+    return replace(parts[0], **{name: sum(getattr(part, name) for part in parts) for name in names})
 
 
 def fit_general(
@@ -575,7 +564,6 @@ def check_folds(n_folds: object, units: int) -> int:
         "the number of folds does not suit the labels",
         given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
-        action="Take fewer folds." if whole else None,
     )
 
 
@@ -672,11 +660,24 @@ def cross_fitted(
     proxy: ProxyMoments | None,
     weighting: Weighting,
     folds: IntArray,
-    **how: Any,
+    *,
+    shrinkage: float | None = None,
+    clip: bool = False,
+    trust: Trust | None = None,
 ) -> tuple[ChosenLam, FloatArray | None]:
     """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
 
-    Where λ was not fitted it stays as it is; `how` are further arguments of `cross_fitted_lam`.
+    Where λ was not fitted it stays as it is.
+
+    Parameters
+    ----------
+    chosen : ChosenLam
+    z, proxy, weighting, shrinkage, trust
+        See `stratal.estimation.lam.fit_lam`. Strata that keep too few labels take the pooled λ.
+    folds : int (n,)
+        From `assign_folds`.
+    clip : bool
+        Whether λ is kept within [0, 1].
 
     Examples
     --------
@@ -689,43 +690,6 @@ def cross_fitted(
     if proxy is None or not chosen.fitted:
         note = "λ was not fitted, so there was nothing to cross-fit"
         return replace(chosen, notes=(*chosen.notes, note)), None
-    by_unit, lam = cross_fitted_lam(z, proxy, weighting, folds, **how)
-    note = f"λ was cross-fitted in {folds.max() + 1} folds"
-    # Residuals of units that λ has not seen need no correction.
-    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
-
-
-def cross_fitted_lam(
-    z: FloatArray,
-    proxy: ProxyMoments,
-    weighting: Weighting,
-    folds: IntArray,
-    *,
-    shrinkage: float | None = None,
-    clip: bool = False,
-    trust: Trust | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return each unit's λ (n, k), fitted without its own fold, and their mean per stratum (H, k).
-
-    Parameters
-    ----------
-    z, proxy, weighting, shrinkage, trust
-        See `stratal.estimation.lam.fit_lam`. Strata that keep too few labels take the pooled λ.
-    folds : int (n,)
-        From `assign_folds`.
-    clip : bool
-        Whether λ is kept within [0, 1].
-
-    Examples
-    --------
-    >>> z, stratum = np.array([0.0, 1.0, 1.0, 2.0]), np.zeros(4, int)
-    >>> proxy = ProxyMoments(values=z[:, None] / 2, stratum=stratum, sizes=np.array([40]),
-    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.1]]]))
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
-    >>> cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]))[1].round(3)
-    array([[1.013]])
-    """
     n_folds, n_strata = int(folds.max()) + 1, len(proxy.means)
     fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, trust).lam for k in range(n_folds)])
     if clip:
@@ -733,4 +697,6 @@ def cross_fitted_lam(
     shares = fold_shares(folds, proxy.stratum, n_strata)
     of_units = np.moveaxis(fits, 0, 1)[proxy.stratum]
     by_unit = blended(of_units, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
-    return by_unit, np.einsum("kh,khq->hq", shares, fits)
+    note, lam = f"λ was cross-fitted in {n_folds} folds", np.einsum("kh,khq->hq", shares, fits)
+    # Residuals of units that λ has not seen need no correction.
+    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit

@@ -32,7 +32,7 @@ class Linearised:
 
     Examples
     --------
-    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04, population_variance=0.0,
+    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04,
     ...            degrees_of_freedom=1.0).standard_error
     0.2
     """
@@ -40,7 +40,7 @@ class Linearised:
     value: float
     variable: FloatArray
     design_variance: float
-    population_variance: float
+    population_variance: float = 0.0
     degrees_of_freedom: float
 
     @property
@@ -85,13 +85,8 @@ def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **ho
 
 def undefined(labels: int) -> Linearised:
     """Return the result where no label tells anything."""
-    return Linearised(
-        value=np.nan,
-        variable=np.full(labels, np.nan),
-        design_variance=np.nan,
-        population_variance=0.0,
-        degrees_of_freedom=0.0,
-    )
+    nothing = np.full(labels, np.nan)
+    return Linearised(value=np.nan, variable=nothing, design_variance=np.nan, degrees_of_freedom=0.0)
 
 
 def smooth_mean_function(
@@ -130,7 +125,6 @@ def smooth_mean_function(
     if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
         raise InputError(
             "the function or its gradient is not finite at the estimated means",
-            given=f"means {[float(mean) for mean in means]}",
             action="Choose a function that is smooth there, or label more units.",
         )
     return of_variable(value, variables @ slopes, weighting, target)

@@ -68,7 +68,6 @@ class Requirement:
                 "this is not a requirement",
                 given=repr(text),
                 allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
-                action="In a shell, put it in quotation marks.",
             )
         return cls(found[1], found[2], limit)
 
@@ -103,7 +102,6 @@ class Requirement:
                 f"'{self}' is {'always' if verdict == PASS else 'never'} met",
                 given=f"an estimate that lies between {low:g} and {high:g}",
                 allowed=allowed,
-                action="Require a limit that the estimate could meet or miss, in the outcome's units.",
             )
 
     def verdict(self, interval: Sequence[float | None] | None) -> str:
@@ -272,17 +270,6 @@ def require(
     return estimate
 
 
-LOGGED = (
-    "estimate",
-    "standard_error",
-    "n",
-    "population_size",
-    "effective_sample_size",
-    "relative_efficiency",
-)
-"""What of an estimate becomes a metric, beside the ends of its interval."""
-
-
 @names_mistyped
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
@@ -329,9 +316,9 @@ def log_to_mlflow(
         raise MissingExtraError("mlflow-skinny", extra="mlflow") from None
     described = estimate.to_dict(confidence_level)
     low, high = described["confidence_interval"]
-    found = {f"{name}_low": low, f"{name}_high": high}
-    found |= {name if key == "estimate" else f"{name}_{key}": described.get(key) for key in LOGGED}
-    metrics = {key: float(figure) for key, figure in found.items() if figure is not None}
+    found = {name: described.pop("estimate"), f"{name}_low": low, f"{name}_high": high}
+    found |= {f"{name}_{key}": figure for key, figure in described.items()}
+    metrics = {key: float(figure) for key, figure in found.items() if type(figure) in (int, float)}
     mlflow.log_metrics(metrics)
-    mlflow.log_dict(described, f"{name}.json")
+    mlflow.log_dict(estimate.to_dict(confidence_level), f"{name}.json")
     return metrics

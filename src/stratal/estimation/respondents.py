@@ -171,7 +171,7 @@ def stopping_notes(sample: Sample) -> tuple[str, ...]:
     )
 
 
-def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray, codes: IntArray) -> str:
+def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
     """Return which strata have no label, and what an estimate that merges them takes for granted.
 
     Parameters
@@ -179,27 +179,22 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     names : tuple of str (H,)
     sizes, counts : int (H,)
         N_h, and labels of each stratum.
-    codes : int (H,)
-        New stratum of each, see `merge_empty`.
 
     Examples
     --------
-    >>> names, sizes, counts = ("low", "high"), np.array([20, 80]), np.array([0, 9])
-    >>> strata_without_answer(names, sizes, counts, merge_empty(counts))[:78]
+    >>> strata_without_answer(("low", "high"), np.array([20, 80]), np.array([0, 9]))[:78]
     '1 stratum has no label (20.0% of the units): low was merged with its neighbour'
     """
     empty = np.flatnonzero(counts == 0)
-    part = float(np.sum(sizes[empty]) / np.sum(sizes))
-    taken = []
-    for h in empty[:_STRATA_NAMED]:
-        neighbours = [names[k] for k in np.flatnonzero((codes == codes[h]) & (counts > 0))]
-        taken.append(f"{names[h]} was merged with its neighbour {' and '.join(neighbours)}")
-    if len(empty) > _STRATA_NAMED:
-        taken.append(f"and {len(empty) - _STRATA_NAMED} more so")
-    whole = "1 stratum has no label" if len(empty) == 1 else f"{len(empty)} strata have no label"
+    part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
+    shown = ", ".join(names[h] for h in empty[:_STRATA_NAMED])
+    more = f" and {len(empty) - _STRATA_NAMED} more" if len(empty) > _STRATA_NAMED else ""
+    said = f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
+    if len(empty) == 1:
+        said = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
     return (
-        f"{whole} ({part:.1%} of the units): {', '.join(taken)}. The estimate takes units without labels to "
-        "be like those beside them, and the interval does not know whether they are"
+        f"{said}. The estimate takes units without labels to be like those beside them, and the interval "
+        "does not know whether they are"
     )
 
 
@@ -289,7 +284,7 @@ class Respondents(Record):
             notes = (*warn_of_nonresponse(sample, labelled), *notes)
         else:
             codes = merge_empty(counts)
-            notes = (*notes, strata_without_answer(names, summary.sizes, counts, codes))
+            notes = (*notes, strata_without_answer(names, summary.sizes, counts))
             warn_caller(notes[-1])
             merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
@@ -362,11 +357,11 @@ def known_outcome(
     if outcome is None and kept not in (None, "binary", "bounded"):
         return kept, None, ()
     limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
-    of_proxy = limits is None or any(info.bounds == limits for info in sample.proxy_info if info.scaled)
-    if not of_proxy and limits is not None:
+    of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
+    if limits is not None and limits not in of_proxies:
         refuse_outside(z, sample.ids, None, limits)
         return outcome, limits, ()
-    known = next((info.bounds for info in sample.proxy_info if info.scaled and info.bounds is not None), None)
+    known = next((own for own in of_proxies if own is not None), None)
     outside = z[(z < known[0]) | (z > known[1])] if known is not None else z
     binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
     inside = None if len(outside) else known

@@ -57,7 +57,6 @@ def betting_bounds(
             "betting intervals need a simple random sample, or a stratified one of one population",
             action="Use method='auto', or target='population'.",
         )
-    lowest, highest = evidence.limits
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
     order = np.arange(evidence.n) if anytime else np.random.default_rng(_SEED).permutation(evidence.n)
     unit, stratum = evidence.unit[order], weighting.stratum[order]
@@ -65,10 +64,9 @@ def betting_bounds(
 
     def bounds(level: float) -> tuple[float, float]:
         errors = tail_shares(level, alternative)
-        low, high = stratified_betting_interval(
+        return stratified_betting_interval(
             unit, stratum, weighting.sizes, *errors, with_replacement=independent, anytime=anytime
         )
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
 
     return bounds
 
@@ -216,25 +214,20 @@ def random_order(
     array([1.])
     """
     number = np.zeros(len(stratum), np.int64) if rounds is None else rounds
-    plans = np.atleast_2d(drawn).astype(np.float64)
-    seen = _before(answered)
-    place = np.arange(len(stratum)) - np.searchsorted(number, number)
-    left = plans.sum(axis=1)[number] - place
-    weight, largest = np.ones(len(stratum)), np.zeros(len(stratum))
-    whole = np.ones(len(stratum), bool)
-    for h, size in enumerate(sizes):
-        own = stratum == h
-        unseen = size - _before(answered & own)
-        came = _before(own)
-        to_come = plans[number, h] - (came - came[np.searchsorted(number, number)])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            v = unseen / (int(np.sum(sizes)) - seen) * left / to_come
-        some = to_come > 0
-        largest = np.where(some, np.maximum(largest, v), largest)
-        whole &= some | (unseen == 0)
-        weight[own] = v[own]
+    plans, first = np.atleast_2d(drawn).astype(np.float64), np.searchsorted(number, number)
+    own = stratum[:, None] == np.arange(len(sizes))
+    came = _before(own)
+    unseen = sizes - _before(answered[:, None] & own)
+    left = plans.sum(axis=1)[number] - (np.arange(len(stratum)) - first)
+    to_come = plans[number] - (came - came[first])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = unseen / (int(np.sum(sizes)) - _before(answered))[:, None] * left[:, None] / to_come
+    whole = np.all((to_come > 0) | (unseen == 0), axis=1)
     return RandomOrder(
-        weight=weight[answered], largest=largest[answered], whole=whole[answered], size=int(np.sum(sizes))
+        weight=v[own][answered],
+        largest=np.max(np.where(to_come > 0, v, 0.0), axis=1, initial=0.0)[answered],
+        whole=whole[answered],
+        size=int(np.sum(sizes)),
     )
 
 
@@ -302,10 +295,15 @@ def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bo
     low, high = float(unit.sum() / order.size), 1.0
     if len(unit) == 0 or not refuted(low):
         return low
-    for _ in range(_BISECTIONS):
+    return _halved(refuted, low, high, _BISECTIONS)[0]
+
+
+def _halved(early: Callable[[float], bool], low: float, high: float, times: int) -> tuple[float, float]:
+    """Return the two numbers between which a condition that holds of the lower ones ceases to hold."""
+    for _ in range(times):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+        low, high = (middle, high) if early(middle) else (low, middle)
+    return low, high
 
 
 def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
@@ -320,8 +318,8 @@ def _forecast(unit: FloatArray) -> FloatArray:
 
 
 def _before(flags: BoolArray) -> IntArray:
-    """Return how many flags (m,) are set before each place."""
-    return np.asarray(np.cumsum(flags) - flags, dtype=np.int64)
+    """Return how many flags (m, …) are set before each place."""
+    return np.asarray(np.cumsum(flags, axis=0) - flags, dtype=np.int64)
 
 
 SMALLEST_STEP = 0.0025
@@ -457,17 +455,15 @@ class DifferenceLimits(Limits):
         return float(min(1.0, len(sides) * self.pairs * np.exp(-max(capitals))))
 
     def _capital(self, gain: FloatArray, m: float) -> float:
-        return float(
-            difference_capital(
-                gain, self.spread, self.turns, m, step=self.step, reach=self.reach, left=self.left
-            )[0]
-        )
+        reached = {"step": self.step, "reach": self.reach, "left": self.left}
+        return float(difference_capital(gain, self.spread, self.turns, m, **reached)[0])
 
     def _upper(self, gain: FloatArray, error: float) -> float:
         """Return the smallest m that is refuted; what the units left make certain is an upper bound too."""
         limit = np.log(self.pairs / error)
         low, high = -self.reach, min((gain.sum() + self.left) / self.turns.size, self.reach)
-        for _ in range(_DIFFERENCE_BISECTIONS):
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if self._capital(gain, middle) >= limit else (middle, high)
-        return float(high)
+
+        def possible(m: float) -> bool:
+            return bool(self._capital(gain, m) < limit)
+
+        return float(_halved(possible, low, high, _DIFFERENCE_BISECTIONS)[1])

@@ -319,8 +319,6 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     shrunk = None
     if labels.label_driven and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
         shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
-    least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
-    known = labels.units if not drawn else np.inf
     return StratumRates(
         value=np.clip(value, 0.0, 1.0),
         rates=labels.means,
@@ -328,12 +326,22 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
         trials=np.where(open_strata, trials, np.inf),
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
-        least=least if np.isfinite(known) else np.zeros(()),
-        most=least + np.sum(shares * left, axis=-1) if np.isfinite(known) else np.ones(()),
-        units=known,
         whole=labels.binary,
         shrunk=shrunk,
+        **({} if drawn else _possible(labels, labels.means)),
     )
+
+
+def _possible(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
+    """Return N, and what the mean is if all unlabelled units are 0, or 1, given the labels' means (…, H)."""
+    if not np.isfinite(labels.units):
+        return {}
+    least = np.sum(labels.shares * (1.0 - labels.left) * means, axis=-1)
+    return {
+        "units": labels.units,
+        "least": least,
+        "most": least + np.sum(labels.shares * labels.left, axis=-1),
+    }
 
 
 def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRates:
@@ -350,18 +358,15 @@ def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRa
     array([15.])
     """
     value, trials = np.clip(value, 0.0, 1.0), np.asarray(trials)[..., None]
-    left, least = labels.left, ((1.0 - labels.left) * labels.means)[..., 0]
+    known = np.isfinite(trials)
     return StratumRates(
         value=value,
         rates=np.asarray(value)[..., None],
-        counts=np.where(np.isfinite(trials), trials, 1.0)
-        * np.where(np.isfinite(trials), left, labels.counts),
+        counts=np.where(known, trials, 1.0) * np.where(known, labels.left, labels.counts),
         trials=trials,
         shares=np.ones(1),
-        least=least,
-        most=least + left[..., 0],
-        units=labels.units,
         whole=labels.binary,
+        **_possible(labels, labels.means),
     )
 
 
@@ -382,16 +387,15 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
     counts, shares, left = labels.counts, labels.shares, labels.left
     open_strata = (counts > 0) & ((left > 0) | drawn)
     below = np.where(open_strata, 1.0 if drawn else left, 1.0)
-    known = np.inf if drawn else labels.units
+    rates = np.ones(np.shape(counts))
     return StratumRates(
         value=np.ones(np.shape(counts)[:-1]),
-        rates=np.ones(np.shape(counts)),
+        rates=rates,
         counts=counts,
         trials=np.where(open_strata, counts / below, np.inf),
         shares=shares,
-        least=np.sum(shares * (1.0 - left), axis=-1) if np.isfinite(known) else np.zeros(()),
-        units=known,
         whole=True,
+        **({} if drawn else _possible(labels, rates)),
     )
 
 
@@ -577,7 +581,6 @@ class Evidence(IntervalEvidence, Record):
         if self.bounds is None:
             raise InputError(
                 "the variance cannot be estimated from one label of an unbounded outcome",
-                given=f"{self.n} label",
                 action="Label at least 2 units, or give the outcome's bounds.",
             )
         return self.guarded_variance

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, stdtr
@@ -24,21 +24,10 @@ from stratal.intervals.proportion import (
     freedom_factor,
     nearer,
     student_quantile,
-    student_t,
 )
 
-
-class Term(Protocol):
-    """An estimated number with intervals: an `Estimate`, or `Limits`."""
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-
-    def confidence_interval(
-        self, confidence_level: float = 0.95, *, alternative: str = "two-sided"
-    ) -> ConfidenceInterval:
-        """Return its interval."""
+Term: TypeAlias = Any
+"""An estimated number with a `value` and a `confidence_interval`: an `Estimate`, or `Limits`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,38 +93,6 @@ class UndefinedLimits(Limits):
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return NaN."""
         return float("nan")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StudentLimits(Limits):
-    """Student's t around the value; where the standard error is unknown, the bounds."""
-
-    standard_error: float
-    degrees_of_freedom: float
-
-    method = "t"
-
-    def with_freedom(self, degrees_of_freedom: float) -> Limits:
-        """Return the limits with these degrees of freedom, where they have any."""
-        known = np.isfinite(self.degrees_of_freedom)
-        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
-
-    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the lower and the upper limit."""
-        error = self.standard_error
-        if not np.isfinite(error):
-            return self.bounds or (-np.inf, np.inf)
-        if error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
-            raise nothing_varies()
-        low, high = student_t(
-            self.value,
-            error,
-            degrees_of_freedom=self.degrees_of_freedom,
-            bounds=self.bounds or (-np.inf, np.inf),
-            confidence_level=confidence_level,
-            alternative=alternative,
-        )
-        return float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -266,7 +223,7 @@ class OuterLimits(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SkewedLimits(OffsetLimits):
+class StudentLimits(OffsetLimits):
     """The farther of Student's t and of Hall's (1992) transformation of it, on both sides.
 
     Labels lean one way and curvature the other, so that both sides are moved.
@@ -274,11 +231,55 @@ class SkewedLimits(OffsetLimits):
     Parameters
     ----------
     standard_error, degrees_of_freedom : float
+        Where the standard error is not known, the limits are the bounds.
     skewness : float
-        γ of the estimate.
+        γ of the estimate; 0 is Student's t.
     own_freedom : float
         The degrees of freedom at which it is transformed: those of the estimate by itself.
-    method : str
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+    skewness: float = 0.0
+    own_freedom: float = np.inf
+
+    method = "t"
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom, where they have any."""
+        known = np.isfinite(self.degrees_of_freedom)
+        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        if not np.isfinite(self.standard_error):
+            return self.bounds or (-np.inf, np.inf)
+        if self.standard_error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
+            raise nothing_varies()
+        return OffsetLimits.ends(self, confidence_level, alternative)
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        quantile = -student_quantile(error, self.degrees_of_freedom)
+        reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
+        return reach, reach
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value: below 1 − level just where the interval leaves `null` out."""
+        if not np.isfinite(self.standard_error):
+            return 1.0
+        gap = self.value - null
+        with np.errstate(divide="ignore"):
+            statistic = gap and float(np.divide(gap, self.standard_error))
+        signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
+        t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
+        tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
+        return min(2.0 * tail, 1.0) if alternative == "two-sided" else tail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SkewedLimits(StudentLimits):
+    """Student's limits of a linearised variable whose skewness is known, by any method that it has.
 
     Examples
     --------
@@ -289,10 +290,6 @@ class SkewedLimits(OffsetLimits):
     (-0.259, 2.259, 0.05)
     """
 
-    standard_error: float
-    degrees_of_freedom: float
-    skewness: float
-    own_freedom: float
     method: str = "skewness-corrected"
 
     def by(self, method: str) -> Limits | None:
@@ -303,37 +300,11 @@ class SkewedLimits(OffsetLimits):
             return replace(self, skewness=0.0, method="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
         return self if method in ("auto", self.method) else None
 
-    def with_freedom(self, degrees_of_freedom: float) -> Limits:
-        """Return the limits with these degrees of freedom, where they have any."""
-        known = np.isfinite(self.degrees_of_freedom)
-        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
-
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the value."""
-        if self.standard_error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
-            raise InputError(
-                "nothing that was labelled varies about this estimate, so its interval would have no width",
-                action="Label more units.",
-            )
-        quantile = -student_quantile(error, self.degrees_of_freedom)
-        reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
-        return reach, reach
-
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value: below 1 − level just where the interval leaves `null` out."""
-        gap = self.value - null
-        with np.errstate(divide="ignore"):
-            statistic = gap and float(np.divide(gap, self.standard_error))
-        signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
-        t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
-        tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
-        return min(2.0 * tail, 1.0) if alternative == "two-sided" else tail
-
 
 def nothing_varies() -> InputError:
-    """Return the error of an outcome without bounds whose labels all agree."""
+    """Return the error of an estimate without bounds about which no label varies."""
     return InputError(
-        "all labels agree, so an interval of an unbounded outcome would have no width",
+        "all labels agree, or are as fitted, so an interval without bounds would have no width",
         action="Give the outcome's bounds, or label more units.",
     )
 

@@ -138,8 +138,10 @@ class Look:
     def level(self, confidence_level: float, alternative: str) -> float:
         """Return the level at which this look's own interval holds together with those of the others."""
         error, sides = max(tail_shares(confidence_level, alternative)), 2 if alternative == "two-sided" else 1
-        bound = self._bounds(error, sides)[-1]
-        return 1.0 - sides * float(ndtr(-bound))
+        spend, parts = SPENDING[self.planned.boundary], np.arange(1, len(self.information) + 1)
+        spent = [0.0, *(spend(error, part) for part in (parts / self.planned.number).tolist())]
+        bounds = boundaries(tuple(np.diff(spent).tolist()), self.information, two_sided=sides == 2)
+        return 1.0 - sides * float(ndtr(-bounds[-1]))
 
     def adjusted(self, p: float, alternative: str) -> float:
         """Return what the p-value of this look alone becomes: the least error that excludes as much.
@@ -147,13 +149,6 @@ class Look:
         Jennison & Turnbull (2000), section 9.3: a repeated p-value.
         """
         return _root(lambda error: 1.0 - self.level(1.0 - error, alternative) - p, _LEAST, 1.0 - _LEAST)
-
-    def _bounds(self, error: float, sides: int) -> FloatArray:
-        spent = [
-            SPENDING[self.planned.boundary](error, j / self.planned.number)
-            for j in range(1, len(self.information) + 1)
-        ]
-        return boundaries(tuple(np.diff([0.0, *spent]).tolist()), self.information, two_sided=sides == 2)
 
 
 @lru_cache(maxsize=256)

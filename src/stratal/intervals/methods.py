@@ -115,6 +115,9 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
 
     def bounds(level: float) -> tuple[Any, Any]:
         low, high = prepared(level)
+        if kind.needs_bounds:
+            lowest, highest = evidence.limits
+            low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
         errors = tail_shares(level, alternative)
         if kind.counts_trials and graded:
             low, high = _with_unseen(evidence, low, high, errors)
@@ -136,7 +139,6 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
         if TABLE[method].needs_bounds:
             raise InputError(
                 f"method '{method}' needs an outcome with bounds",
-                allowed=", ".join(repr(name) for name in UNBOUNDED),
                 action="Give bounds=(lowest, highest) if the outcome has them.",
             )
         _ = evidence.textbook_variance  # refuses one label, which has none
@@ -176,7 +178,6 @@ def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[
     if np.any(np.isnan(low) | np.isnan(high)):
         raise InputError(
             "these labels do not determine how wide this interval is",
-            given=f"{evidence.n} labels",
             action="Label more units, or leave the method to 'auto'.",
         )
     value = evidence.value
@@ -213,14 +214,8 @@ def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
 
 def _stratified(evidence: Any, alternative: str) -> Bounds:
     """Return the test inverted over strata: of one alone too, where units are left."""
-    lowest, highest = evidence.limits
     rates = evidence.rates
-
-    def bounds(level: float) -> tuple[Any, Any]:
-        low, high = stratified_clopper_pearson(rates, *tail_shares(level, alternative))
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
-
-    return bounds
+    return lambda level: stratified_clopper_pearson(rates, *tail_shares(level, alternative))
 
 
 def _proportion(
@@ -228,7 +223,7 @@ def _proportion(
     alternative: str,
     *,
     formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
-    trials: Callable[[Any, Any, float], Any],
+    trials: Callable[[Any, Any, float], Any] | None = None,
 ) -> Bounds:
     """Return a formula for proportions at `trials` of the effective trials and the error of one side."""
     lowest, highest = evidence.limits
@@ -236,15 +231,11 @@ def _proportion(
     options = {"degrees_of_freedom": evidence.degrees_of_freedom} if formula is proportion.logit else {}
 
     def bounds(level: float) -> tuple[Any, Any]:
-        size = trials(evidence, effective, max(tail_shares(level, alternative)))
-        low, high = formula(value, size, confidence_level=level, alternative=alternative, **options)
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+        error = max(tail_shares(level, alternative))
+        size = effective if trials is None else trials(evidence, effective, error)
+        return formula(value, size, confidence_level=level, alternative=alternative, **options)
 
     return bounds
-
-
-def _effective(evidence: Any, trials: Any, error: float) -> Any:
-    return trials
 
 
 def _with_lost_freedom(evidence: Any, trials: Any, error: float) -> Any:
@@ -371,7 +362,7 @@ class Method:
     prepare : callable
         Evidence and alternative to the function of the level, whatever the level does not change done.
     needs_bounds : bool
-        Whether it is for outcomes with bounds only.
+        Whether it is for outcomes with bounds only; its limits are on their 0–1 scale.
     reads_skewness : bool
         Whether it reads third powers of the labels; it is then for outcomes without bounds only.
     reads_labels : bool
@@ -404,8 +395,8 @@ TABLE: dict[str, Method] = {
     "blaker": _counting(
         prepare=partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
     ),
-    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson, trials=_effective)),
-    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit, trials=_effective)),
+    "wilson": _counting(prepare=partial(_proportion, formula=proportion.wilson)),
+    "logit": _counting(prepare=partial(_proportion, formula=proportion.logit)),
     "t": Method(prepare=partial(_student, name="t")),
     "normal": Method(prepare=partial(_student, name="normal")),
     "bootstrap": Method(prepare=_bootstrap, reads_labels=True),

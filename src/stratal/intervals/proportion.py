@@ -8,6 +8,7 @@ as informative (Korn & Graubard 1998). At `size` = n they are the textbook inter
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -68,30 +69,40 @@ def student_t(
     return np.asarray(low), np.asarray(high)
 
 
-def _by_symmetry(
-    lower: Callable[[FloatArray, FloatArray, float], FloatArray],
-    proportion: Any,
-    size: Any,
-    confidence_level: float,
-    alternative: str,
-) -> Ends:
-    """Return both limits from the lower one: the upper is that of the other outcome, counted from 1."""
-    below, above = tail_shares(confidence_level, alternative)
-    p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), np.asarray(size, dtype=np.float64))
-    p, m = np.clip(p, 0.0, 1.0), p * 0 + m
-    census = ~np.isfinite(m)
-    finite = np.where(census, 1.0, m)
-    low, high = np.zeros_like(p), np.ones_like(p)
-    if below > 0:
-        low = np.where(census, p, np.minimum(lower(p, finite, below), p))
-    if above > 0:
-        high = np.where(census, p, np.maximum(1.0 - lower(1.0 - p, finite, above), p))
-    return low, high
+def _on_both_sides(lower: Callable[..., FloatArray]) -> Callable[..., Ends]:
+    """Return the interval of a lower limit: the upper is that of the other outcome, counted from 1."""
+
+    @wraps(lower)
+    def interval(
+        proportion: Any,
+        size: Any,
+        *,
+        confidence_level: float = 0.95,
+        alternative: str = "two-sided",
+        **more: Any,
+    ) -> Ends:
+        below, above = tail_shares(confidence_level, alternative)
+        p, m = np.broadcast_arrays(np.asarray(proportion, dtype=np.float64), size)
+        p, m = np.clip(p, 0.0, 1.0), p * 0 + m
+        census = ~np.isfinite(m)
+        finite = np.where(census, 1.0, m)
+        low, high = np.zeros_like(p), np.ones_like(p)
+        if below > 0:
+            low = np.where(census, p, np.minimum(lower(p, finite, below, **more), p))
+        if above > 0:
+            high = np.where(census, p, np.maximum(1.0 - lower(1.0 - p, finite, above, **more), p))
+        return low, high
+
+    return interval
 
 
-def clopper_pearson(
-    proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> Ends:
+def _clopper_pearson_low(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
+    x, rest = proportion * size, (1.0 - proportion) * size
+    return np.where(x > 0, special.betaincinv(np.where(x > 0, x, 1.0), rest + 1.0, error), 0.0)
+
+
+@_on_both_sides
+def clopper_pearson(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
     """Return the exact binomial interval (Clopper & Pearson 1934), by quantiles of the beta distribution.
 
     Examples
@@ -100,17 +111,11 @@ def clopper_pearson(
     >>> round(float(low), 4), float(high)
     (0.8316, 1.0)
     """
-    return _by_symmetry(_clopper_pearson_low, proportion, size, confidence_level, alternative)
+    return _clopper_pearson_low(proportion, size, error)
 
 
-def _clopper_pearson_low(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
-    x, rest = proportion * size, (1.0 - proportion) * size
-    return np.where(x > 0, special.betaincinv(np.where(x > 0, x, 1.0), rest + 1.0, error), 0.0)
-
-
-def wilson(
-    proportion: Any, size: Any, *, confidence_level: float = 0.95, alternative: str = "two-sided"
-) -> Ends:
+@_on_both_sides
+def wilson(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
     """Return Wilson's score interval (Wilson 1927).
 
     It undercovers near 0 and 1: .911 at worst on the project's grid.
@@ -121,23 +126,15 @@ def wilson(
     >>> round(float(low), 4), round(float(high), 4)
     (0.2993, 0.7007)
     """
-
-    def lower(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
-        z = -special.ndtri(error)
-        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        return np.asarray(np.clip((p + z**2 / (2 * n) - half) / (1 + z**2 / n), 0.0, 1.0))
-
-    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
+    z = -special.ndtri(error)
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return np.asarray(np.clip((p + z**2 / (2 * n) - half) / (1 + z**2 / n), 0.0, 1.0))
 
 
+@_on_both_sides
 def logit(
-    proportion: Any,
-    size: Any,
-    *,
-    degrees_of_freedom: Any = np.inf,
-    confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-) -> Ends:
+    proportion: FloatArray, n: FloatArray, error: float, *, degrees_of_freedom: Any = np.inf
+) -> FloatArray:
     """Return the interval that is symmetric in log-odds, with Student's t (R's `svyciprop`, "logit").
 
     At a proportion of 0 or 1, where log-odds do not exist, the Clopper–Pearson interval is given.
@@ -148,15 +145,11 @@ def logit(
     >>> round(float(low), 3), round(float(high), 3)
     (0.781, 0.958)
     """
-
-    def lower(proportion: FloatArray, n: FloatArray, error: float) -> FloatArray:
-        inside = (proportion > 0) & (proportion < 1)
-        p = np.where(inside, proportion, 0.5)
-        reach = student_quantile(error, degrees_of_freedom) / np.sqrt(p * (1 - p) * n)
-        low = special.expit(special.logit(p) + reach)
-        return np.where(inside, low, _clopper_pearson_low(proportion, n, error))
-
-    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
+    inside = (proportion > 0) & (proportion < 1)
+    p = np.where(inside, proportion, 0.5)
+    reach = student_quantile(error, degrees_of_freedom) / np.sqrt(p * (1 - p) * n)
+    low = special.expit(special.logit(p) + reach)
+    return np.where(inside, low, _clopper_pearson_low(proportion, n, error))
 
 
 def blaker(
@@ -174,15 +167,16 @@ def blaker(
     >>> round(float(low), 3), round(float(high), 3)
     (0.684, 0.982)
     """
-    lower = _blaker_low if alternative == "two-sided" else _clopper_pearson_low
-    return _by_symmetry(lower, proportion, size, confidence_level, alternative)
+    interval = _blaker if alternative == "two-sided" else clopper_pearson
+    return interval(proportion, size, confidence_level=confidence_level, alternative=alternative)
 
 
 _BISECTIONS = 48
 """Of 1/64 of an interval: to the last digit."""
 
 
-def _blaker_low(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
+@_on_both_sides
+def _blaker(proportion: FloatArray, size: FloatArray, error: float) -> FloatArray:
     """Return the smallest acceptable value above Clopper & Pearson's: first by a grid, then by bisection."""
     start = _clopper_pearson_low(proportion, size, error)
     steps = np.linspace(0.0, 1.0, 65).reshape((-1,) + (1,) * proportion.ndim)

@@ -343,13 +343,6 @@ class StratumRates(Record):
     whole: bool = False
     shrunk: FloatArray | None = None
 
-    @property
-    def at_shrunk_rates(self) -> StratumRates:
-        """The same at the shrunk rates, the value moved with them."""
-        assert self.shrunk is not None
-        moved = self.value + np.sum(self.shares * (self.shrunk - self.rates), axis=-1)
-        return replace(self, value=np.clip(moved, 0.0, 1.0), rates=self.shrunk, shrunk=None)
-
     def kept_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
         if not np.isfinite(self.units):
@@ -376,13 +369,16 @@ def stratified_clopper_pearson(
     (0.896, 1.0)
     """
     if found.shrunk is not None:
-        plain, moved = (
-            stratified_clopper_pearson(one, below, above)
-            for one in (replace(found, shrunk=None), found.at_shrunk_rates)
-        )
-        return np.minimum(plain[0], moved[0]), np.maximum(plain[1], moved[1])
+        moved = found.value + np.sum(found.shares * (found.shrunk - found.rates), axis=-1)
+        shrunk = replace(found, value=np.clip(moved, 0.0, 1.0), rates=found.shrunk, shrunk=None)
+        low, high = stratified_clopper_pearson(replace(found, shrunk=None), below, above)
+        lower, higher = stratified_clopper_pearson(shrunk, below, above)
+        return np.minimum(low, lower), np.maximum(high, higher)
     if _is_one_count(found):
-        return _exact(found, below, above)
+        size, counts = round(found.units), np.round(found.counts[..., 0]).astype(np.int64)
+        ones = np.round(found.rates[..., 0] * counts).astype(np.int64)
+        low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
+        return low, largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
     low, high = found.kept_possible(*_inverted(found, below, above))
     return low if below > 0 else np.zeros_like(low), high if above > 0 else np.ones_like(high)
 
@@ -393,15 +389,6 @@ def _is_one_count(found: StratumRates) -> bool:
         return False
     left = 1.0 - found.counts / found.units
     return bool(np.all(found.factor == 1.0) and np.allclose(found.counts / found.trials, left, atol=1e-9))
-
-
-def _exact(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
-    """Return the limits (…,) of one stratum by the hypergeometric test itself."""
-    size, counts = round(found.units), np.round(found.counts[..., 0]).astype(np.int64)
-    ones = np.round(found.rates[..., 0] * counts).astype(np.int64)
-    low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
-    high = largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
-    return low, high
 
 
 def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:

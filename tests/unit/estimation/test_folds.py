@@ -12,7 +12,7 @@ from stratal.estimation.lam import (
     assign_folds,
     blended,
     check_folds,
-    cross_fitted_lam,
+    cross_fitted,
     fit_lam,
     fold_shares,
     sampled_fractions,
@@ -95,18 +95,20 @@ class TestLam:
         folds = assign_folds(RNG.random(35), STRATUM, 5)
         weighting = StratifiedWeighting(stratum=STRATUM, sizes=SIZES, with_replacement=True)
         other = np.where(folds == 2, 1 - Z, Z)
-        before = cross_fitted_lam(Z, moments(), weighting, folds, shrinkage=shrinkage)[0]
-        after = cross_fitted_lam(other, moments(), weighting, folds, shrinkage=shrinkage)[0]
+        chosen = fit_lam(Z, moments(), weighting)
+        before = cross_fitted(chosen, Z, moments(), weighting, folds, shrinkage=shrinkage)[1]
+        after = cross_fitted(chosen, other, moments(), weighting, folds, shrinkage=shrinkage)[1]
 
         assert np.array_equal(before[folds == 2], after[folds == 2])
         assert not np.allclose(before[folds != 2], after[folds != 2])
 
     def test_the_mean_is_that_of_the_units(self):
         folds = assign_folds(RNG.random(35), STRATUM, 5)
-        by_unit, average = cross_fitted_lam(Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE)
+        chosen = fit_lam(Z, moments(), WEIGHTING)
+        found, by_unit = cross_fitted(chosen, Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE)
 
         for h in range(3):
-            assert by_unit[h == STRATUM].mean() == pytest.approx(average[h, 0])
+            assert by_unit[h == STRATUM].mean() == pytest.approx(found.lam[h, 0])
 
     def test_a_stratum_with_too_few_labels_takes_the_pooled_lam(self):
         folds = np.arange(35) % 3  # leaves two labels of the last stratum

@@ -187,8 +187,9 @@ def test_a_clipped_lam_is_at_most_one_in_each_fold():
         covariances=np.array([[[0.03]]]),
     )
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
+    chosen, folds = lam.fit_lam(z, proxy, weighting), np.array([0, 0, 1, 1])
     free, kept = (
-        lam.cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]), clip=clip)[1].item()
+        lam.cross_fitted(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
         for clip in (False, True)
     )
 

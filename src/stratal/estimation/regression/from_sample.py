@@ -1,15 +1,30 @@
-"""From a sample and its labels to coefficients, the population read in batches where it is."""
+"""From a sample and its labels to coefficients and quantiles, the population read in batches where it is.
+
+A quantile with a proxy is the least rectified pinball loss, its interval the values that a score test keeps.
+
+F(t) = Σ_h W_h [ λ_h F^f_{U_h}(t) + F^y_{S_h}(t) − λ_h F^f_{S_h}(t) ]
+
+Between two labelled values (of y or f), a gap, only the population's part of F moves, and for λ ≥ 0 it rises.
+F is therefore known from one pass that counts the population's values by gap; the values themselves are
+fetched, by a second pass, for the few gaps that matter. The population may be larger than memory.
+
+At a candidate t the score is F(t) − q and its variance that of the mean of 1(y ≤ t) − λ 1(f ≤ t) under the
+design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023, section 3).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, finite_vector
+from stratal.designs import Weighting
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import (
@@ -24,26 +39,36 @@ from stratal.estimation.calibrated import features_of
 from stratal.estimation.columns import named_groups, number_columns, with_label_values
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
+from stratal.estimation.lam import ChosenLam
+from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.regression.losses import (
     Block,
     LinearLoss,
     LogisticLoss,
     Loss,
+    MeanLoss,
     PoissonLoss,
     Unlabelled,
     feature_matrix,
     with_intercept,
 )
-from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
-from stratal.estimation.regression.quantiles import (
-    quantile,
-    quantile_estimate,
-    require_probability,
-    weighted_quantile,
+from stratal.estimation.regression.m_estimation import (
+    Coefficients,
+    RectifiedLoss,
+    Solution,
+    choose_lam,
+    common_lam,
+    degrees_factor,
+    fit_to_proxies,
+    m_estimate,
+    require_inverse,
 )
-from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import domain_trials
+from stratal.intervals.interval import tail_shares
+from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
+from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
 from stratal.population.influence import Influence, averages
@@ -83,9 +108,7 @@ class Formula:
 
     def __init__(self, formula: str, data: Any) -> None:
         if "~" in formula:
-            raise InputError(
-                "give the right-hand side alone", given=formula, action="Leave '~' and the outcome out."
-            )
+            raise InputError("give the right-hand side alone", action="Leave '~' and the outcome out.")
         self.formula = formula
         self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
         self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
@@ -109,7 +132,7 @@ class Formula:
 
     def features(self, data: Any) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
-        frame = _frame(data)
+        frame = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
             known = {str(value) for value in state.get("categories", ())}
             unknown = sorted({str(value) for value in frame.get(str(factor), ())} - known) if known else []
@@ -149,6 +172,28 @@ def _frame(data: Any) -> Any:
         return pd.DataFrame({name: np.asarray(values) for name, values in data.items()})
     return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
 
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Columns of numbers, with a column of ones before them or without, as `Formula` has others."""
+
+    columns: tuple[str, ...] = ()
+    intercept: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients."""
+        return (INTERCEPT, *self.columns) if self.intercept and self.columns else self.columns
+
+    def features(self, data: Mapping[str, Any]) -> FloatArray:
+        """Return the feature matrix (n, d) of units."""
+        matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
+        return with_intercept(matrix) if self.intercept else matrix
+
+
+Columns = Numbers | Formula
+
+INTERCEPT = "intercept"
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
 _BATCH = 262_144
@@ -223,21 +268,18 @@ def regress(
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, chosen, formula)
-    columns: Features = chosen
     drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
+    columns: Columns = Numbers(chosen, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
-    batch = {name: _column(drawn, name, numbers=name in chosen) for name in _read(columns)}
+    batch = {name: _column(drawn, name, numbers=name in chosen) for name in columns.columns}
     estimator = str(options.get("estimator"))
     joined, units, known = labelled_units(
-        sample, labels, population, proxy, estimator=estimator, features=columns, intercept=intercept
+        sample, labels, population, proxy, estimator=estimator, columns=columns
     )
-    names = ("intercept", *chosen) if intercept and chosen else chosen or None
-    if isinstance(columns, Formula):
-        names = columns.names
     outcome = joined.by_unit(joined.numbers())
     batch = {name: column[joined.labelled] for name, column in batch.items()}
-    matrix = _matrix(batch, len(outcome), columns, intercept)
+    matrix, names = columns.features(batch) if columns.names else None, columns.names or None
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
     rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
     result = replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
@@ -251,8 +293,7 @@ def labelled_units(
     proxy: str | None,
     *,
     estimator: str,
-    features: Features = (),
-    intercept: bool = True,
+    columns: Columns | None = None,
 ) -> tuple[Joined, Respondents, dict[str, Any]]:
     """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
@@ -273,14 +314,8 @@ def labelled_units(
     name = proxy if proxy is not None else sample.proxy_names[0]
     refuse_unknown("proxy", name, sample.proxy_names)
     known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
-    known["unlabelled"] = from_population(
-        population,
-        proxy=name,
-        features=features,
-        intercept=intercept,
-        rule=sample.design.rule,
-        merged=units.codes,
-    )
+    rule = sample.design.rule
+    known["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
     return joined, units, known
 
 
@@ -291,79 +326,49 @@ def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     return replace(row, strata=strata or row.strata, remarks=())
 
 
-Features = tuple[str, ...] | Formula
-
-
 def from_population(
     population: Population,
-    *,
-    proxy: str | None = None,
-    features: Features = (),
-    intercept: bool = True,
+    proxy: str,
+    columns: Columns,
     rule: Rule | None = None,
     merged: IntArray | None = None,
-    batch_size: int = _BATCH,
 ) -> Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
     Parameters
     ----------
     population : Population
-    proxy : str, optional
-        The first proxy if left out.
-    features : tuple of str, or Formula
-        Numeric columns, or what a formula makes of any.
-    intercept : bool
-        Whether to put a column of ones first (a formula brings its own).
+    proxy : str
+    columns : Columns
+        Of the features.
     rule : Rule, optional
         The stratification rule of the design.
     merged : int (H,), optional
         Where strata were merged, the new code of each of the rule's.
-    batch_size : int
-
-    Returns
-    -------
-    Unlabelled
 
     Examples
     --------
     >>> from stratal.population.population import Population
     >>> population = Population.from_arrays(proxy=[0.1, 0.9, 0.4], features={"length": [1.0, 2.0, 3.0]})
-    >>> units = from_population(population, features=("length",))
-    >>> next(units.blocks()).features
+    >>> next(from_population(population, "proxy", Numbers(("length",))).blocks()).features
     array([[1., 1.],
            [1., 2.],
            [1., 3.]])
     """
-    name = population.proxy_info(proxy).name
-    read = tuple(dict.fromkeys((name, *_read(features), *(rule.columns if rule is not None else ()))))
-
-    def blocks() -> Iterator[Block]:
-        for batch in population.batches(read, batch_size):
-            values = np.asarray(batch[name], dtype=np.float64)
-            stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
-            yield Block(
-                features=_matrix(batch, len(values), features, intercept),
-                proxy=values,
-                stratum=(stratum if merged is None else merged[stratum]).astype(np.int64, copy=False),
-            )
-
-    n_strata = 1 if rule is None else rule.n_strata
-    return Unlabelled(blocks, n_strata=n_strata if merged is None else int(merged.max()) + 1)
+    codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
+    batches = partial(_blocks, population, proxy, columns, rule, codes)
+    return Unlabelled(batches, n_strata=int(codes.max()) + 1)
 
 
-def _read(features: Features) -> tuple[str, ...]:
-    return features.columns if isinstance(features, Formula) else features
-
-
-def _matrix(batch: Mapping[str, Any], m: int, features: Features, intercept: bool) -> FloatArray:
-    """Return the feature matrix (m, d) of m units."""
-    if isinstance(features, Formula):
-        return features.features({name: batch[name] for name in features.columns})
-    if not features:
-        return np.empty((m, 0))
-    matrix = np.stack([np.asarray(batch[name], dtype=np.float64) for name in features], axis=1)
-    return with_intercept(matrix) if intercept else matrix
+def _blocks(
+    population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
+) -> Iterator[Block]:
+    read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
+    for batch in population.batches(read, _BATCH):
+        values = np.asarray(batch[proxy], dtype=np.float64)
+        stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
+        features = columns.features(batch) if columns.names else np.empty((len(values), 0))
+        yield Block(features=features, proxy=values, stratum=codes[stratum].astype(np.int64, copy=False))
 
 
 def _first_batch(formula: str, population: Population) -> Any:
@@ -414,6 +419,453 @@ def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | 
     return FAMILIES[family]()
 
 
+_ROUNDING = 1e-12
+_COARSE = 33
+_MARGIN = 1.3
+"""Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q."""
+
+
+class Pinball(MeanLoss):
+    """The score of a quantile, 1(y ≤ θ) − q, in the shape of a loss, so that λ is fitted as for any other.
+
+    Its Hessian is a density that nothing here needs: with Σ w in its place, as of a mean, influence is on the
+    scale of the distribution function.
+
+    Examples
+    --------
+    >>> Pinball(0.5).gradients(np.array([1.0]), np.empty((2, 0)), np.array([0.0, 3.0])).ravel()
+    array([ 0.5, -0.5])
+    """
+
+    name: ClassVar[str] = "quantile"
+    convex_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+
+    def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
+        """Return 1(y ≤ θ) − q."""
+        return np.asarray(((outcome <= theta[0]) - self.probability)[:, None])
+
+
+@dataclass(kw_only=True, eq=False)
+class RectifiedPinball(RectifiedLoss):
+    """The rectified pinball loss, with the labelled points and the population's counts at them.
+
+    Attributes
+    ----------
+    points : float (m,)
+        Sorted distinct labelled values of y and f.
+    below, equal, sums : float (H, m)
+        Of each stratum's units the share with f ≤ point and with f = point, and the mean of f · 1(f ≤ point).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
+    >>> loss = RectifiedPinball(loss=Pinball(0.5), outcome=[1.0, 2.0, 9.0], weighting=weighting)
+    >>> loss.solve(np.zeros(1), np.zeros(1)).theta
+    array([2.])
+    """
+
+    loss: Pinball
+
+    def __post_init__(self) -> None:
+        self.outcome = finite_vector("outcome", self.outcome)
+        RectifiedLoss.__post_init__(self)
+        labels = self.outcome
+        self.points = np.unique(labels if self.proxy is None else np.concatenate([labels, self.proxy]))
+        self.below, self.equal, self.sums = self._counts()
+
+    def _counts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Count the population's proxies at the points, in one pass."""
+        n_strata, m = len(self.shares), len(self.points)
+        found = np.zeros((3, n_strata, m + 1))
+        if self.unlabelled is not None:
+            for block in self.unlabelled.blocks():
+                gap, on_point = self._locate(block.proxy)
+                weights = np.ones(len(gap)) if block.weights is None else block.weights
+                cell = gap + block.stratum * (m + 1)
+                parts = weights, weights * on_point, weights * block.proxy
+                for total, part in zip(found, parts, strict=True):
+                    total += np.bincount(cell, part, minlength=total.size).reshape(total.shape)
+            found /= self.unlabelled.totals[:, None]
+        counts, equal, sums = found[:, :, :m]
+        return np.cumsum(counts, axis=1), equal, np.cumsum(sums, axis=1)
+
+    def _locate(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
+        """Return the index of the first point at or above each value, and whether the value is that point."""
+        gap = np.searchsorted(self.points, values, side="left")
+        return gap, self.points[np.minimum(gap, len(self.points) - 1)] == values
+
+    def ends(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return F where each gap starts and where it ends (m + 1,), and ∫ v dF up to its start.
+
+        The last end is F at infinity: 1, but for designs whose weights do not add up to one.
+        """
+        values, weights = self.outcome, self.weights
+        if self.proxy is not None:
+            values = np.concatenate([values, self.proxy])
+            weights = np.concatenate([weights, -weights * lam[self.stratum]])
+        position, m, factors = np.searchsorted(self.points, values), len(self.points), self.shares * lam
+        steps = np.bincount(position, weights, minlength=m)
+        at = np.cumsum(steps) + factors @ self.below
+        before = at - steps - factors @ self.equal
+        partial = np.cumsum(np.bincount(position, weights * values, minlength=m)) + factors @ self.sums
+        total = float(weights.sum() + (0.0 if self.unlabelled is None else factors.sum()))
+        return np.r_[0.0, at], np.r_[before, total], np.r_[0.0, partial]
+
+    def distribution(
+        self, lam: FloatArray, gaps: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """Return the rectified F at sorted values in one pass: those labelled, and in some gaps (m + 1,).
+
+        The values (v,) are −∞, the labelled ones, and the population's in the gaps; then F at each, ∫ v dF up
+        to and including each, and the gap that each begins or lies in: gap k lies before the labelled value
+        k, the last one after all.
+        """
+        starts, _, partial = self.ends(lam)
+        values, gap = np.r_[-np.inf, self.points], np.arange(len(starts))
+        if self.unlabelled is None or not np.any(lam):
+            return values, starts, partial, gap
+        per_unit = self.shares * lam / self.unlabelled.totals
+        found: list[FloatArray] = []
+        for block in self.unlabelled.blocks():
+            where, on_point = self._locate(block.proxy)
+            rows = np.flatnonzero(gaps[where] & ~on_point)
+            mass = per_unit[block.stratum[rows]]
+            mass = mass if block.weights is None else mass * block.weights[rows]
+            found.append(np.stack([where[rows], block.proxy[rows], mass]))
+        inner = np.concatenate(found, axis=1)
+        within, inside, masses = inner[:, np.argsort(inner[1], kind="stable")]
+        of = within.astype(np.int64)
+        # Masses add up from the start of their own gap.
+        first = np.searchsorted(of, of)
+        level, product = (
+            np.cumsum(part) - np.r_[0.0, np.cumsum(part)][first] for part in (masses, masses * inside)
+        )
+        order = np.argsort(np.r_[values, inside], kind="stable")
+        joined = (values, inside), (starts, starts[of] + level), (partial, partial[of] + product)
+        return *(np.r_[one, two][order] for one, two in joined), np.r_[gap, of][order]
+
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
+        """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
+        starts, ends, _ = self.ends(lam)
+        goal = self.loss.probability * ends[-1] - _ROUNDING
+        values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))
+        left = np.r_[0.0, at[:-1]]
+        begins = np.r_[False, np.diff(gap) > 0]
+        left[begins] = ends[gap[begins] - 1]
+        rises = (left < goal) & (at >= goal) & np.isfinite(values)
+        values = values[rises]
+        losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
+        best = values[np.lexsort((values, losses))[:1]]
+        return Solution(theta=best, hessian=np.eye(1))
+
+    def proxy_covariances(self, theta: FloatArray) -> FloatArray:
+        """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
+        assert self.unlabelled is not None
+        gap, counts = int(np.searchsorted(self.points, theta[0], side="right")), self.unlabelled.counts
+        below = self.below[:, max(gap - 1, 0)] * (gap > 0)
+        spread = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
+        return np.asarray(spread[:, None, None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoreLimits(Limits):
+    """The values that the score test keeps; infinite on a side that the labels cannot bound.
+
+    Parameters
+    ----------
+    rectified : RectifiedPinball
+        It keeps the population side to look values up.
+    fit : ChosenLam
+    degrees_of_freedom : float
+    """
+
+    rectified: RectifiedPinball = field(repr=False)
+    fit: ChosenLam = field(repr=False)
+    degrees_of_freedom: float
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return f"score, {'normal' if np.isinf(self.degrees_of_freedom) else 't'}"
+
+    @property
+    def lam(self) -> FloatArray:
+        """λ per stratum (H,)."""
+        return self.fit.lam[:, 0]
+
+    def by(self, method: str) -> Limits | None:
+        """Return the limits by Student's t or the normal distribution."""
+        known = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
+        return known.get(method)
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom."""
+        return replace(self, degrees_of_freedom=degrees_of_freedom)
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        miss = max(tail_shares(confidence_level, alternative))
+        critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
+        starts, ends, _ = self.rectified.ends(self.lam)
+        goal = self.rectified.loss.probability * ends[-1]
+        reach = critical * self._errors(critical, starts - goal, ends - goal)
+        limits = goal - reach, goal + reach
+        crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
+        values, at, _, gap = self.rectified.distribution(self.lam, crossed[0] | crossed[1])
+        values, (lowest, highest) = np.r_[values, np.inf], (limit[gap] for limit in limits)
+        low = values[:-1][np.argmax(at >= lowest)] if np.any(at >= lowest) else values[-2]
+        high = values[np.flatnonzero(at <= highest)[-1] + 1]
+        return (-np.inf if alternative == "less" else low), (np.inf if alternative == "greater" else high)
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value of the quantile being `null`."""
+        loss = self.rectified
+        starts, ends, _ = loss.ends(self.lam)
+        gap = int(np.searchsorted(loss.points, null, side="right"))
+        values, at, _, _ = loss.distribution(self.lam, np.arange(len(starts)) == gap)
+        level = at[np.searchsorted(values, null, side="right") - 1]
+        statistic = (self.rectified.loss.probability * ends[-1] - level) / self._error(gap)
+        sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
+        tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
+        return min(1.0, 2 * tail) if alternative == "two-sided" else tail
+
+    @property
+    def standard_error(self) -> float:
+        """Half the 95 % interval over 1.96 (Woodruff 1952); infinite where the interval is."""
+        low, high = replace(self, degrees_of_freedom=np.inf).ends(0.95, "two-sided")
+        return float((high - low) / (2 * ndtri(0.975)))
+
+    def _error(self, gap: int) -> float:
+        """Return the standard error of F in a gap: it changes at labelled values alone."""
+        loss, start = self.rectified, max(gap - 1, 0)
+        value = np.array([loss.points[start] - (gap == 0)])
+        residual = loss.residual_gradients(value, self.lam)
+        if loss.correction != "none":
+            free = len(residual) - len(loss.shares) + 1
+            residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
+        total, q = float(loss.meat(value, self.lam, residual)[0, 0]), loss.loss.probability
+        if total <= _ROUNDING**2:
+            total = q * (1.0 - q) * float(np.sum(loss.weights**2))
+        return float(np.sqrt(total))
+
+    def _errors(self, critical: float, starts: FloatArray, ends: FloatArray) -> FloatArray:
+        """Return the standard error in each gap: exact near the region's ends, interpolated elsewhere."""
+        gaps = np.arange(len(starts))
+        coarse = np.unique(np.linspace(0, gaps[-1], min(len(gaps), _COARSE)).round().astype(np.int64))
+        errors = np.interp(gaps, coarse, [self._error(int(gap)) for gap in coarse])
+        if len(coarse) == len(gaps):
+            return errors
+        reach, starts, ends = critical * errors, np.abs(starts), np.abs(ends)
+        near = (np.maximum(starts, ends) > reach / _MARGIN) & (np.minimum(starts, ends) < reach * _MARGIN)
+        errors[near] = [self._error(int(gap)) for gap in np.flatnonzero(near)]
+        return errors
+
+
+def quantile(outcome: Any, probability: float, *, weighting: Weighting, **options: Any) -> Estimate:
+    """Estimate a quantile of the outcome over the population.
+
+    The smallest minimiser of the rectified pinball loss, exactly: no grid. With λ = 0 it is the weighted
+    sample quantile inf {t : F(t) ≥ q}.
+
+    Parameters
+    ----------
+    outcome : array-like (n,)
+    probability : float
+        q, between 0 and 1.
+    weighting : Weighting
+    **options
+        `proxy`, `unlabelled`, `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`,
+        `correction` of `stratal.regression.m_estimation.m_estimate`.
+
+    Returns
+    -------
+    Estimate
+        Its interval inverts the score test, so that no density is estimated.
+
+    Raises
+    ------
+    InputError
+        For a probability outside (0, 1), λ outside [0, 1], unusable numbers.
+
+    Notes
+    -----
+    Angelopoulos, Duchi & Zrnic (2023), "PPI++", example 3, with Fisch et al. (2024), eq. 16, for λ.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
+    >>> f = np.arange(100.0)
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(10, int), sizes=np.array([100]))
+    >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], lam=1.0,
+    ...          unlabelled=ArrayUnlabelled(proxy=f)).value
+    51.0
+    """
+    require_probability(probability)
+    for name in ("features", "names", "minimise", "hessian", "form"):
+        if name in options:
+            raise InputError(f"a quantile has no {name}=", action="Leave it out.")
+    loss = Pinball(float(probability))
+    rectified = RectifiedPinball.of(loss=loss, outcome=outcome, weighting=weighting, **options)
+    fit, solution = choose_lam(rectified)
+    if np.any(np.abs(fit.lam - 0.5) > 0.5):
+        raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
+    residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
+    freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
+    value = float(solution.theta[0])
+    limits = ScoreLimits(value=value, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
+    error = limits.standard_error
+    of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
+    scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0
+    result = Linearised(
+        value=value,
+        variable=-scale * residual,
+        design_variance=error**2,
+        degrees_of_freedom=freedom,
+    )
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        target=rectified.target,
+        label={"estimand": f"quantile:{probability:g}"},
+        estimator=rectified.estimator_name,
+        lam=common_lam(limits.lam),
+        remarks=fit.notes,
+        population_size=round(rectified.population_size),
+    )
+
+
+def require_probability(probability: float) -> None:
+    """Raise an `InputError` unless 0 < probability < 1.
+
+    Examples
+    --------
+    >>> require_probability(0.5)
+    """
+    if not 0 < probability < 1:
+        raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
+    """Return the smallest value with a share of at least `probability` at or below it.
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / np.sum(weights)
+    # Shares that sum to the probability itself may fall short of it by rounding.
+    position = int(np.searchsorted(share, probability - 1e-12))
+    return float(values[order][min(position, len(values) - 1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Woodruff(Limits):
+    """The quantiles at the limits of the share of units up to the value (Woodruff 1952).
+
+    Parameters
+    ----------
+    z, weights : float (n,)
+    share : Limits
+        Of a share of the quantile's probability, on as many trials as the labels around it are worth.
+    exact : bool
+        Whether every unit is labelled.
+    """
+
+    z: FloatArray
+    weights: FloatArray
+    share: Limits
+    exact: bool
+
+    method = "woodruff"
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""
+        lowest, highest = self.bounds or (-np.inf, np.inf)
+        below, above = self.share.ends(confidence_level, alternative)
+        smallest = float(np.min(self.weights)) / float(np.sum(self.weights))
+        low = weighted_quantile(self.z, self.weights, below) if below > smallest else lowest
+        high = weighted_quantile(self.z, self.weights, above) if above < 1.0 - smallest else highest
+        if self.exact:
+            low = high = self.value
+        return (
+            min(low, self.value) if alternative != "less" else lowest,
+            max(high, self.value) if alternative != "greater" else highest,
+        )
+
+
+def quantile_estimate(
+    z: FloatArray,
+    probability: float,
+    weighting: Weighting,
+    *,
+    bounds: tuple[float, float] | None = None,
+    member: BoolArray | None = None,
+) -> Estimate:
+    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave, `member` (n,) a domain.
+
+    Raises
+    ------
+    InputError
+        For a probability outside (0, 1).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
+    >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
+    >>> found.value, *found.confidence_interval()
+    (50.0, 40.0, 60.0)
+    """
+    require_probability(probability)
+    inside = np.ones(len(z), dtype=bool) if member is None else member
+    if not np.any(inside):
+        return undefined_estimate(weighting, 0, bounds, "no labelled unit")
+    own, weights = z[inside], weighting.weights[inside]
+    value = weighted_quantile(own, weights, probability)
+    counted = inside.astype(np.float64)
+    reached = counted * (z <= value)
+    share = ratio_of_means(reached, counted, weighting)
+    trials, _ = domain_trials(reached, counted, weighting, (0.0, 1.0), share.design_variance)
+    error = _half_reach(own, weights, probability, share.standard_error)
+    scale = error / share.standard_error if share.standard_error > 0 else 1.0
+    result = Linearised(
+        value=value,
+        variable=scale * (probability * counted - reached) / float(weighting.weights @ counted),
+        design_variance=error**2,
+        degrees_of_freedom=share.degrees_of_freedom,
+    )
+    limits = Woodruff(
+        value=value,
+        bounds=bounds,
+        z=own,
+        weights=weights,
+        share=BinomialLimits(value=probability, bounds=(0.0, 1.0), trials=trials),
+        exact=bool(np.isinf(trials)),
+    )
+    return linearised_estimate(result, weighting, limits=limits, bounds=bounds, n=len(own))
+
+
+def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
+    """Return half the distance of the quantiles one standard error of the share to either side.
+
+    That is the share's standard error over the density there; 0 where the labels around agree.
+    """
+    if not np.isfinite(error):
+        return float("nan")
+    low, high = (
+        weighted_quantile(z, weights, min(max(probability + side * error, 1e-9), 1.0)) for side in (-1.0, 1.0)
+    )
+    return (high - low) / 2.0
+
+
 FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 """Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum."""
 
@@ -455,8 +907,6 @@ def scaled_moments(population: Population, proxy: str | None, what: str) -> Anti
     return AnticipatedMoments.of(population, proxy)
 
 
-INTERCEPT = "intercept"
-
 IN_ORDER = 1e-3
 """Mean of u over its deviation, in a unit of average square: what puts units in order."""
 
@@ -487,6 +937,7 @@ class Coefficient(Estimand):
 
     kind: ClassVar[str] = "coefficient"
     listed: ClassVar[str] = "of"
+    shown: ClassVar[str] = "length,features=length+age"
     of: str
     features: tuple[str, ...] = ()
     family: str = "linear"
@@ -504,11 +955,6 @@ class Coefficient(Estimand):
                 action="Name all of its features: coefficient:length,features=length+age.",
             )
         refuse_unknown("family", self.family, LINKS)
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "coefficient:length,features=length+age"
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -533,7 +979,7 @@ class Coefficient(Estimand):
         u varies.
         """
         expected = self._moments(population)
-        units = from_population(population, proxy=self.proxy, features=self.numbers)
+        units = from_population(population, population.proxy_info(self.proxy).name, Numbers(self.numbers))
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
@@ -605,6 +1051,7 @@ class Quantile(Estimand):
 
     kind: ClassVar[str] = "quantile"
     listed: ClassVar[str] = "probability"
+    shown: ClassVar[str] = ".9"
     probability: float
     proxy: str | None = None
 
@@ -616,11 +1063,6 @@ class Quantile(Estimand):
     def title(self) -> str:
         """What a sentence calls it: `0.9 quantile`."""
         return f"{self.probability:g} quantile"
-
-    @classmethod
-    def example(cls) -> str:
-        """Return an example of the text form."""
-        return "quantile:.9"
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (β − 1(z ≤ θ)) / density, with z about its proxy as a logistic.
@@ -656,8 +1098,6 @@ class Quantile(Estimand):
         if request.target != "population":
             raise InputError(
                 "a quantile by weights is that of the population",
-                given=f"target={request.target!r}",
-                allowed="'population'",
                 action="Give estimator='ppi++', or leave target= out.",
             )
         columns, labelled = number_columns(sample, {"labels": labels})
@@ -666,7 +1106,6 @@ class Quantile(Estimand):
         if not np.isfinite(found.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
-                given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
                 action="Label at least 2 units, drawn at random.",
             )
         return replace(frame.complete(found, sample), label=self.label)

@@ -10,12 +10,13 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite
+from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
 
 
@@ -24,8 +25,6 @@ class LossSums(NamedTuple):
 
     Parameters
     ----------
-    value : float
-        Σ w ℓ, up to a term that does not depend on θ; NaN where the loss gives no values.
     gradient : float (d,)
         Σ w ∇ℓ.
     hessian : float (d, d)
@@ -33,28 +32,25 @@ class LossSums(NamedTuple):
 
     Examples
     --------
-    >>> one = LossSums(value=1.0, gradient=np.ones(1), hessian=np.ones((1, 1)))
-    >>> one.plus(one).value
-    2.0
+    >>> one = LossSums(gradient=np.ones(1), hessian=np.ones((1, 1)))
+    >>> one.plus(one).gradient
+    array([2.])
     """
 
-    value: float
     gradient: FloatArray
     hessian: FloatArray
 
     def plus(self, other: LossSums) -> LossSums:
         """Return these sums plus the other ones."""
-        value, gradient = self.value + other.value, self.gradient + other.gradient
-        return LossSums(value, gradient, self.hessian + other.hessian)
+        return LossSums(self.gradient + other.gradient, self.hessian + other.hessian)
 
 
 class Loss(ABC):
     """A convex loss ℓ_θ(x, y), twice differentiable in θ. Subclass it to estimate something of your own.
 
-    `gradients` and `hessian` are required. `values` makes the line search safer; outcomes outside
-    `outcome_range` are refused. `convex_range` is the range of λ for which the rectified loss stays convex
-    whatever the data: a fitted λ is clipped to it. `grows` says that the mean grows exponentially with the
-    features, so that units far out can decide a fit.
+    `gradients` and `hessian` are required; outcomes outside `outcome_range` are refused. `convex_range` is
+    the range of λ for which the rectified loss stays convex whatever the data: a fitted λ is clipped to it.
+    `grows` says that the mean grows exponentially with the features, so that units far out can decide a fit.
 
     Examples
     --------
@@ -92,10 +88,6 @@ class Loss(ABC):
     ) -> FloatArray:
         """Σ w ∇²ℓ (d, d); weights (n,) may be negative."""
 
-    def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
-        """ℓ per unit (n,), up to a term free of θ; `None` makes the solver watch the gradient instead."""
-        return None
-
     def check(self, outcome: FloatArray, role: str) -> None:
         """Raise an `InputError` for outcomes outside the loss's range; `role` says what they are."""
         low, high = self.outcome_range
@@ -104,16 +96,11 @@ class Loss(ABC):
                 f"{role} of a {self.name} regression is out of range",
                 given=f"{outcome.min():g} to {outcome.max():g}",
                 allowed=f"{low:g} to {high:g}",
-                action="Use linear_regression for any other numbers.",
             )
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """tr(A⁻¹ ∇²ℓ_i) per unit (n,), for the leverage correction; `None` corrects by degrees of freedom."""
         return None
-
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """Var(y | x) of an outcome with this conditional mean, up to a dispersion: the same everywhere."""
-        return np.ones_like(mean)
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """Second derivative in the linear predictor where the loss is not flat; `None` if there is none."""
@@ -128,10 +115,9 @@ class Loss(ABC):
         *,
         curvature: bool = True,
     ) -> LossSums:
-        """Return Σ w ℓ, Σ w ∇ℓ and Σ w ∇²ℓ."""
-        values, d = self.values(theta, features, outcome), len(theta)
+        """Return Σ w ∇ℓ and Σ w ∇²ℓ."""
+        d = len(theta)
         return LossSums(
-            value=float("nan") if values is None else float(weights @ values),
             gradient=weights @ self.gradients(theta, features, outcome),
             hessian=self.hessian(theta, features, outcome, weights) if curvature else np.zeros((d, d)),
         )
@@ -164,14 +150,6 @@ class MeanLoss(Loss):
         """Σ w times the identity."""
         return np.eye(len(theta)) * float(np.sum(weights))
 
-    def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
-        """½ ‖y − θ‖²."""
-        return np.asarray(0.5 * np.sum((theta - outcome.reshape(len(outcome), -1)) ** 2, axis=1))
-
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """Return that of 0 and 1 for means in [0, 1]; the same everywhere for others."""
-        return mean * (1.0 - mean) if mean.min() >= 0 and mean.max() <= 1 else np.ones_like(mean)
-
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """Zeros: the divisor n_h − 1 of the design's variance already accounts for the mean."""
         return np.zeros(len(features))
@@ -180,9 +158,9 @@ class MeanLoss(Loss):
 class GeneralisedLinear(Loss):
     """b(xθ) − y·xθ, the negative log-likelihood of a canonical generalised linear model.
 
-    A subclass gives the cumulant function b, its derivative in the linear predictor η = xθ, and `variance`,
-    the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ does not depend on the
-    outcome, so the rectified loss is convex for λ in [0, 1].
+    A subclass gives the `mean`, the first derivative of the cumulant function b in the linear predictor
+    η = xθ, and `variance`, the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ does
+    not depend on the outcome, so the rectified loss is convex for λ in [0, 1].
 
     Examples
     --------
@@ -192,12 +170,12 @@ class GeneralisedLinear(Loss):
     """
 
     @abstractmethod
-    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """b(η) and b'(η), the conditional mean: together they can share the exponential."""
-
     def mean(self, eta: FloatArray) -> FloatArray:
-        """b'(η) alone."""
-        return self.cumulant_and_mean(eta)[1]
+        """b'(η), the conditional mean."""
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """Return b''(η) at this mean, Var(y | x) up to a dispersion: the same everywhere."""
+        return np.ones_like(mean)
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """(b'(η) − y) x."""
@@ -210,16 +188,14 @@ class GeneralisedLinear(Loss):
         spread = weights * self.variance(self.mean(features @ theta))
         return np.asarray(features.T @ (features * spread[:, None]))
 
-    def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
-        """b(η) − y η."""
-        eta = features @ theta
-        return np.asarray(self.cumulant_and_mean(eta)[0] - outcome * eta)
-
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
-        return np.asarray(
-            self.variance(self.mean(features @ theta)) * np.sum((features @ bread) * features, axis=1)
-        )
+        spread = self.variance(self.mean(features @ theta))
+        return np.asarray(spread * np.sum((features @ bread) * features, axis=1))
+
+    def typical_curvature(self, outcome: FloatArray) -> float | None:
+        """That of the mean outcome; 1 where it is at an end of its range."""
+        return float(self.variance(np.asarray(np.mean(outcome)))) or 1.0
 
     def summed(
         self,
@@ -231,17 +207,10 @@ class GeneralisedLinear(Loss):
         curvature: bool = True,
     ) -> LossSums:
         """Return the sums with one pass over η and none over an (n, d) array of gradients."""
-        eta = features @ theta
-        cumulant, mean = self.cumulant_and_mean(eta)
-        linear = weights * outcome
-        hessian = np.zeros((len(theta), len(theta)))
+        mean, hessian = self.mean(features @ theta), np.zeros((len(theta), len(theta)))
         if curvature:
             hessian = features.T @ (features * (weights * self.variance(mean))[:, None])
-        return LossSums(
-            value=float(weights @ cumulant - linear @ eta),
-            gradient=(weights * mean - linear) @ features,
-            hessian=hessian,
-        )
+        return LossSums(gradient=(weights * (mean - outcome)) @ features, hessian=hessian)
 
 
 class LinearLoss(GeneralisedLinear):
@@ -256,9 +225,9 @@ class LinearLoss(GeneralisedLinear):
     name: ClassVar[str] = "linear"
     quadratic: ClassVar[bool] = True
 
-    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """½ η² and the linear predictor itself."""
-        return 0.5 * eta**2, eta
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """η, the linear predictor itself."""
+        return eta
 
 
 class LogisticLoss(GeneralisedLinear):
@@ -277,20 +246,9 @@ class LogisticLoss(GeneralisedLinear):
         """1 / (1 + exp(−η))."""
         return np.asarray(expit(eta))
 
-    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both from one exponential, log(1 + e) being exact enough for a sum of such terms."""
-        small = np.exp(-np.abs(eta))
-        whole = 1.0 + small
-        positive = eta > 0
-        return np.log(whole) + eta * positive, np.where(positive, 1.0, small) / whole
-
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ (1 − μ)."""
         return np.asarray(mean * (1.0 - mean))
-
-    def typical_curvature(self, outcome: FloatArray) -> float | None:
-        """A quarter, that of η = 0."""
-        return 0.25
 
 
 class PoissonLoss(GeneralisedLinear):
@@ -306,18 +264,13 @@ class PoissonLoss(GeneralisedLinear):
     outcome_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     grows: ClassVar[bool] = True
 
-    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both are exp η."""
-        mean = np.exp(np.minimum(eta, 700.0))
-        return mean, mean
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """Exp η."""
+        return np.exp(np.minimum(eta, 700.0))
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ."""
         return mean
-
-    def typical_curvature(self, outcome: FloatArray) -> float | None:
-        """The mean outcome; 1 where all are 0."""
-        return float(np.mean(outcome)) or 1.0
 
 
 _CHUNK = 25_000
@@ -399,7 +352,6 @@ class Unlabelled:
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no unlabelled unit",
                 allowed="at least one in every stratum",
-                action="Merge it with another stratum.",
             )
 
     def blocks(self) -> Iterator[Block]:
@@ -409,9 +361,7 @@ class Unlabelled:
     def moved(self, stretch: float, shift: FloatArray) -> Unlabelled:
         """Return the units with proxy stretch · f + x'shift."""
         found = copy.copy(self)
-        found._batches = lambda: (
-            replace(block, proxy=stretch * block.proxy + block.features @ shift) for block in self.blocks()
-        )
+        found._batches = partial(_moved, self._batches, stretch, shift)
         return found
 
     @property
@@ -429,7 +379,7 @@ class Unlabelled:
     ) -> LossSums:
         """Return Σ_h factors_h · (mean over U_h) of loss, gradient and Hessian at the proxy; factors (H,)."""
         d, per_unit = len(theta), factors / self.totals
-        total = LossSums(value=0.0, gradient=np.zeros(d), hessian=np.zeros((d, d)))
+        total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
         for block in self.blocks():
             weights = per_unit[block.stratum] * (1.0 if block.weights is None else block.weights)
             sums = loss.summed(theta, block.features, block.proxy, weights, curvature=curvature)
@@ -448,8 +398,8 @@ class Unlabelled:
             gradients = loss.gradients(theta, block.features, block.proxy)
             if block.weights is not None:
                 gradients = gradients * (block.weights * scale[block.stratum])[:, None]
-            for h, rows in _stratum_rows(block.stratum, n_strata):
-                part = gradients[rows]
+            for h in np.flatnonzero(np.bincount(block.stratum)):
+                part = gradients if n_strata == 1 else gradients[block.stratum == h]
                 m = len(part)
                 centre = np.full(m, 1.0 / m) @ part
                 centred, shift = part - centre, centre - means[h]
@@ -459,15 +409,9 @@ class Unlabelled:
         return np.asarray(spread / np.maximum(seen - 1.0, 1.0)[:, None, None])
 
 
-def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
-    """Yield each stratum in the block with its rows."""
-    if n_strata == 1:
-        yield 0, slice(None)
-        return
-    order = np.argsort(stratum, kind="stable")
-    edges = np.searchsorted(stratum[order], np.arange(n_strata + 1))
-    for h in np.flatnonzero(np.diff(edges)):
-        yield int(h), order[edges[h] : edges[h + 1]]
+def _moved(batches: Callable[[], Iterable[Block]], stretch: float, shift: FloatArray) -> Iterator[Block]:
+    for block in batches():
+        yield replace(block, proxy=stretch * block.proxy + block.features @ shift)
 
 
 class ArrayUnlabelled(Unlabelled):
@@ -481,8 +425,6 @@ class ArrayUnlabelled(Unlabelled):
         Left out for a mean or a quantile.
     stratum : int (N,), optional
         0 … H − 1; all in one stratum if left out.
-    n_strata : int, optional
-        H, where the last strata may be empty.
     weights : array-like (N,), optional
         Sampling weights, for a separate weighted sample.
     separate : bool
@@ -506,7 +448,6 @@ class ArrayUnlabelled(Unlabelled):
         proxy: Any,
         features: Any = None,
         stratum: Any = None,
-        n_strata: int | None = None,
         weights: Any = None,
         separate: bool = False,
     ) -> None:
@@ -515,16 +456,12 @@ class ArrayUnlabelled(Unlabelled):
         self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
-        for name in ("features", "stratum", "weights"):
-            values = getattr(self, name)
-            if n == 0 or (values is not None and len(values) != n):
-                raise InputError(
-                    f"unlabelled {name} and proxy must have one entry per unit, and there must be units",
-                    given=f"{0 if values is None else len(values)} and {n}",
-                    action="Give one row for each unlabelled unit in both.",
-                )
-        n_strata = max(int(self.stratum.max()) + 1, 1) if n_strata is None else n_strata
-        super().__init__(self._runs, n_strata=n_strata, separate=separate)
+        given = {"features": self.features, "stratum": self.stratum}
+        if self.weights is not None:
+            given["weights"] = self.weights
+        if same_length(proxy=self.proxy, **given) == 0:
+            raise InputError("there is no unlabelled unit", allowed="at least 1")
+        super().__init__(self._runs, n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
 
     def _runs(self) -> Iterator[Block]:
         """Yield runs short enough for the cache."""

@@ -8,18 +8,18 @@ The design enters through a `Weighting` alone: its weights form the means over S
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, finite_vector
-from stratal.designs import Weighting, WithReplacementWeighting
-from stratal.designs.stratum_moments import stratum_covariances, stratum_means
-from stratal.errors import InputError, refuse_unknown
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_means
+from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.estimate import Estimates, linearised_estimate
-from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
+from stratal.estimation.lam import SHRINKAGE, ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
     LinearLoss,
@@ -29,25 +29,506 @@ from stratal.estimation.regression.losses import (
     MeanLoss,
     PoissonLoss,
     Unlabelled,
+    feature_matrix,
     finite_array,
-)
-from stratal.estimation.regression.rectified_loss import (
-    Options,
-    RectifiedLoss,
-    Solution,
-    contrasts,
-    minimum_failure,
-    newton,
-    require_inverse,
 )
 from stratal.report.text import plain_dict
 
-_HIGHEST_LEVERAGE = 0.75
-"""Leverages are cut here: beyond it a residual over what is left of it is noise."""
+_ALLOWED = {
+    "estimator": ("ppi++", "stratppi", "classical"),
+    "target": ("population", "superpopulation"),
+    "hessian": ("rectified", "pooled"),
+    "correction": ("leverage", "none"),
+    "form": ("auto", "loss", "fits"),
+}
 
 
-_LEAST_LEFT = 1.0 - _HIGHEST_LEVERAGE
-"""Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
+def require_one_per(what: str, name: str, values: Any, count: int) -> None:
+    """Raise an `InputError` where something has not as many entries as there are units or coefficients.
+
+    Examples
+    --------
+    >>> require_one_per("coefficient", "names", ["a"], 2)
+    Traceback (most recent call last):
+    stratal.errors.InputError: names must have one entry per coefficient (given: 1; allowed: 2).
+    """
+    if len(values) != count:
+        raise InputError(f"{name} must have one entry per {what}", given=len(values), allowed=str(count))
+
+
+def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
+    """Return the combinations of d coefficients whose variance matters, one per column (d, k).
+
+    Parameters
+    ----------
+    minimise : "trace", or a coefficient's name or index
+    d : int
+    names : sequence of str (d,)
+        Of the coefficients; none where they have none yet.
+
+    Raises
+    ------
+    InputError
+        For a coefficient that does not exist.
+
+    Examples
+    --------
+    >>> contrasts("slope", 2, ["intercept", "slope"]).ravel()
+    array([0., 1.])
+    """
+    if isinstance(minimise, str):
+        if minimise == "trace":
+            return np.eye(d)
+        refuse_unknown("coefficient", minimise, ("trace", *names))
+        minimise = list(names).index(minimise)
+    if not isinstance(minimise, int | np.integer) or not 0 <= minimise < d:
+        raise InputError("no such coefficient", given=minimise, allowed=f"0 to {d - 1}")
+    return np.eye(d)[:, [int(minimise)]]
+
+
+_ROUGH = 1e-6
+"""With a tolerance above this the rounding of one exact step needs no correction."""
+
+_MOST_STEPS, _MOST_HALVINGS = 100, 40
+
+_ENOUGH = 1e-4
+"""Share of what a step promises that it must keep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, and why it failed.
+
+    `failed` is empty where it converged.
+
+    Examples
+    --------
+    >>> Solution(theta=np.zeros(1), hessian=np.eye(1)).failed
+    ''
+    """
+
+    theta: FloatArray
+    hessian: FloatArray
+    failed: str = ""
+
+
+def newton(
+    evaluate: Callable[[FloatArray, bool], LossSums],
+    start: FloatArray,
+    *,
+    quadratic: bool = False,
+    tolerance: float = 1e-9,
+) -> Solution:
+    """Minimise a convex function: steps are halved until the gradient is shorter, which needs no values.
+
+    Parameters
+    ----------
+    evaluate : callable
+        θ (d,) and whether the Hessian is wanted → gradient, Hessian.
+    start : float (d,)
+    quadratic : bool
+        Whether the Hessian is constant: one step and one correction of rounding then suffice.
+    tolerance : float
+        The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
+        so that 1e-9 leaves rounding alone.
+
+    Examples
+    --------
+    >>> def parabola(theta, curvature):
+    ...     return LossSums(gradient=2 * (theta - 3), hessian=2 * np.eye(1))
+    >>> newton(parabola, np.zeros(1)).theta
+    array([3.])
+    """
+    theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
+    for _ in range(_MOST_STEPS):
+        inverse = positive_inverse(sums.hessian)
+        if inverse is None:
+            failed = "the Hessian is not positive definite"
+            return Solution(theta=theta, hessian=sums.hessian, failed=failed)
+        step = -inverse @ sums.gradient
+        if quadratic:
+            theta = theta + step
+            if tolerance < _ROUGH:
+                theta = theta - inverse @ evaluate(theta, False).gradient
+            return Solution(theta=theta, hessian=sums.hessian)
+        scale = np.sqrt(np.diag(sums.hessian))
+        length = float(np.max(np.abs(step) * scale))
+        first = first or length
+        accepted = _line_search(evaluate, theta, sums, step)
+        theta, sums = accepted or (theta, sums)
+        close = _ROUGH if accepted is None else tolerance
+        if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
+            return Solution(theta=theta, hessian=sums.hessian)
+        if accepted is None:
+            break
+    return Solution(theta=theta, hessian=sums.hessian, failed="no step helped")
+
+
+def positive_inverse(matrix: FloatArray) -> FloatArray | None:
+    """Return the inverse of a positive definite matrix, or `None` if it is not one.
+
+    Examples
+    --------
+    >>> positive_inverse(np.array([[-1.0]])) is None
+    True
+    """
+    diagonal = np.diag(matrix)
+    if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0):
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        root = np.linalg.cholesky(matrix * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return None
+    half = np.linalg.solve(root, np.diag(scale))
+    return np.asarray(half.T @ half)
+
+
+def require_inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian, or raise an `InputError` that says what to do.
+
+    Examples
+    --------
+    >>> require_inverse(np.array([[2.0]]))
+    array([[0.5]])
+    """
+    inverse = positive_inverse(hessian)
+    if inverse is None:
+        raise InputError(
+            "the Hessian is not positive definite at the estimate",
+            action="Give a smaller lam=, or label more units.",
+        )
+    return inverse
+
+
+def _line_search(
+    evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
+) -> tuple[FloatArray, LossSums] | None:
+    """Halve the step until the gradient, on the scale of the Hessian's diagonal, is shorter."""
+    scale = 1.0 / np.sqrt(np.diag(sums.hessian))
+    steepness = np.linalg.norm(sums.gradient * scale)
+    for halvings in range(_MOST_HALVINGS):
+        length = 0.5**halvings
+        found = evaluate(theta + length * step, True)
+        if np.linalg.norm(found.gradient * scale) <= (1.0 - _ENOUGH * length) * steepness:
+            return theta + length * step, found
+    return None
+
+
+_DEPENDENT = 1e-11
+"""Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits."""
+
+
+_FLAT = 1e-7
+"""Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0."""
+
+
+def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
+    """Raise an `InputError` that names the features that depend on each other, by their Σ w x xᵀ (d, d).
+
+    Examples
+    --------
+    >>> refuse_collinear(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: features are collinear, or zero, among the labelled units (given: one, two)...
+    """
+    size = np.sqrt(np.diag(gram))
+    size = np.where(size > 0, size, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
+    if eigenvalues[0] < _DEPENDENT:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
+        raise InputError(
+            "features are collinear, or zero, among the labelled units",
+            given=", ".join(names[int(j)] for j in involved),
+        )
+
+
+def refuse_failure(
+    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray, *, rectified: bool
+) -> None:
+    """Raise an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
+
+    Parameters
+    ----------
+    solution : Solution
+    loss : Loss
+    outcome : float (n,)
+    gram : float (d, d)
+        Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
+    rectified : bool
+        Whether λ ≠ 0, so that the loss can be unbounded.
+    """
+    typical, flat = loss.typical_curvature(outcome), False
+    if typical is not None:
+        size = np.sqrt(np.diag(gram))
+        root = np.linalg.cholesky(gram / size[:, None] / size)
+        half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
+        flat = bool(np.linalg.eigvalsh(np.linalg.solve(root, half.T))[0] < _FLAT * typical)
+    if not solution.failed and not flat:
+        return
+    if rectified:
+        raise InputError(
+            f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
+            allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
+        )
+    if flat:
+        raise InputError(
+            f"the labels are separated by the features: the {loss.name} coefficients grow without bound",
+            action="Label more units, or leave out or merge the features that predict perfectly.",
+        )
+    raise InputError(
+        f"the {loss.name} loss was not minimised ({solution.failed})",
+        action="Scale the features, or check that the loss is convex and its Hessian right.",
+    )
+
+
+@dataclass(kw_only=True, eq=False)
+class RectifiedLoss:
+    """Labelled units, weights and population side of one estimation, and the loss that they form together.
+
+    Parameters
+    ----------
+    loss : Loss
+    outcome : array-like (n,) or (n, q)
+    weighting : Weighting
+        Without finite population correction where the unlabelled units are a sample of their own.
+    features : array-like (n, p), optional
+    proxy : array-like like `outcome`, optional
+    unlabelled : Unlabelled, optional
+        Given together with `proxy`, or neither is.
+    names : sequence of str (d,), optional
+    lam : float or (H,), optional
+        Then float (H,); None where it is to be fitted.
+    estimator, target, stratum_weights_known, minimise, shrinkage, hessian, correction, form
+        See `m_estimate`.
+
+    Raises
+    ------
+    InputError
+        For options that do not exist, data that do not fit together, collinear features, too few labels,
+        unusable numbers.
+
+    Examples
+    --------
+    >>> from stratal.estimation.regression.losses import MeanLoss
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
+    >>> loss = RectifiedLoss(loss=MeanLoss(), outcome=[1.0, 3.0], weighting=weighting)
+    >>> loss.evaluate(np.zeros(1), np.zeros(1)).gradient
+    array([-2.])
+    """
+
+    loss: Loss
+    outcome: Any
+    weighting: Weighting
+    features: Any = None
+    proxy: Any = None
+    unlabelled: Unlabelled | None = None
+    names: Any = None
+    estimator: str = "ppi++"
+    lam: Any = None
+    target: str = "population"
+    stratum_weights_known: bool = False
+    minimise: Any = "trace"
+    shrinkage: float = SHRINKAGE
+    hessian: str = "rectified"
+    correction: str = "leverage"
+    form: str = "auto"
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Return the loss by name, refusing names that do not exist."""
+        known = [entry.name for entry in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"no such option: {name!r}", allowed=near_names(name, known))
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            refuse_unknown(name, getattr(self, name), allowed)
+        units = self.unlabelled
+        self.separate = units is not None and units.separate
+        self.outcome = finite_array("outcome", self.outcome)
+        given, n = self.features, len(self.outcome)
+        self.features = np.empty((n, 0)) if given is None else feature_matrix("features", given)
+        self.weights, self.stratum = np.asarray(self.weighting.weights), self.weighting.stratum
+        self.shares, self.counts = self.weighting.shares, self.weighting.counts
+        if self.proxy is not None:
+            self.proxy = finite_array("proxy", self.proxy)
+        self.estimator_name = self.estimator if self.proxy is not None else "classical"
+        for name in ("features", "proxy", "weights"):
+            if getattr(self, name) is not None:
+                require_one_per("labelled unit", name, getattr(self, name), n)
+        self.n_parameters = self.loss.n_parameters(self.features, self.outcome)
+        self.names = _coefficient_names(self.names, self.n_parameters, self.features.shape[1])
+        self._require_labels()
+        if (self.proxy is None) != (units is None):
+            raise InputError(
+                "proxy= (labelled units) and unlabelled= (population) must be given together",
+                action="Give both, or neither for the classical estimate.",
+            )
+        n_strata = len(self.shares)
+        if self.lam is not None:
+            self.estimator_name, self.lam = "given λ", finite_array("lam", np.atleast_1d(self.lam))
+            if self.lam.shape not in ((1,), (n_strata,)):
+                raise InputError("lam must be one number or one per stratum", allowed=f"({n_strata},)")
+            self.lam = np.array(np.broadcast_to(self.lam, n_strata))
+        elif units is None or self.estimator == "classical":
+            self.lam = np.zeros(n_strata)
+        if units is not None:
+            self._require_fit(units)
+        elif np.any(self.lam):
+            action = "Give proxy= and unlabelled=, or estimator='classical'."
+            raise InputError("λ needs a proxy", given="no proxy", action=action)
+        if self.separate:
+            self.weighting = self.weighting.independent()
+
+    def _require_labels(self) -> None:
+        """Refuse labels from which nothing can be estimated."""
+        d, width, n = self.n_parameters, self.features.shape[1], len(self.outcome)
+        fewest = d if width else 1
+        if d == 0 or n <= fewest:
+            raise InputError(
+                "too few labels for this many coefficients",
+                given=f"{n} labels, {d} coefficients",
+                allowed=f"at least one coefficient and {fewest + 1} labels",
+            )
+        if np.any(self.counts == 0):
+            raise InputError(
+                f"stratum {int(np.argmin(self.counts))} has no label", allowed="at least 2 per stratum"
+            )
+        self.gram = self.features.T @ (self.features * self.weights[:, None])
+        if width:
+            refuse_collinear(self.gram, self.names)
+        self.loss.check(self.outcome, "outcome")
+
+    def _require_fit(self, units: Unlabelled) -> None:
+        """Refuse unlabelled units that are not of the labelled ones' population, or lack what these have."""
+        width = self.features.shape[1]
+        self.loss.check(self.proxy, "proxy")
+        if self.separate and self.target == "population":
+            raise InputError(
+                "a separate unlabelled sample says nothing about one finite population",
+                allowed="target='superpopulation'",
+            )
+        if self.proxy.shape[1:] != self.outcome.shape[1:]:
+            raise InputError(
+                "proxy and outcome must have the same shape",
+                given=f"{self.proxy.shape} and {self.outcome.shape}",
+            )
+        if width and units.width != width:
+            raise InputError(
+                "labelled and unlabelled units have different numbers of features",
+                given=f"{width} and {units.width}",
+            )
+        known = self.weighting.random_within_strata and not units.separate
+        own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
+        if len(own) != units.n_strata or (known and not np.array_equal(units.counts, own)):
+            raise InputError(
+                "the unlabelled units are not the population of the design",
+                given=f"{units.counts.tolist()[:5]} units per stratum",
+                allowed=f"{own.tolist()[:5]}" if known else f"{len(own)} strata",
+                action="Give all N units with the design's stratum codes, or say separate=True.",
+            )
+
+    @property
+    def population_size(self) -> float:
+        """N, or the size of the separate unlabelled sample."""
+        return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
+
+    def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
+        """Return the gradient and the Hessian of the rectified loss at θ."""
+        loss, features, units = self.loss, self.features, self.unlabelled
+        own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
+        if units is None or not np.any(lam):
+            return own
+        taken = -self.weights * lam[self.stratum]
+        by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
+        return own.plus(by_proxy).plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+
+    def labelled_inverse(self, theta: FloatArray) -> FloatArray:
+        """Return the inverse of the labelled units' own Hessian (d, d)."""
+        return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
+
+    def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
+        """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""
+        residual = self.loss.gradients(theta, self.features, self.outcome)
+        if not np.any(lam):
+            return residual
+        return residual - lam[self.stratum][:, None] * self.loss.gradients(theta, self.features, self.proxy)
+
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
+        """Minimise the rectified loss at a given λ."""
+        if self.form == "fits" and np.any(lam):
+            return self._two_fits(lam)
+
+        def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
+            return self.evaluate(theta, lam, curvature=curvature)
+
+        return newton(evaluate, start, quadratic=self.loss.quadratic, tolerance=tolerance)
+
+    def _two_fits(self, lam: FloatArray) -> Solution:
+        """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
+        assert self.unlabelled is not None
+        zero = np.zeros(self.n_parameters)
+        population = self.unlabelled.summed(self.loss, zero, self.shares)
+        predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
+        labels = self.evaluate(zero, np.zeros_like(lam))
+        rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
+        theta = -require_inverse(population.hessian) @ predicted.gradient
+        theta = theta - require_inverse(labels.hessian) @ rectifier
+        return Solution(theta=theta, hessian=labels.hessian)
+
+    def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
+        """Return the minimum of the rectified loss, or raise where there is none."""
+        solution = self.solve(lam, start, tolerance)
+        refuse_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
+        return solution
+
+    def proxy_covariances(self, theta: FloatArray) -> FloatArray:
+        """Return the covariances (H, d, d) of ∇ℓ(x, f) over the unlabelled units, within strata."""
+        assert self.unlabelled is not None
+        return self.unlabelled.covariances(self.loss, theta)
+
+    def bread(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
+        """Return A (d, d) as `hessian` says; `at_minimum` is the rectified loss's own."""
+        loss, units = self.loss, self.unlabelled
+        if self.hessian == "rectified" or units is None or not np.any(lam):
+            return at_minimum
+        if not units.separate:
+            return units.summed(loss, theta, self.shares).hessian
+        share = self.counts / (self.counts + units.counts)
+        own = loss.hessian(theta, self.features, self.outcome, self.weights * share[self.stratum])
+        return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
+
+    def meat(self, theta: FloatArray, lam: FloatArray, residual: FloatArray) -> FloatArray:
+        """Return B (d, d), the covariance of the rectified gradient.
+
+        `residual` (n, d) is ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on
+        them. A separate unlabelled sample adds its own variance (eq. 10, 13), else the population's draw may.
+        """
+        total = self.weighting.covariance(residual)
+        if self.separate and self.unlabelled is not None:
+            factors = self.shares**2 * lam**2 / self.unlabelled.counts
+            total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
+        elif self.target == "superpopulation":
+            gradients = self.loss.gradients(theta, self.features, self.outcome)
+            known = self.stratum_weights_known
+            total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
+        return np.asarray(total)
+
+
+def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:
+    if names is None:
+        prefix = "x" if n_features else "y"
+        return ("mean",) if d == 1 and not n_features else tuple(f"{prefix}{j}" for j in range(d))
+    require_one_per("coefficient", "names", names, d)
+    return tuple(str(name) for name in names)
+
+
+_LEAST_LEFT = 0.25
+"""Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise."""
 
 
 def left_out_residuals(
@@ -74,7 +555,7 @@ def left_out_residuals(
     array([0., 4.])
     """
     centre = stratum_means(residuals, stratum, n_strata)[stratum]
-    kept = 1.0 - np.clip(leverages, 0.0, _HIGHEST_LEVERAGE)
+    kept = 1.0 - np.clip(leverages, 0.0, 1.0 - _LEAST_LEFT)
     return np.asarray(centre + (residuals - centre) / kept[:, None])
 
 
@@ -89,27 +570,21 @@ def degrees_factor(n: int, used: float) -> float:
     return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
 
 
-def directed_variances(covariances: FloatArray, directions: FloatArray) -> FloatArray:
-    """Return Tr(P' V_h P) (H,), the variance along the directions (d, k) that covariances (H, d, d) give.
-
-    Examples
-    --------
-    >>> directed_variances(np.array([[[4.0, 1.0], [1.0, 9.0]]]), np.array([[1.0], [1.0]]))
-    array([15.])
-    """
-    return np.asarray(np.sum(covariances * (directions @ directions.T), axis=(1, 2)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FewClusters(Record):
-    """What each of m clusters adds to a fit.
+def few_clusters(
+    residual: FloatArray, cluster: IntArray, parts: FloatArray, bread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return residual gradients (n, d) as of fits without their cluster ("CR2"), and the degrees of freedom.
 
     A cluster pulls the fit towards itself and shows (1 − H_c A⁻¹) of its gradient's variance, with H_c its
     part of the Hessian A (Bell & McCaffrey 2002). Units' own leverages do not tell: twenty of .02 that stand
-    together are .4.
+    together are .4. Gradients are multiplied by S_c = (1 − H_c A⁻¹)^(−1/2); the factor m/(m − 1) of the
+    covariance between m clusters, which does the same for clusters that are alike, is taken off. The degrees
+    of freedom are (tr Ω)² / tr Ω², Ω the covariance of the clusters' stretched gradients where units vary
+    alike and independently.
 
     Parameters
     ----------
+    residual : float (n, d)
     cluster : int (n,)
         Of each labelled unit, 0 … m − 1.
     parts : float (m, d, d)
@@ -119,47 +594,25 @@ class FewClusters(Record):
 
     Examples
     --------
-    >>> alike = FewClusters(cluster=np.repeat([0, 1, 2, 3], 2), parts=np.full((4, 1, 1), 0.25),
-    ...                     bread=np.eye(1))
-    >>> alike.stretched(np.ones((8, 1)))[0], alike.degrees_of_freedom()
+    >>> stretched, freedom = few_clusters(
+    ...     np.ones((8, 1)), np.repeat([0, 1, 2, 3], 2), np.full((4, 1, 1), 0.25), np.eye(1))
+    >>> stretched[0], freedom
     (array([1.]), array([3.]))
     """
-
-    cluster: IntArray
-    parts: FloatArray
-    bread: FloatArray
-
-    @property
-    def stretches(self) -> FloatArray:
-        """(1 − H_c A⁻¹)^(−1/2) (m, d, d)."""
-        root = np.linalg.cholesky(self.bread)
-        values, vectors = np.linalg.eigh(root.T @ self.parts @ root)
-        powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
-        return np.asarray(np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T)
-
-    def stretched(self, residual: FloatArray) -> FloatArray:
-        """Return residual gradients (n, d) as they would be of a fit without their cluster ("CR2").
-
-        The factor m/(m − 1) of the covariance between clusters, which does the same for clusters that are
-        alike, is taken off.
-        """
-        shrink = np.sqrt(max(1.0 - 1.0 / len(self.parts), 0.0))
-        return np.asarray(shrink * np.einsum("nij,nj->ni", self.stretches[self.cluster], residual))
-
-    def degrees_of_freedom(self) -> FloatArray:
-        """Return (tr Ω)² / tr Ω² of each coefficient (d,).
-
-        Ω is the covariance of the clusters' stretched gradients where units vary alike and independently.
-        """
-        stretches = self.stretches
-        pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), self.bread)  # S_c' b_k
-        halves = np.einsum("cij,cjk->kci", self.parts, pulls)  # H_c S_c' b_k
-        own = np.einsum("cik,kci->kc", pulls, halves)
-        shared = np.einsum("kci,ij,kcj->kc", halves, self.bread, halves)
-        joint = np.einsum("kci,kcj->kij", halves, halves) @ self.bread
-        squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
-        trace = np.sum(own - shared, axis=1)
-        return np.asarray(np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0))
+    root = np.linalg.cholesky(bread)
+    values, vectors = np.linalg.eigh(root.T @ parts @ root)
+    powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
+    stretches = np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T
+    shrink = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
+    pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), bread)  # S_c' b_k
+    halves = np.einsum("cij,cjk->kci", parts, pulls)  # H_c S_c' b_k
+    own = np.einsum("cik,kci->kc", pulls, halves)
+    shared = np.einsum("kci,ij,kcj->kc", halves, bread, halves)
+    joint = np.einsum("kci,kcj->kij", halves, halves) @ bread
+    squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
+    trace = np.sum(own - shared, axis=1)
+    freedom = np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
+    return shrink * np.einsum("nij,nj->ni", stretches[cluster], residual), freedom
 
 
 _ROUNDING = 1e-24
@@ -176,14 +629,13 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
     where the labels alone have none, from the fit to the proxies). One would do in the limit.
     """
-    options, nothing, loss = rectified.options, np.zeros(len(rectified.shares)), rectified.loss
-    low, high = loss.convex_range
-    if options.lam is not None or options.estimator == "classical" or rectified.unlabelled is None:
-        lam = nothing if options.lam is None else given_lam(options.lam, len(nothing))
+    low, high = rectified.loss.convex_range
+    if rectified.lam is not None:
+        lam = rectified.lam
         convex = bool(np.all((lam >= low) & (lam <= high)))
         outside = f"λ is outside {low:g} to {high:g}: the loss need not be convex, nor this its minimum"
         theta = _start(rectified) if np.any(lam) else np.zeros(rectified.n_parameters)
-        found = ChosenLam(lam=lam[:, None], spent=nothing, notes=() if convex else (outside,))
+        found = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=() if convex else (outside,))
         return found, rectified.require_solution(lam, theta)
     theta = _start(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
@@ -197,17 +649,19 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
 
 def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
-    loss, stratum, counts, options = rectified.loss, rectified.stratum, rectified.counts, rectified.options
-    proxy, units = rectified.proxied()
-    bread = rectified.labelled_inverse(theta)
-    directions = bread @ contrasts(options.minimise, rectified.n_parameters, rectified.names)
+    loss, stratum, counts, units = rectified.loss, rectified.stratum, rectified.counts, rectified.unlabelled
+    assert units is not None
+    wanted = contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    directions = rectified.labelled_inverse(theta) @ wanted
     u, v = (
-        loss.gradients(theta, rectified.features, given) @ directions for given in (rectified.outcome, proxy)
+        loss.gradients(theta, rectified.features, given) @ directions
+        for given in (rectified.outcome, rectified.proxy)
     )
     weighting, n_strata, copies = rectified.weighting, len(counts), None
     stratified, whole = weighting.random_within_strata, np.zeros(n_strata)
     if stratified or units.separate:
-        whole = directed_variances(units.covariances(loss, theta), directions)
+        along = directions @ directions.T
+        whole = np.sum(rectified.proxy_covariances(theta) * along, axis=(1, 2))
     if stratified:
         size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
         v = v - stratum_means(v, stratum, n_strata)[stratum]
@@ -227,8 +681,8 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         copies=copies,
         sized=False,
     )
-    trust = Trust(scaled=False, published=options.shrinkage == 0)
-    per_stratum = options.shrinkage if options.estimator == "stratppi" else None
+    trust = Trust(scaled=False, published=rectified.shrinkage == 0)
+    per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
     found = fit_lam(u, moments, weighting, per_stratum, trust=trust)
     if not stratified and units.separate:
         own = float(np.trace(weighting.covariance(v)))
@@ -242,36 +696,19 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
 
 def _start(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
-    nothing = np.zeros(len(rectified.shares))
-    classical = rectified.solve(nothing, np.zeros(rectified.n_parameters))
-    if rectified.failure(classical, nothing) is None:
-        return classical.theta
-    return fit_to_proxies(rectified.loss, rectified.proxied()[1]).theta
-
-
-def given_lam(lam: Any, n_strata: int) -> FloatArray:
-    """Return a given λ as one per stratum (H,).
-
-    Examples
-    --------
-    >>> given_lam(0.5, 2)
-    array([0.5, 0.5])
-    """
-    values = finite_array("lam", np.atleast_1d(lam))
-    if values.shape not in ((1,), (n_strata,)):
-        raise InputError(
-            "lam must be one number or one per stratum", given=values.shape, allowed=f"({n_strata},)"
-        )
-    return np.array(np.broadcast_to(values, n_strata))
+    assert rectified.unlabelled is not None
+    try:
+        nothing = np.zeros(len(rectified.shares))
+        return rectified.require_solution(nothing, np.zeros(rectified.n_parameters)).theta
+    except InputError:
+        return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
 
 _EVIDENCE = 2.0
 """How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
 
-
 _STRETCH = 1.2
 """A slope of the outcome's residuals on the proxy's above which its scale is another."""
-
 
 _MOVED_ROUNDING = 1e-9
 """A proxy whose residuals are below this share of it is a line of the features: what is left is rounding."""
@@ -292,22 +729,22 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
     >>> y = 1 + 0.5 * noise[:20]
-    >>> loss, stretch, kept = moved(RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units))
+    >>> loss, stretch, kept = moved(RectifiedLoss(loss=LinearLoss(), outcome=y, weighting=weighting,
+    ...     features=x[:20], proxy=5 + noise[:20], unlabelled=units))
     >>> stretch, loss.proxy[:2].round(1)
     (1.0, array([1.1, 0.9]))
     """
-    options, x, y, weights = rectified.options, rectified.features, rectified.outcome, rectified.weights
-    wanted = options.form == "auto" and options.lam is None and options.estimator != "classical"
-    if not (wanted and rectified.loss.quadratic and x.shape[1]) or rectified.unlabelled is None:
+    x, y, weights, proxy = rectified.features, rectified.outcome, rectified.weights, rectified.proxy
+    units, wanted = rectified.unlabelled, rectified.form == "auto" and rectified.lam is None
+    if units is None or not (wanted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
-    proxy, units = rectified.proxied()
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     own, by_proxy = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
     sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
     whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
-    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _HIGHEST_LEVERAGE)
+    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, 1.0 - _LEAST_LEFT)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
     evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
@@ -322,8 +759,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
 
 def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_proxy: FloatArray) -> float:
     """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
-    proxy, _ = rectified.proxied()
-    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(proxy)):
+    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(rectified.proxy)):
         return 1.0  # the proxy is a line of the features: what is left of it is rounding
     x = rectified.features @ bread
     joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * by_proxy[:, None]], axis=1))
@@ -345,17 +781,7 @@ _FEWEST = 10.0
 With log-normal features (σ = 1) 2 to 6 % of intervals miss without a note; with .5 and 5, 3 to 23 %."""
 
 
-def m_estimate(
-    loss: Loss,
-    outcome: Any,
-    *,
-    weighting: Weighting,
-    features: Any = None,
-    proxy: Any = None,
-    unlabelled: Unlabelled | None = None,
-    names: Sequence[str] | None = None,
-    **options: Any,
-) -> Coefficients:
+def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -385,7 +811,7 @@ def m_estimate(
     stratum_weights_known : bool
         For the superpopulation: whether the W_h are those of the distribution itself (Fisch et al. take them
         so).
-    minimise : "trace", coefficient name or index, or vector (d,)
+    minimise : "trace", or a coefficient's name or index
         Whose variance λ minimises. The trace depends on the features' units, as in the papers.
     shrinkage : float
         How far few labels shrink the λ_h of "stratppi" to the common λ (`stratal.estimation.lam`). With 0 the
@@ -432,47 +858,47 @@ def m_estimate(
     >>> result.names, bool(np.all(np.abs(result.values - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
-    chosen = Options.read(options)
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, unlabelled, names, chosen)
-    if chosen.form == "fits" and not loss.quadratic:
+    rectified = RectifiedLoss.of(loss=loss, outcome=outcome, weighting=weighting, **options)
+    if rectified.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     rectified, stretch, kept = moved(rectified)
     fit, solution = choose_lam(rectified)
     theta, lam = solution.theta, fit.lam[:, 0]
-    hessian = rectified.hessian(theta, lam, solution.hessian)
+    hessian = rectified.bread(theta, lam, solution.hessian)
     if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = kept * own_hessian + (1.0 - kept) * hessian
     covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
-    size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
+    size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
     parts = [
-        Linearised(
-            value=float(theta[k]),
-            variable=influences[:, k],
-            design_variance=float(covariance[k, k]),
-            population_variance=0.0,
-            degrees_of_freedom=float(freedom[k]),
+        Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
+        for value, variable, variance, own in zip(
+            theta.tolist(), influences.T, np.diag(covariance).tolist(), freedom.tolist(), strict=True
         )
-        for k in range(len(theta))
     ]
-    shown: dict[str, Any] = {"target": chosen.target, "null": 0.0, "estimator": estimator}
-    shown |= {"lam": common_lam(lam), "population_size": round(size)}
     rows = [
-        linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
+        linearised_estimate(
+            part,
+            weighting,
+            limits=own,
+            label={"coefficient": name},
+            target=rectified.target,
+            null=0.0,
+            estimator=estimator,
+            lam=common_lam(lam),
+            population_size=round(size),
+        )
         for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
     ]
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
         estimates=tuple(rows),
         kind="coefficients",
-        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, chosen.target),
+        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
         remarks=(*fit.notes, *bias, *doubts),
         joint=covariance,
         loss=loss.name,
         lam=lam,
-        hessian=hessian,
-        rectified=rectified,
-        powers=fit.lam[:, 0],
     )
 
 
@@ -497,12 +923,6 @@ class Coefficients(Estimates):
         What was minimised: "linear", "logistic", …
     lam : float (H,)
         λ per stratum.
-    hessian : float (d, d)
-        A.
-    rectified : RectifiedLoss
-        What was minimised.
-    powers : float (H,)
-        λ of its proxy, which may be stretched.
 
     Examples
     --------
@@ -516,13 +936,9 @@ class Coefficients(Estimates):
 
     loss: str
     lam: FloatArray
-    hessian: FloatArray
-    rectified: RectifiedLoss = field(repr=False)
-    powers: FloatArray = field(repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.lam, self.hessian, self.powers):
-            array.flags.writeable = False
+        self.lam.flags.writeable = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -540,11 +956,14 @@ class Coefficients(Estimates):
 
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
     kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
-    power = ""
-    if np.any(lam):
-        shown = ", ".join(f"{value:.2f}" for value in lam[:6]) + (", …" if len(lam) > 6 else "")
-        power = f" (λ = {shown if len(set(lam.tolist())) > 1 else f'{lam[0]:.2f}'})"
+    shown = [f"{value:.2f}" for value in (lam[:6] if np.ptp(lam) else lam[:1])]
+    more = ", …" if np.ptp(lam) and len(lam) > 6 else ""
+    power = f" (λ = {', '.join(shown)}{more})" if np.any(lam) else ""
     return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
+
+
+_PERFECT = 1e-12
+"""A standard error below this share of what one label can add is rounding: the fit leaves no residual."""
 
 
 def _sandwich(
@@ -554,18 +973,16 @@ def _sandwich(
     lam, bread = fit.lam[:, 0], require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
-    weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(lam))  # not taken from the proxy
+    weights = rectified.weights * (1.0 - (1.0 - moved) * lam[rectified.stratum])  # not taken from the proxy
     pulls, few = loss.leverages(theta, x, bread), None
     pulls = None if pulls is None else weights * pulls
     groups = rectified.weighting.groups
-    if groups is not None and rectified.options.correction == "leverage" and np.linalg.eigvalsh(bread)[0] > 0:
-        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-        hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
-        few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
     corrected, leverages = residual, np.zeros(len(x)) if fit.leverages is None else fit.leverages
-    if rectified.options.correction == "leverage":  # for what was fitted on the same labels: θ and λ
-        if few is not None:
-            corrected = few.stretched(residual)
+    if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
+        if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
+            members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+            hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
+            corrected, few = few_clusters(residual, groups, np.stack(hessians), bread)
         elif pulls is None:
             corrected = residual * degrees_factor(*residual.shape)
         else:
@@ -573,25 +990,17 @@ def _sandwich(
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     spread = bread @ rectified.meat(theta, lam, corrected) @ bread
     influences = -corrected @ bread
-    freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
-    freedom = freedom if few is None else few.degrees_of_freedom()
+    freedom = few
+    if freedom is None:
+        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
-    spread = _without_rounding(rectified, bread, 0.5 * (spread + spread.T))
-    return spread, np.maximum(left * freedom, 1.0), influences, notes
-
-
-_PERFECT = 1e-12
-"""A standard error below this share of what one label can add is rounding: the fit leaves no residual."""
-
-
-def _without_rounding(rectified: RectifiedLoss, bread: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the covariance (d, d) with 0 for coefficients whose variance is rounding: of a perfect fit."""
-    at_zero = rectified.loss.gradients(np.zeros(len(bread)), rectified.features, rectified.outcome)
+    at_zero = loss.gradients(np.zeros(len(bread)), x, y)
     most = np.max(np.abs(at_zero) @ np.abs(bread), axis=0, initial=0.0)
-    varies = np.diag(spread) > (_PERFECT * most) ** 2
-    return np.asarray(spread * varies * varies[:, None])
+    varies = np.diag(spread) > (_PERFECT * most) ** 2  # else it is the rounding of a perfect fit
+    spread = 0.5 * (spread + spread.T) * varies * varies[:, None]
+    return spread, np.maximum(left * freedom, 1.0), influences, notes
 
 
 def leverage_notes(
@@ -702,121 +1111,6 @@ def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffic
     return m_estimate(PoissonLoss(), outcome, features=features, **arguments)
 
 
-def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithReplacementWeighting:  # noqa: N802
-    """Return the weighting of units of which only sampling weights are known, taken as independent draws.
-
-    The variance is that of R's `survey` for a design of weights alone (Hansen & Hurwitz 1943), and
-    `ppi-python`'s.
-
-    Parameters
-    ----------
-    sampling_weight : array-like (n,)
-        Positive, on any scale; they are made to add up to one.
-    size : float, optional
-        N; the sum of the weights if left out.
-
-    Raises
-    ------
-    InputError
-        For weights that are not positive numbers.
-
-    Examples
-    --------
-    >>> SuppliedWeights(sampling_weight=[1.0, 3.0]).weights
-    array([0.25, 0.75])
-    """
-    given = finite_vector("sampling_weight", sampling_weight)
-    if len(given) == 0 or given.min() <= 0:
-        raise InputError("sampling weights must be positive", action="Leave units with weight 0 out.")
-    total = float(given.sum())
-    size = total if size is None else float(size)
-    return WithReplacementWeighting(design_weight=given * (size / total), size=size)
-
-
-def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
-    """Return S_h (H,), the standard deviation of the coefficients' influence in each stratum, from a pilot.
-
-    Parameters
-    ----------
-    pilot : Coefficients
-        From a stratified design.
-    minimise : "trace", coefficient name or index, or vector (d,)
-        Whose variance matters.
-    side : str
-        "labelled": of ∇ℓ(x, y) − λ∇ℓ(x, f), for the labels. "unlabelled": of λ∇ℓ(x, f), the second half of
-        eq. 18, for a separate unlabelled sample that costs something too.
-
-    Returns
-    -------
-    float (H,)
-        A stratum with fewer than two pilot labels takes the largest of the others: it has shown nothing yet.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.m_estimation import mean_vector
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
-    >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
-    array([1.414, 2.828])
-    """
-    refuse_unknown("side", side, ("labelled", "unlabelled"))
-    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot), pilot.names)
-    fit = pilot.rectified
-    gradients = fit.residual_gradients(pilot.values, pilot.powers)
-    if side == "unlabelled":
-        own = fit.loss.gradients(pilot.values, fit.features, fit.proxied()[0])
-        gradients = fit.per_unit(pilot.powers)[:, None] * own
-    within = np.nan_to_num(stratum_covariances(gradients, fit.stratum, len(fit.counts)))
-    spreads = np.sqrt(np.maximum(directed_variances(within, directions), 0.0))
-    unknown = fit.counts < 2
-    if np.any(unknown) and not np.all(unknown):
-        spreads[unknown] = spreads[~unknown].max()
-    return spreads
-
-
-def heuristic_spreads(
-    loss: Loss,
-    unlabelled: Unlabelled,
-    *,
-    lam: float = 1.0,
-    minimise: Any = "trace",
-) -> FloatArray:
-    """Return S_h (H,) from the proxies alone, taking them for conditional means of the outcome (eq. 20–21).
-
-    θ is fitted to the proxies; then Var_h(P'∇ℓ(x, y) − λP'∇ℓ(x, f)) is
-    mean_h(‖P'x‖² Var(y|x)) + (1 − λ)² Var_h(P'∇ℓ(x, f)). Var(y|x) is f(1 − f) for logistic regression and
-    means in [0, 1], f for Poisson regression, and the same everywhere otherwise.
-
-    Parameters
-    ----------
-    loss : Loss
-        A generalised linear one, or `MeanLoss`.
-    unlabelled : Unlabelled
-    lam : float
-        As it will be used; 1 as in the paper.
-    minimise : "trace", index or vector (d,)
-
-    Returns
-    -------
-    float (H,)
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
-    >>> units = ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9], stratum=np.array([0, 0, 1, 1]))
-    >>> heuristic_spreads(MeanLoss(), units)
-    array([0.5, 0.3])
-    """
-    fit = fit_to_proxies(loss, unlabelled)
-    directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
-    noise = _mean_noise(loss, unlabelled, directions)
-    if lam != 1.0:
-        spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
-        noise = noise + (1.0 - lam) ** 2 * spread
-    return np.asarray(np.sqrt(noise))
-
-
 def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
 
@@ -841,21 +1135,9 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
 
     fit = newton(evaluate, start, quadratic=loss.quadratic)
     gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
-    if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
-        raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
+    try:
+        refuse_failure(fit, loss, block.proxy, gram, rectified=False)
+    except InputError:
+        action = "Check proxies and features."
+        raise InputError("the fit to the proxies has no minimum", action=action) from None
     return fit
-
-
-def _mean_noise(loss: Loss, unlabelled: Unlabelled, directions: FloatArray) -> FloatArray:
-    """Return mean over each stratum of ‖P'x‖² Var(y | x) (H,)."""
-    totals = np.zeros(unlabelled.n_strata)
-    for block in unlabelled.blocks():
-        noise = loss.variance(block.proxy)
-        if block.features.shape[1]:
-            terms = np.sum((block.features @ directions) ** 2, axis=1) * noise
-        else:
-            terms = noise.reshape(len(noise), -1) @ np.sum(directions**2, axis=1)
-        if block.weights is not None:
-            terms = terms * block.weights
-        totals += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
-    return totals / unlabelled.totals

@@ -153,7 +153,7 @@ def test_a_perfect_fit_has_no_interval_rather_than_one_of_rounding():
         found = linear_regression(with_intercept(x[:, None]), outcome, weighting=weighting)
 
         assert np.array_equal(found.standard_errors, [0.0, 0.0])
-        with pytest.raises(InputError, match="nothing that was labelled varies"):
+        with pytest.raises(InputError, match="all labels agree, or are as fitted"):
             found.confidence_interval()
         assert [row["interval_method"] for row in found.to_dict()["coefficients"]] == [None, None]
 

@@ -5,7 +5,7 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
-from stratal.estimation.regression.from_sample import Formula, from_population
+from stratal.estimation.regression.from_sample import Formula, Numbers, from_population
 from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.population.population import Population
@@ -77,7 +77,8 @@ def test_without_formulaic_the_extra_is_named(data, monkeypatch):
         Formula("length", data)
 
 
-def test_a_population_in_batches_gives_what_arrays_give(data):
+def test_a_population_in_batches_gives_what_arrays_give(data, monkeypatch):
+    monkeypatch.setattr("stratal.estimation.regression.from_sample._BATCH", 17)
     population = Population.from_arrays(
         proxy=data["proxy"], features={"length": data["length"]}, groups={"language": data["language"]}
     )
@@ -87,7 +88,7 @@ def test_a_population_in_batches_gives_what_arrays_give(data):
     rows = np.concatenate([np.flatnonzero(stratum == h)[:20] for h in range(2)])
     y = (data["proxy"] + data["length"])[rows]
     weighting = StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum))
-    units = from_population(population, features=formula, rule=rule, batch_size=17)
+    units = from_population(population, "proxy", formula, rule)
     few = {name: values[rows] for name, values in data.items()}
     given = {"weighting": weighting, "proxy": data["proxy"][rows], "names": formula.names}
 
@@ -109,5 +110,5 @@ def test_plain_features_are_read(data):
         proxy={"a": data["proxy"], "b": 1 - data["proxy"]}, features={"length": data["length"]}
     )
 
-    block = next(from_population(population, features=("length",), intercept=False).blocks())
+    block = next(from_population(population, "a", Numbers(("length",), False)).blocks())
     assert block.features.shape == (90, 1)

@@ -1,6 +1,7 @@
 """`regress`: a sample and its labels give what the arrays give."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -36,6 +37,22 @@ def world():
     allocation = stratal.strata.allocate(strata, 120)
     sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
     return {"length": length, "language": language, "p": p, "y": y}, population, sample, strata
+
+
+def test_a_fit_can_be_pickled(world):
+    """A proxy off by 3 is moved: the fit kept the loss, and that a lambda which read the population."""
+    table, _, sample, _ = world
+    biased = stratal.Population.from_arrays(
+        proxy={"p": table["p"], "off": table["p"] + 3.0}, features={"length": table["length"]}
+    )
+    drawn = stratal.plan(biased, budget=100, proxy="p").draw(seed=5)
+    moved = regress(drawn, table["y"][drawn.ids], features="length", proxy="off")
+    tuned = stratal.estimate(sample, table["length"][sample.ids], estimand="quantile:.5", estimator="ppi++")
+
+    again = pickle.loads(pickle.dumps(moved))
+    assert any("the proxy was moved" in note for note in moved.notes)
+    assert again.values == pytest.approx(moved.values)
+    assert pickle.loads(pickle.dumps(tuned)).confidence_interval() == tuned.confidence_interval()
 
 
 def test_it_is_the_array_function(world):

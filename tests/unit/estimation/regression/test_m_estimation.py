@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stratal.designs import PoissonWeighting, StratifiedWeighting
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import (
     ArrayUnlabelled,
@@ -14,7 +14,6 @@ from stratal.estimation.regression.losses import (
     with_intercept,
 )
 from stratal.estimation.regression.m_estimation import (
-    SuppliedWeights,
     linear_regression,
     logistic_regression,
     m_estimate,
@@ -218,7 +217,7 @@ def test_poisson_sampling_and_supplied_weights_work():
     weighting = PoissonWeighting(inclusion_probability=np.full(30, 0.15), size=200)
     units = ArrayUnlabelled(features=data.x, proxy=data.f)
 
-    for chosen in (weighting, SuppliedWeights(sampling_weight=np.full(30, 200 / 30))):
+    for chosen in (weighting, WithReplacementWeighting(design_weight=np.full(30, 200 / 30), size=200)):
         result = data.fit(weighting=chosen, unlabelled=units)
         assert 0 < result.lam[0] <= 1
         assert np.all(result.standard_errors > 0)
@@ -262,7 +261,6 @@ def test_λ_can_serve_one_coefficient():
 def test_a_contrast_vector_is_the_coefficient_that_it_picks():
     data = Data()
 
-    assert data.fit(minimise=[0, 1, 0]).lam == pytest.approx(data.fit(minimise=1).lam)
     assert data.fit(minimise="b", names=["a", "b", "c"]).lam == pytest.approx(data.fit(minimise=1).lam)
 
 
@@ -376,7 +374,7 @@ def test_a_feature_of_zeros_is_named():
     data = Data()
     x = np.column_stack([data.x, np.zeros(200)])[data.rows]
 
-    with pytest.raises(InputError, match="'x3' is zero"):
+    with pytest.raises(InputError, match=r"collinear, or zero.*x3"):
         linear_regression(x, data.y[data.rows], weighting=data.weighting)
 
 
@@ -437,7 +435,7 @@ def test_an_unbounded_rectified_loss_is_told():
         ({"form": "mine"}, "no such form"),
         ({"minimise": "slope"}, "no such coefficient"),
         ({"minimise": 9}, "no such coefficient"),
-        ({"minimise": [1.0, 2.0]}, "one entry per coefficient"),
+        ({"minimise": [1.0, 2.0]}, "no such coefficient"),
         ({"lam": [0.1, 0.2]}, "one number or one per stratum"),
         ({"names": ["a"]}, "one entry per coefficient"),
         ({"proxy": None}, "given together"),
@@ -497,6 +495,9 @@ def test_a_nonquadratic_quirk_is_an_input_error():
         def hessian(self, theta, features, outcome, weights):
             return -super().hessian(theta, features, outcome, weights)
 
+        def typical_curvature(self, outcome):
+            return None
+
         def summed(self, theta, features, outcome, weights, *, curvature=True):
             return Loss.summed(self, theta, features, outcome, weights, curvature=curvature)
 
@@ -515,28 +516,6 @@ def test_a_λ_outside_the_convex_range_that_still_has_a_minimum_is_noted():
 
     assert m_estimate(LinearLoss(), y[:60], lam=1.0, **given).notes == ()
     assert "outside 0 to 1" in m_estimate(LinearLoss(), y[:60], lam=1.1, **given).notes[0]
-
-
-class WrongGradients(LinearLoss):
-    """Residuals alone, the features forgotten."""
-
-    def gradients(self, theta, features, outcome):
-        return features @ theta - outcome
-
-
-class WrongHessian(LinearLoss):
-    """One Hessian per unit instead of their weighted sum."""
-
-    def hessian(self, theta, features, outcome, weights):
-        return weights[:, None, None] * features[:, :, None] * features[:, None, :]
-
-
-@pytest.mark.parametrize(("loss", "method"), [(WrongGradients(), "gradients"), (WrongHessian(), "hessian")])
-def test_a_loss_of_the_wrong_shape_is_told(loss, method):
-    data = Data()
-    rows = data.rows
-    with pytest.raises(InputError, match=rf"{method}\(\) of the linear loss has the wrong shape"):
-        m_estimate(loss, data.y[rows], features=data.x[rows], weighting=data.weighting)
 
 
 def test_a_slope_that_few_labels_decide_says_so():
