@@ -25,19 +25,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import LabelError
+from stratal.errors import InputError, LabelError
 from stratal.labels.tasks import (
     ITEM_ID,
     NOTE,
     VERDICT,
-    Fields,
     Format,
     Task,
     Tool,
     ToolAnswer,
     ToolQuestion,
-    refuse_free,
+    columns_of,
     required,
+    slugs,
     text_of,
     write_json,
     write_lines,
@@ -60,46 +60,33 @@ def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: P
     >>> sorted(path.name for path in folder.iterdir())
     ['config.xml', 'tasks.json']
     """
-    fields = Fields.of(tasks)
-    write_json(
-        folder / TASKS,
-        [{"data": {ITEM_ID: task.id, **fields.blank, **fields.values(task)}} for task in tasks],
-    )
-    (folder / LABELLING_CONFIG).write_text(_labelling_config(fields, requested), encoding="utf-8")
+    names = slugs(columns_of(tasks))
+    write_json(folder / TASKS, [{"data": {ITEM_ID: task.id, **task.texts(names)}} for task in tasks])
+    (folder / LABELLING_CONFIG).write_text(_labelling_config(names, requested), encoding="utf-8")
     return (
         f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABELLING_CONFIG}; "
         f"Import: {TASKS}. When done: Export > JSON."
     )
 
 
-def _labelling_config(fields: Fields, requested: ToolQuestion) -> str:
+def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
     view = ET.Element("View")
-    for name, slug in fields.names.items():
+    for name, slug in names.items():
         ET.SubElement(view, "Header", value=name)
-        if name in fields.chats:
-            ET.SubElement(
-                view, "Paragraphs", name=slug, value=f"${slug}", layout="dialogue", nameKey="role",
-                textKey="content",
-            )  # fmt: skip
-        else:
-            ET.SubElement(view, "Text", name=slug, value=f"${slug}")
+        ET.SubElement(view, "Text", name=slug, value=f"${slug}")
     if requested.rubric:
         ET.SubElement(view, "Header", value=requested.rubric, size="6")
     ET.SubElement(view, "Header", value=requested.text)
-    first = next(iter(fields.names.values()))
+    answers = {"toName": next(iter(names.values()))}
     if requested.choices:
         needed = "false" if requested.free else "true"
-        group = ET.SubElement(view, "Choices", name=VERDICT, toName=first, choice="single", required=needed)
+        group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=needed)
         for choice, key in requested.keyed():
             ET.SubElement(group, "Choice", {"value": choice, **({"hotkey": key} if key else {})})
-    if requested.free:
+    for name, hint in ([(_WORDS, "In your own words")] if requested.free else []) + [(NOTE, "Note")]:
         ET.SubElement(
-            view, "TextArea", name=_WORDS, toName=first, maxSubmissions="1", editable="true",
-            placeholder="In your own words",
-        )  # fmt: skip
-    ET.SubElement(
-        view, "TextArea", name=NOTE, toName=first, maxSubmissions="1", editable="true", placeholder="Note"
-    )
+            view, "TextArea", answers, name=name, maxSubmissions="1", editable="true", placeholder=hint
+        )
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
 
@@ -161,16 +148,16 @@ def _answer(controls: Mapping[str, list[str]], place: str) -> str:
 
 
 LABEL_STUDIO = Tool(
-    name="label-studio",
-    title="Label Studio",
-    write=write_label_studio,
-    formats=(
-        Format(marks=frozenset({"data", "annotations"}), record="task", answers=_of_task),
+    "label-studio",
+    "Label Studio",
+    write_label_studio,
+    (
+        Format({"data", "annotations"}, "task", _of_task),
         Format(
-            marks=frozenset({"annotation_id", "annotator", "lead_time"}),
-            record="entry",
-            answers=_of_entry,
-            note="JSON-MIN leaves out skipped tasks; export JSON to keep them",
+            {"annotation_id", "annotator", "lead_time"},
+            "entry",
+            _of_entry,
+            "JSON-MIN leaves out skipped tasks; export JSON to keep them",
         ),
     ),
     folder=True,
@@ -193,15 +180,11 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     >>> sorted(path.name for path in folder.iterdir())
     ['.argilla', 'records.json']
     """
-    if not requested.free:
-        refuse_free(ARGILLA.title, requested)
-    fields = Fields.of(tasks)
+    names = slugs(columns_of(tasks))
     (folder / _HIDDEN).mkdir()
     write_json(folder / _HIDDEN / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _HIDDEN / "settings.json", _settings(fields, requested))
-    records = [
-        {"id": task.id, "fields": fields.values(task), "metadata": {ITEM_ID: task.id}} for task in tasks
-    ]
+    write_json(folder / _HIDDEN / "settings.json", _settings(names, requested))
+    records = [{"id": task.id, "fields": task.texts(names), "metadata": {ITEM_ID: task.id}} for task in tasks]
     write_json(folder / "records.json", records)
     return (
         f"In Python: rg.Dataset.from_disk({str(folder)!r}, client=…). When done: "
@@ -209,29 +192,21 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     )
 
 
-def _settings(fields: Fields, requested: ToolQuestion) -> dict[str, Any]:
-    shown_fields = [
-        {
-            "name": slug, "title": name, "required": False, "type": kind,
-            "settings": {"type": kind, "use_markdown": name in fields.chats},
-        }
-        for name, slug in fields.names.items()
-        for kind in ["chat" if name in fields.chats else "text"]
-    ]  # fmt: skip
+def _settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, Any]:
     words = {"type": "text", "use_markdown": False}
+
+    def entry(name: str, title: str, settings: dict[str, Any] = words, required: bool = False) -> Any:
+        kind = settings["type"]
+        return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
+
     options = [{"text": choice, "value": choice} for choice in requested.choices]
     choosing = {"type": "label_selection", "options": options, "visible_options": None}
-    verdict = {
-        "name": VERDICT, "title": requested.text, "required": True, "description": None,
-        "type": "text" if requested.free else "label_selection",
-        "settings": words if requested.free else choosing,
-    }  # fmt: skip
-    note = {"name": NOTE, "title": "Note", "required": False, "type": "text", "settings": words}
+    verdict = entry(VERDICT, requested.text, words if requested.free else choosing, True)
     shown = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
         "guidelines": requested.rubric or requested.text,
-        "questions": [verdict, note],
-        "fields": shown_fields,
+        "questions": [verdict, entry(NOTE, "Note")],
+        "fields": [entry(slug, name) for name, slug in names.items()],
         "vectors": [],
         "metadata": [{"name": ITEM_ID, "title": ITEM_ID, "settings": shown, "visible_for_annotators": False}],
         "allow_extra_metadata": True,
@@ -275,11 +250,7 @@ def _of_record(record: Any, place: str) -> list[ToolAnswer]:
 
 
 ARGILLA = Tool(
-    name="argilla",
-    title="Argilla",
-    write=write_argilla,
-    formats=(Format(marks=frozenset({"_server_id"}), record="record", answers=_of_record),),
-    folder=True,
+    "argilla", "Argilla", write_argilla, (Format({"_server_id"}, "record", _of_record),), folder=True
 )
 
 
@@ -342,10 +313,10 @@ def _of_annotator(state: Any, place: str) -> list[ToolAnswer]:
 
 
 POTATO = Tool(
-    name="potato",
-    title="Potato",
-    write=write_potato,
-    formats=(Format(marks=frozenset({"user_id", _ANSWERS}), record="annotator", answers=_of_annotator),),
+    "potato",
+    "Potato",
+    write_potato,
+    (Format({"user_id", _ANSWERS}, "annotator", _of_annotator),),
     folder=True,
 )
 
@@ -365,18 +336,16 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
     >>> path.read_text()[:40]
     '{"item_id": "q7", "text": "2 + 2?", "opt'
     """
-    refuse_free(PRODIGY.title, requested)
+    if not requested.choices:
+        raise InputError(
+            "Prodigy needs choices",
+            given="answers in the annotators' own words",
+            allowed="--choices, --scale",
+        )
     options = [{"id": choice, "text": choice} for choice in requested.choices]
 
-    def line(task: Task) -> dict[str, Any]:
-        return {
-            ITEM_ID: task.id,
-            "text": task.page(),
-            "options": options,
-            "meta": {"question": requested.text},
-        }
-
-    write_lines(path, (line(task) for task in tasks))
+    same = {"options": options, "meta": {"question": requested.text}}
+    write_lines(path, ({ITEM_ID: task.id, "text": task.page(), **same} for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
 
@@ -404,9 +373,4 @@ def _of_line(line: Any, place: str) -> list[ToolAnswer]:
     return [said]
 
 
-PRODIGY = Tool(
-    name="prodigy",
-    title="Prodigy",
-    write=write_prodigy,
-    formats=(Format(marks=frozenset({"answer", "_task_hash"}), record="line", answers=_of_line),),
-)
+PRODIGY = Tool("prodigy", "Prodigy", write_prodigy, (Format({"answer", "_task_hash"}, "line", _of_line),))

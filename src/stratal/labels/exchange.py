@@ -31,7 +31,6 @@ from stratal.labels.tasks import (
     ToolQuestion,
     columns_of,
     newest,
-    text_of,
     write_lines,
 )
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
@@ -59,6 +58,13 @@ def _header(tasks: Sequence[Task]) -> dict[str, str]:
     return {name: f"{name}_shown" if name.lower() in _OWN else name for name in columns_of(tasks)}
 
 
+def _rows(tasks: Sequence[Task]) -> list[list[str]]:
+    """Return the table of some tasks as texts, with its header."""
+    names = _header(tasks)
+    rows = ([task.id, *task.texts(names).values(), "", ""] for task in tasks)
+    return [[ITEM_ID, *names.values(), LABEL, NOTE], *rows]
+
+
 def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a CSV file; what a spreadsheet would run gets an apostrophe before it.
 
@@ -71,14 +77,8 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
     >>> path.read_text().splitlines()
     ['item_id,q,label,note', "007,'=1,,"]
     """
-    names = _header(tasks)
     with path.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([cell(name) for name in (ITEM_ID, *names.values(), LABEL, NOTE)])
-        for task in tasks:
-            writer.writerow(
-                [cell(task.id), *(cell(text_of(task.payload.get(name))) for name in names), "", ""]
-            )
+        csv.writer(file).writerows(map(cell, row) for row in _rows(tasks))
     return _advice(requested)
 
 
@@ -96,11 +96,9 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
     """
     names = _header(tasks)
 
-    def line(task: Task) -> dict[str, Any]:
-        shown = {names[name]: task.payload[name] for name in names if name in task.payload}
-        return {ITEM_ID: task.id, **shown, LABEL: None, NOTE: None}
-
-    write_lines(path, (line(task) for task in tasks))
+    shown = ({names[name]: value for name, value in task.payload.items()} for task in tasks)
+    lines = zip(tasks, shown, strict=True)
+    write_lines(path, ({ITEM_ID: task.id, **own, LABEL: None, NOTE: None} for task, own in lines))
     return _advice(requested)
 
 
@@ -114,12 +112,9 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
         from openpyxl.worksheet.datavalidation import DataValidation
     except ImportError:
         raise MissingExtraError("openpyxl", extra="excel") from None
-    names = _header(tasks)
-    book = Workbook()
+    book, rows = Workbook(), _rows(tasks)
     sheet = book.active
     sheet.title = "items"
-    rows = [[ITEM_ID, *names.values(), LABEL, NOTE]]
-    rows += [[task.id, *(text_of(task.payload.get(name)) for name in names), "", ""] for task in tasks]
     for number, row in enumerate(rows, start=1):
         for place, text in enumerate(row, start=1):
             entry = sheet.cell(number, place)
@@ -130,7 +125,7 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
                 entry.data_type = "s"
     for place in range(2, len(rows[0])):
         sheet.column_dimensions[get_column_letter(place)].width = 50
-    column = get_column_letter(len(names) + 2)
+    column = get_column_letter(len(rows[0]) - 1)
     listed = ",".join(requested.choices)
     if requested.choices and not requested.free and len(listed) <= _LONGEST_LIST and '"' not in listed:
         picking = DataValidation(type="list", formula1=f'"{listed}"', allow_blank=True)
@@ -177,14 +172,11 @@ def read_table(path: Path, id_name: str) -> Answers:
         for row, value in enumerate(labels.values)
         if skipped[row] or value is not None
     ]
-    kind = _TOOL_OF.get(format_of(path), JSON_LINES.name)
+    kind = {"xlsx": "excel", "csv": "csv"}.get(format_of(path), "jsonl")
     return Answers(tool=kind, said=newest(said), notes=labels.notes)
 
 
 _REMARKS = ((NOTE, "notes", "comment"), ("timestamp", "updated_at"))
-
-
-_TOOL_OF = {"xlsx": "excel", "csv": "csv"}
 
 
 def _texts(table: SmallTable, *names: str) -> list[str]:
@@ -194,22 +186,13 @@ def _texts(table: SmallTable, *names: str) -> list[str]:
     ]
 
 
-CSV = Tool(name="csv", title="CSV", write=write_csv)
+_TABLES = (
+    Tool("excel", "Excel", write_excel),
+    Tool("csv", "CSV", write_csv),
+    Tool("jsonl", "JSON Lines", write_json_lines),
+)
 
-
-EXCEL = Tool(name="excel", title="Excel", write=write_excel)
-
-
-JSON_LINES = Tool(name="jsonl", title="JSON Lines", write=write_json_lines)
-
-
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        *(LABEL_STUDIO, ARGILLA, POTATO, PRODIGY),
-        *(EXCEL, CSV, JSON_LINES),
-    )
-}
+TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_TABLES)}
 
 
 _SUFFIXES = {"excel": (".xlsx",), "csv": (".csv",), "jsonl": (".jsonl", ".ndjson"), "prodigy": (".jsonl",)}
@@ -334,26 +317,15 @@ def answers_of_tool(path: Path) -> Answers | None:
     --------
     >>> answers_of_tool(Path("labels.csv"))
     """
-    tool = tool_of(path)
+    parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
+    start = _document(parts[0], most=1) if parts else None
+    known = (tool for tool in TOOLS.values() if tool.format_of(start) is not None)
+    tool = POTATO if parts and path.is_dir() else next(known, None)
     if tool is None:
         return None
-    parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
     found = [tool.answers(_document(part), str(part)) for part in parts]
     said = newest(entry for answers in found for entry in answers.said)
     return replace(found[0], said=said)
-
-
-def tool_of(path: Path) -> Tool | None:
-    """Return the tool that a JSON file or folder is of, None for any other.
-
-    Examples
-    --------
-    >>> tool_of(Path("labels.csv"))
-    """
-    if path.is_dir():
-        return POTATO if any(path.glob(f"*/{STATE}")) else None
-    start = _document(path, most=1)
-    return next((tool for tool in TOOLS.values() if tool.format_of(start) is not None), None)
 
 
 def _document(path: Path, most: int | None = None) -> Any:

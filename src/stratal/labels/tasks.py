@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError, LabelError
+from stratal.errors import LabelError
 from stratal.labels.meanings import Declared, Meaning, class_text, sentences
 from stratal.tables.logs import as_written
 
@@ -37,20 +38,20 @@ class Task:
 
     Examples
     --------
-    >>> Task(id="q7", payload={"question": "2 + 2?"}).texts()
-    {'question': '2 + 2?'}
+    >>> Task(id="q7", payload={"question": "2 + 2?"}).texts({"question": "q", "answer": "a"})
+    {'q': '2 + 2?', 'a': ''}
     """
 
     id: str
     payload: Mapping[str, Any]
 
-    def texts(self) -> dict[str, str]:
-        """Return the payload as text."""
-        return {name: text_of(value) for name, value in self.payload.items()}
+    def texts(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return columns as text, by other names; what the task lacks is empty."""
+        return {new: text_of(self.payload.get(name)) for name, new in names.items()}
 
     def page(self) -> str:
         """Return the payload as one text: the only column's, or each below its name."""
-        texts = self.texts()
+        texts = {name: text_of(value) for name, value in self.payload.items()}
         if len(texts) == 1:
             return next(iter(texts.values()))
         return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
@@ -168,13 +169,13 @@ class Answers(Record):
         return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file that comes back from a tool: JSON, or JSON Lines, of several records.
 
     Parameters
     ----------
-    marks : frozenset of str
+    marks : set of str
         The keys by which the first record is known.
     record : str
         What a record is called in errors.
@@ -185,17 +186,17 @@ class Format:
 
     Examples
     --------
-    >>> Format(marks=frozenset({"id"}), record="line", answers=print).note
+    >>> Format({"id"}, "line", print).note
     ''
     """
 
-    marks: frozenset[str]
+    marks: set[str]
     record: str
     answers: Callable[[Any, str], list[ToolAnswer]]
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tool:
     """How one tool's files are written and read.
 
@@ -213,7 +214,7 @@ class Tool:
 
     Examples
     --------
-    >>> Tool(name="a", title="A", write=print).folder
+    >>> Tool("a", "A", print).folder
     False
     """
 
@@ -244,19 +245,21 @@ class Tool:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text, what is nested as JSON.
+    """Return a value as text: a chat turn by turn, what else is nested as JSON.
 
     Examples
     --------
-    >>> text_of(None), text_of(3), text_of(["a"])
-    ('', '3', '["a"]')
+    >>> text_of(None), text_of(3), text_of(["a"]), text_of([{"role": "user", "content": "Hi"}])
+    ('', '3', '["a"]', 'user: Hi')
     """
     if value is None:
         return ""
+    if is_chat(value):
+        return "\n\n".join(f"{turn['role']}: {text_of(turn['content'])}" for turn in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def slugs(names: Iterable[str], taken: Sequence[str] = (ITEM_ID, VERDICT, NOTE, "id")) -> dict[str, str]:
+def slugs(names: Iterable[str]) -> dict[str, str]:
     """Return names by which tools can call columns: letters, digits and _, each once.
 
     Examples
@@ -265,16 +268,12 @@ def slugs(names: Iterable[str], taken: Sequence[str] = (ITEM_ID, VERDICT, NOTE, 
     {'answer@strict-match': 'answer_strict_match', 'id': 'id_2', 'Frage?': 'frage', 'frage': 'frage_2'}
     """
     found: dict[str, str] = {}
-    used = set(taken)
     for name in names:
         plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
-        slug, number = plain, 1
-        while slug in used:
-            number += 1
-            slug = f"{plain}_{number}"
-        used.add(slug)
-        found[name] = slug
+        spellings = chain([plain], (f"{plain}_{number}" for number in count(2)))
+        used = {ITEM_ID, VERDICT, NOTE, "id", *found.values()}
+        found[name] = next(slug for slug in spellings if slug not in used)
     return found
 
 
@@ -289,63 +288,20 @@ def columns_of(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(name for task in tasks for name in task.payload))
 
 
-def is_chat(values: Iterable[Any]) -> bool:
-    """Return whether a column holds talks: lists of turns with a role and what was said.
+def is_chat(value: Any) -> bool:
+    """Return whether a value is a list of turns, each with a role and a content.
 
     Examples
     --------
-    >>> is_chat([[{"role": "user", "content": "Hi"}]]), is_chat(["Hi"])
+    >>> is_chat([{"role": "user", "content": "hello"}]), is_chat([1, 2])
     (True, False)
     """
-    present = [value for value in values if value is not None]
-    return bool(present) and all(
+    return (
         isinstance(value, list)
-        and value
-        and all(isinstance(turn, dict) and {"role", "content"} <= set(turn) for turn in value)
-        for value in present
+        and bool(value)
+        and all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in value)
+        and all("content" in turn for turn in value)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """The columns of some tasks as fields of a tool.
-
-    Parameters
-    ----------
-    names : mapping of column to the name that the tool calls it by
-    chats : set of str
-        Columns of talks, which stay lists of turns; all others are text.
-
-    Examples
-    --------
-    >>> fields = Fields.of([Task(id="a", payload={"Frage?": 1}), Task(id="b", payload={})])
-    >>> fields.names, [fields.values(Task(id="a", payload={"Frage?": 1})), fields.blank]
-    ({'Frage?': 'frage'}, [{'frage': '1'}, {'frage': ''}])
-    """
-
-    names: Mapping[str, str]
-    chats: frozenset[str]
-
-    @classmethod
-    def of(cls, tasks: Sequence[Task]) -> Self:
-        """Return the fields of some tasks."""
-        names = slugs(columns_of(tasks))
-        chats = (name for name in names if is_chat(task.payload.get(name) for task in tasks))
-        return cls(names=names, chats=frozenset(chats))
-
-    def values(self, task: Task) -> dict[str, Any]:
-        """Return what a task has of each field; what it lacks is left out."""
-        present = {name: value for name, value in task.payload.items() if value is not None}
-        return {
-            slug: present[name] if name in self.chats else text_of(present[name])
-            for name, slug in self.names.items()
-            if name in present
-        }
-
-    @property
-    def blank(self) -> dict[str, Any]:
-        """What each field holds where a task lacks it."""
-        return {slug: None if name in self.chats else "" for name, slug in self.names.items()}
 
 
 def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
@@ -406,18 +362,3 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON Lines."""
     with path.open("x", encoding="utf-8") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def refuse_free(tool: str, requested: ToolQuestion) -> None:
-    """Refuse a question that a tool cannot ask: one without choices.
-
-    Examples
-    --------
-    >>> refuse_free("Prodigy", ToolQuestion(text="Correct?", choices=("Pass", "Fail")))
-    """
-    if not requested.choices:
-        raise InputError(
-            f"{tool} needs choices",
-            given="answers in the annotators' own words",
-            allowed="--choices, --scale",
-        )

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from stratal.errors import InputError, MissingExtraError, near_names
+from stratal.labels.tasks import is_chat
 from stratal.study.study import Study
 
 FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
@@ -115,22 +116,6 @@ def media_file(folder: Path, path: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):
         return None
     return found if inside and found.suffix.lower() in MEDIA_TYPES else None
-
-
-def is_chat(value: Any) -> bool:
-    """Return whether a value is a list of turns, each with a role and a content.
-
-    Examples
-    --------
-    >>> is_chat([{"role": "user", "content": "hello"}]), is_chat([1, 2])
-    (True, False)
-    """
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in value)
-        and all("content" in turn for turn in value)
-    )
 
 
 @lru_cache(maxsize=256)
