@@ -341,7 +341,6 @@ class Status(Struct, kw_only=True):
     journal: str
     head: str
     rubric_version: int
-    server: str | None
     annotators: Objects
     rounds: Objects
     nonresponse: Object

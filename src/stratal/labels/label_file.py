@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +121,15 @@ def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
 def _together(parts: Sequence[Labels]) -> Labels:
     """Return several files' labels as one, with their names as annotators where they answer for one unit."""
     said: tuple[str, ...] = ()
-    if not all(part.annotators for part in parts) and _overlap(parts):
-        names = _names([Path(part.source) for part in parts])
+    answered = (
+        {unit for unit, answer in zip(part.ids, part.values, strict=True) if answer is not None}
+        for part in parts
+    )
+    overlap = max(Counter(chain.from_iterable(answered)).values(), default=0) > 1
+    if overlap and not all(part.annotators for part in parts):
+        names = [Path(part.source).name.split(".")[0] for part in parts]
+        if len(set(names)) < len(names):
+            names = [part.source for part in parts]
         parts = [
             part if part.annotators else replace(part, annotators=(name,) * len(part.ids))
             for part, name in zip(parts, names, strict=True)
@@ -141,23 +150,6 @@ def _joined(parts: Sequence[Labels]) -> Labels:
         places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
         notes=tuple(note for part in parts for note in part.notes),
     )
-
-
-def _overlap(parts: Sequence[Labels]) -> bool:
-    """Return whether a unit is answered in more than one file."""
-    seen: set[str] = set()
-    for part in parts:
-        here = {unit for unit, answer in zip(part.ids, part.values, strict=True) if answer is not None}
-        if seen & here:
-            return True
-        seen |= here
-    return False
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """Return what tells files apart: their names, or the whole paths where those are the same."""
-    stems = [path.name.split(".")[0] for path in paths]
-    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
 def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:

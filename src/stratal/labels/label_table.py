@@ -88,15 +88,11 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
         )
     ids = table.values(found)
-    for row in (
-        row
-        for row, entry in enumerate(ids)
-        if entry == "" or (is_missing(entry) and not isinstance(entry, str))
-    ):
-        raise LabelError(
-            f"{table.label}, {table.places[row]}: the id is missing",
-            action="Fill it in from the file that was handed out; an answer without one matches no unit.",
-        )
+    for row, entry in enumerate(ids):
+        if entry == "" or (is_missing(entry) and not isinstance(entry, str)):
+            what = f"{table.label}, {table.places[row]}: the id is missing"
+            action = "Fill it in from the file that was handed out; an answer without one matches no unit."
+            raise LabelError(what, action=action)
     return tuple(map(id_text, ids))
 
 
@@ -136,8 +132,6 @@ class AnswerColumn:
         Column of the model that was judged, in long tables.
     human : str, optional
         Column of what people said of some units: called so, or one of few values and empty in most rows.
-    texts : frozenset of str
-        The answers of the column `name`, as text.
     predicted : str, optional
         Column of the model's answers, where what people said in the column `human` is of the same classes.
 
@@ -155,7 +149,6 @@ class AnswerColumn:
     others: tuple[str, ...] = ()
     model: str | None = None
     human: str | None = None
-    texts: frozenset[str] = frozenset()
     predicted: str | None = None
 
     @classmethod
@@ -166,15 +159,13 @@ class AnswerColumn:
             column: [value for value in values if not is_missing(value)]
             for column, values in table.lists.items()
         }
-        few = (
+        others = tuple(
             column
             for column, values in given.items()
-            if column != name and 0 < len(set(map(plain_text, values))) <= _FEW
+            if column != name and len(set(map(plain_text, values))) <= _FEW and _stand_for_numbers(values)
         )
-        others = tuple(column for column in few if _stand_for_numbers(given[column]))
         human = _of_people(table, given, others) if name is None else name
-        classes = _classes_beside(table, given)
-        human, predicted = (human, None) if classes is None else classes
+        human, predicted = _classes_beside(table, given) or (human, None)
         answered = given.get(name or human or "", [])
         return cls(
             name=name,
@@ -185,7 +176,6 @@ class AnswerColumn:
             model=table.find("model"),
             human=human,
             predicted=predicted,
-            texts=frozenset(text for text in map(plain_text, answered) if text is not None),
         )
 
 

@@ -30,7 +30,7 @@ from stratal.labels.tasks import Answers, Task
 from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of
-from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
+from stratal.study.database import Connection, Database, StudyError, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, How, append_setting, keep_head
@@ -187,10 +187,6 @@ class Study:
             with suppress(StudyError):  # a full disk; the page says so
                 self.keep("server", f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
             yield
-
-    def served_by(self) -> str | None:
-        """Return the address of the server that holds the study, None if none does."""
-        return self.setting("server") if is_served(self.folder) else None
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.

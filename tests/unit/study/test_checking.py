@@ -161,7 +161,19 @@ def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
         payload = dict.fromkeys(json.loads(row["payload"]), "another text")
         connection.execute("UPDATE item SET payload = ? WHERE id = ?", (json.dumps(payload), row["id"]))
 
-    assert "the items of round 1 were changed after it was drawn" in check_study(study).problems
+    problem = f"the items of round 1 were changed after it was drawn: {row['id']!r}"
+    assert problem in check_study(study).problems
+
+
+def test_changed_items_are_named_by_the_first_few(make_study):
+    study = make_study()
+    with study.database.write() as connection:
+        connection.execute("UPDATE item SET stratum = stratum + 7 WHERE item > 1")
+        ids = sorted(repr(row["id"]) for row in connection.execute("SELECT id FROM item WHERE item > 1"))
+
+    (problem,) = (entry for entry in check_study(study).problems if "items of round" in entry)
+    named = problem.partition("drawn: ")[2]
+    assert named == f"{', '.join(ids[:5])} and {len(ids) - 5:,} more"
 
 
 def test_a_round_of_another_population_is_refused(make_study, drawn):

@@ -108,6 +108,9 @@ class RateLimits(Record):
     connections: int = 500
 
 
+LIMITS = RateLimits()
+
+
 class Rates:
     """A bucket of requests for each client, which fills again at a constant rate.
 
@@ -191,9 +194,9 @@ class Gate:
 
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
-        images = "img-src 'self' https:" if https else "img-src 'self'"
-        policy = HEADERS["content-security-policy"].replace("img-src 'self'", images)
-        self._headers = HEADERS | {"content-security-policy": policy}
+        policy = HEADERS["content-security-policy"]
+        images = policy.replace("img-src 'self'", "img-src 'self' https:") if https else policy
+        self._headers = HEADERS | {"content-security-policy": images}
         self._origins = frozenset(map(origin, addresses))
         # A browser leaves a scheme's own port out; another client may name it.
         parts = [urlsplit(address) for address in self._origins]
@@ -276,10 +279,10 @@ class Pages:
 
     async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
-        token = request.path_params["token"]
-        found, who = self._known.get(_digest(token), ("", ""))
-        if not found:
-            found, who = await run_in_threadpool(self._whose, token)
+        token = _digest(request.path_params["token"])
+        if token not in self._known:
+            await run_in_threadpool(self._learn)
+        found, who = self._known.get(token, ("", ""))
         known = found == role
         client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
         if not self._rates.allow(client):
@@ -288,35 +291,29 @@ class Pages:
             raise HTTPException(404, _NOTHING)
         return who
 
-    def _whose(self, token: str) -> tuple[str, str]:
-        """Return the role and the name that a token stands for, also of those who came after the start.
+    def _learn(self) -> None:
+        """Look up the role and the name that each token stands for, also of those who came after the start.
 
         Only digests are compared, so that the time taken says nothing of the token.
         """
-        digest = _digest(token)
-        if digest not in self._known:
-            people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
-            self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
-        return self._known.get(digest, ("", ""))
+        people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
+        self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
 
     async def _owner_status(self, request: Request) -> Response:
         await self._annotator(request, OWNER)
         return await run_in_threadpool(self._figures)
 
     def _figures(self) -> Response:
-        """Return what `study status --json` prints, counted again now and then: in a process of its own.
-
-        In a large study that takes a minute, during which this process shall answer annotators.
-        """
+        """Return what `study status --json` prints, counted again now and then."""
         if not self._counting.acquire(blocking=False):
             what = "The figures are being counted for the first time. They are here in a moment."
             return self._status[1] if self._status else _refusal("locked", what, 503)
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
-                found = status_of(self._study.folder)
+                shown = JSONResponse(status_of(self._study.folder))
                 now = time.monotonic()
-                self._status = now + max(FRESH, DEAR * (now - start)), JSONResponse(found)
+                self._status = now + max(FRESH, DEAR * (now - start)), shown
             return self._status[1]
         finally:
             self._counting.release()
@@ -331,10 +328,24 @@ class Pages:
         return endpoint
 
     async def _body(self, request: Request) -> Any:
+        """Return what a request holds, refusing one that is too large, too slow or no JSON."""
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
+        largest, body = self._limits.largest, b""
+        what = f"the request is larger than {largest:,} bytes. Shorten the note."
+        refusal = HTTPException(413, what, {"connection": "close"})
+        if int(request.headers.get("content-length", "0")) > largest:
+            raise refusal
         try:
-            return json.loads(await read_body(request, self._limits))
+            async with asyncio.timeout(self._limits.patience):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > largest:
+                        raise refusal
+            return json.loads(body)
+        except TimeoutError:
+            what = "the request took too long to arrive. Check the connection and send it again."
+            raise HTTPException(408, what, {"connection": "close"}) from None
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
@@ -361,7 +372,10 @@ FRESH, DEAR = 2.0, 4.0
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Return what `study status --json` prints of a study, without the folder's place on the disk."""
+    """Return what `study status --json` prints of a study, without the folder's place on the disk.
+
+    In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
+    """
     words = [sys.executable, "-m", "stratal", "study", "status", str(folder), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
@@ -378,25 +392,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-async def read_body(request: Request, limits: RateLimits) -> bytes:
-    """Return a request's body, refusing one that is too large or too slow."""
-    what = f"the request is larger than {limits.largest:,} bytes. Shorten the note."
-    refusal, body = HTTPException(413, what, {"connection": "close"}), b""
-    if int(request.headers.get("content-length", "0")) > limits.largest:
-        raise refusal
-    try:
-        async with asyncio.timeout(limits.patience):
-            async for part in request.stream():
-                body += part
-                if len(body) > limits.largest:
-                    raise refusal
-    except TimeoutError:
-        what = "the request took too long to arrive. Check the connection and send it again."
-        raise HTTPException(408, what, {"connection": "close"}) from None
-    return body
-
-
-def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
+def application(study: Study, look: Look, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
     def refused(request: Request, error: Exception) -> Response:
@@ -415,9 +411,8 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
-    pages = Pages(study, look, limits or RateLimits())
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
-    app = Starlette(routes=pages.routes(), exception_handlers=handlers)
+    app = Starlette(routes=Pages(study, look, limits).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Gate(app, addresses, look.https)
 
@@ -470,10 +465,7 @@ class Place(Record):
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            what, allowed = (
-                "the address of the page cannot be read",
-                "http://HOST:PORT or https://HOST/PATH",
-            )
+            what, allowed = "the address of the page cannot be read", "http://HOST:PORT or https://HOST/PATH"
             raise InputError(what, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
             what = f"{self.host} listens on every network of this computer, but is no address to go to"
@@ -517,7 +509,7 @@ def serve(
     place: Place,
     *,
     fresh: bool = False,
-    limits: RateLimits | None = None,
+    limits: RateLimits = LIMITS,
     ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
     """Serve a study's page until the process is told to stop.
@@ -540,9 +532,7 @@ def serve(
         Of kind `served` if another server has the study, `damaged` if a check finds a problem in it.
 
     """
-    kept = limits or RateLimits()
-    listening = place.listen()
-    with listening:
+    with place.listen() as listening:
         port = int(listening.getsockname()[1])
         address = place.url(port)
         with study.serving(address):
@@ -550,10 +540,10 @@ def serve(
                 pass
             if fresh:
                 new_links(study)
-            app = application(study, look_of(study, media_address), place.known_as(port), kept)
+            app = application(study, look_of(study, media_address), place.known_as(port), limits)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
-            uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
+            uvicorn.Server(configuration(app, limits)).run(sockets=[listening])
 
 
 def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
@@ -611,10 +601,6 @@ def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
                 self._waiting.cancel()
                 self._waiting = None
             elif not answering and self._waiting is None:
-                self._waiting = self.loop.call_later(limits.patience, self._give_up)
-
-        def _give_up(self) -> None:
-            if self.transport is not None and not self.transport.is_closing():
-                self.transport.abort()
+                self._waiting = self.loop.call_later(limits.patience, self.transport.abort)
 
     return Patient
