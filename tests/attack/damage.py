@@ -143,7 +143,7 @@ def damaged_samples(tries: int, seed: int) -> Findings:
 def studied(folder: Path) -> Path:
     """Make a study of two people with a skip, a change, disagreements, a decision and a second round."""
     from stratal.study import Question, create_study
-    from stratal.study.rounds import grow
+    from stratal.study.study import grow
 
     units = population()
     sample = stratal.designs.SimpleRandom(budget=24).draw(units, seed=3)

@@ -18,8 +18,8 @@ from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
+    from stratal.labels.annotation_tools import Answers
     from stratal.labels.label_table import AnswerColumn
-    from stratal.labels.tasks import Answers
     from stratal.tables.small_table import SmallTable
 
 

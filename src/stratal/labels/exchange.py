@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, LabelError, MissingExtraError
-from stratal.labels.annotation_tools import ARGILLA, LABEL_STUDIO, POTATO, PRODIGY, STATE
-from stratal.labels.label_table import label_rows
-from stratal.labels.meanings import class_text
-from stratal.labels.tasks import (
+from stratal.labels.annotation_tools import (
+    ARGILLA,
     ITEM_ID,
+    LABEL_STUDIO,
     NOTE,
+    POTATO,
+    PRODIGY,
+    STATE,
     Answers,
     Task,
     Tool,
@@ -33,6 +35,8 @@ from stratal.labels.tasks import (
     newest,
     write_lines,
 )
+from stratal.labels.label_table import label_rows
+from stratal.labels.meanings import class_text
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
 from stratal.tables.limits import MOST_BYTES
 from stratal.tables.small_table import SmallTable, plain_text

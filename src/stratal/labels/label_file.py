@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
+from stratal.labels.annotation_tools import VERDICT, Answers
 from stratal.labels.exchange import LABEL, answers_of_tool, refuse_empty
 from stratal.labels.label_table import ANSWER_NAMES, label_rows
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.labels.meanings import class_text
-from stratal.labels.tasks import VERDICT, Answers
 from stratal.randomness import id_text
 from stratal.tables.small_table import SmallTable
 

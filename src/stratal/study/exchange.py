@@ -23,9 +23,9 @@ from typing import Annotated, Any, Literal, Unpack
 import msgspec
 
 from stratal.errors import InputError, LabelError, near_names
-from stratal.labels.damaged_ids import matched
+from stratal.labels.annotation_tools import Answers, Task, ToolAnswer, ToolQuestion
+from stratal.labels.labels import matched
 from stratal.labels.meanings import mapped
-from stratal.labels.tasks import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides

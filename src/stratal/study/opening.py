@@ -17,7 +17,7 @@ from typing import Any
 from stratal.designs import Sample
 from stratal.designs.handover import SAMPLE_NAME, new_folder
 from stratal.errors import InputError, StratalError
-from stratal.labels.damaged_ids import matched
+from stratal.labels.labels import matched
 from stratal.randomness import id_texts
 from stratal.study import creating
 from stratal.study.database import DATABASE, Database, StudyError, database_errors

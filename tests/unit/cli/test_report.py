@@ -238,7 +238,7 @@ def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_comma
 def team_study(tmp_path, monkeypatch):
     """A function that makes a study of classes: two rounds, two people who agree or not, skips, decisions."""
     from stratal.study import Question, create_study
-    from stratal.study.rounds import grow
+    from stratal.study.study import grow
 
     monkeypatch.chdir(tmp_path)
 

@@ -16,8 +16,7 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
-from stratal.study.rounds import add_round, grow
-from stratal.study.study import anytime_interval, until
+from stratal.study.study import add_round, anytime_interval, grow, until
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):

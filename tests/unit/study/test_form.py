@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.study import Form, Question, check_study, estimate_study, open_study, study_status
-from stratal.study.web.actions import answer_view, form_view
+from stratal.study.web.content import answer_view, form_view
 
 TOML = """
 [[question]]

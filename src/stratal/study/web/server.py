@@ -43,8 +43,8 @@ from stratal.errors import InputError, StratalError
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS, kind_of
-from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file, page_of
+from stratal.study.web import content
+from stratal.study.web.content import ANSWERS, Look, look_of, media_address
 
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 """Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
@@ -351,10 +351,10 @@ class Pages:
 
     async def _medium(self, request: Request) -> Response:
         await self._annotator(request)
-        path = await run_in_threadpool(media_file, self._look.media, request.path_params["path"])
+        path = await run_in_threadpool(content.media_file, self._look.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
-        kind = MEDIA_TYPES[path.suffix.lower()]
+        kind = content.MEDIA_TYPES[path.suffix.lower()]
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
         return FileResponse(path, media_type=kind, headers=headers)
 
@@ -362,7 +362,7 @@ class Pages:
         name = request.path_params["name"]
         if name not in FILES:
             raise HTTPException(404, _NO_FILE)
-        return Response(asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
+        return Response(content.asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
 
 
 _NO_FILE = "There is no such file. Open the link that you were given."
@@ -406,7 +406,7 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
             return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
-        kind = kind_of(error)
+        kind = content.kind_of(error)
         status = STATUS.get(kind, 507)
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
@@ -427,9 +427,9 @@ def page_html(request: Request, home: str, title: str, error: HTTPException | No
     head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-        return HTMLResponse(page_of(title, head, "text", inside), error.status_code, error.headers)
+        return HTMLResponse(content.page_of(title, head, "text", inside), error.status_code, error.headers)
     script = f'<script type="module" src="{root}static/{home}.js"></script>'
-    return HTMLResponse(page_of(title, f"{head}\n{script}", home))
+    return HTMLResponse(content.page_of(title, f"{head}\n{script}", home))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import write_argilla
+from stratal.labels.annotation_tools import ToolQuestion, write_argilla
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import ToolQuestion
 
 ANN, BOB = ("6f2c1c9e-0000-4000-8000-000000000001", "6f2c1c9e-0000-4000-8000-000000000002")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.tasks import ToolAnswer, is_chat, newest, slugs
+from stratal.labels.annotation_tools import ToolAnswer, is_chat, newest, slugs
 
 
 def test_names_become_slugs_that_differ():

@@ -7,9 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stratal.labels.annotation_tools import write_label_studio
+from stratal.labels.annotation_tools import Task, ToolQuestion, write_label_studio
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import Task, ToolQuestion
 
 
 @pytest.fixture
