@@ -311,7 +311,7 @@ def test_sixty_items_with_two_questions_and_a_condition_by_keyboard_alone(tmp_pa
 
 def test_with_submit_on_choice_one_key_answers_a_binary_question(tmp_path, opened):
     with study_in(tmp_path / "study") as study, served(study) as links:
-        study.keep("page_submit_on_choice", "yes")
+        study.keep(page_submit_on_choice="yes")
         window = opened(links["ann"])
         press(window, "1", "2")
         window.click(".choice:has(input[value=Pass])")

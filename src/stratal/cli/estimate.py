@@ -502,7 +502,7 @@ def _gathered(requested: EvidenceOptions) -> Evidence:
 def _drawn(requested: EvidenceOptions) -> Evidence:
     """Return a sample with the files of its labels."""
     from stratal.designs.handover import SAMPLE_NAME
-    from stratal.labels.label_file import read_labels
+    from stratal.labels.exchange import read_labels
 
     sample, files = requested.sample, requested.labels
     if sample is not None:
@@ -626,7 +626,7 @@ def _with_predictions(
 
 def _of_models(evidence: Evidence) -> Evidence:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
-    from stratal.labels.label_file import by_model
+    from stratal.labels.exchange import by_model
 
     requested = evidence.requested
     wanted = listed(requested.compare)

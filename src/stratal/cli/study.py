@@ -173,7 +173,7 @@ def new(requested: NewOptions) -> Result:
         reading=reading,
     ) as made:
         if requested.submit_on_choice:
-            made.keep("page_submit_on_choice", "yes")
+            made.keep(page_submit_on_choice="yes")
         found = {
             "study": str(requested.output),
             "n": sample.size,

@@ -24,13 +24,13 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from stratal.arrays import Record
+from msgspec import Struct, structs
+
 from stratal.errors import InputError, LabelError
 from stratal.labels.meanings import Declared, Meaning, class_text, sentences
 from stratal.tables.logs import as_written
@@ -45,8 +45,7 @@ ITEM_ID = "item_id"
 """What the answer, the note and the item's id are called in tools that need a name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """An item as it goes out: nothing of proxy, prediction or stratum.
 
     Parameters
@@ -76,8 +75,7 @@ class Task:
         return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolQuestion:
+class ToolQuestion(Struct, frozen=True, kw_only=True):
     """What annotators are asked.
 
     Parameters
@@ -107,8 +105,7 @@ class ToolQuestion:
         return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnswer:
+class ToolAnswer(Struct, frozen=True, kw_only=True):
     """One answer as a tool gives it back.
 
     Parameters
@@ -141,8 +138,7 @@ class ToolAnswer:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answers(Record):
+class Answers(Struct, frozen=True, kw_only=True):
     """All answers of one file.
 
     Parameters
@@ -180,16 +176,15 @@ class Answers(Record):
             for text, meaning in declared.meanings.items()
         ]
         said = tuple(
-            entry if meaning == entry.value else replace(entry, value=class_text(meaning))
+            entry if meaning == entry.value else structs.replace(entry, value=class_text(meaning))
             for entry in self.said
             for meaning in [declared.meanings.get(entry.value or "", entry.value)]
             if meaning is not None or entry.value is None
         )
-        return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
+        return structs.replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A kind of file that comes back from a tool: JSON, or JSON Lines, of several records.
 
     Parameters
@@ -215,8 +210,7 @@ class Format:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """How one tool's files are written and read.
 
     Parameters

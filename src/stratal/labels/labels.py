@@ -204,26 +204,17 @@ class Labels(Record):
                 given=", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns),
                 action="Give one id, one value and one annotator for each answer.",
             )
-        if not isinstance(self.mapping, Mapping | None) or not isinstance(
-            self.positive, str | int | float | None
-        ):
-            raise LabelError(
-                "what labels count as cannot be read",
-                given=kind_of(self.positive if isinstance(self.mapping, Mapping | None) else self.mapping),
-                allowed="positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}",
-            )
+        for given, kind in ((self.positive, str | int | float | None), (self.mapping, Mapping | None)):
+            if not isinstance(given, kind):
+                allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
+                raise LabelError("what labels count as cannot be read", given=kind_of(given), allowed=allowed)
         self._set(ids=tuple(map(id_text, self.ids)))
         plain = set(map(type, self.values)) <= {float, int}
         if not plain or any(value != value for value in self.values):
             self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
         for row, who in enumerate(self.annotators or ()):
             if not isinstance(who, str | int | np.generic):
-                raise LabelError(
-                    f"{self.place(row)}: the annotator of id {self.ids[row]!r} is {kind_of(who)}",
-                    given=reprlib.repr(who),
-                    allowed="one name",
-                    action="Give each answer its own row, with the annotator's name.",
-                )
+                raise self._not_one("annotator", row, who, "one name")
 
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
@@ -236,13 +227,13 @@ class Labels(Record):
         if isinstance(entry, Decimal):
             return float(entry)
         if isinstance(entry, Iterable | Sized) and not isinstance(entry, str | bytes):
-            raise LabelError(
-                f"{self.place(row)}: the label of id {self.ids[row]!r} is {kind_of(entry)}",
-                given=reprlib.repr(entry),
-                allowed="one number or text",
-                action="Give one value for each answer; several annotators have a row each.",
-            )
+            raise self._not_one("label", row, entry, "one number or text")
         return entry
+
+    def _not_one(self, what: str, row: int, entry: Any, allowed: str) -> LabelError:
+        what = f"{self.place(row)}: the {what} of id {self.ids[row]!r} is {kind_of(entry)}"
+        action = "Give each answer its own row, with one value and the annotator's name."
+        return LabelError(what, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     @property
     def answered(self) -> int:
@@ -425,17 +416,15 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     if isinstance(labels, Mapping):
         return Labels(ids=_texts(list(labels)), values=tuple(labels.values()))
     if hasattr(labels, "columns"):
-        raise LabelError(
-            "labels cannot be a dataframe",
-            allowed="a mapping of id to label, a Series indexed by id, an array in the order of sample.ids",
-            action="Give dict(zip(frame['id'], frame['label'])).",
-        )
+        allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
+        action = "Give dict(zip(frame['id'], frame['label']))."
+        raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
     if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
         return Labels(ids=_texts(list(labels.index)), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
-        path = fspath(labels)
+        path = repr(fspath(labels))
         raise LabelError(
-            "labels cannot be a path", given=repr(path), action=f"Read them: stratal.read_labels({path!r})."
+            "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
         )
     shape = shape_of(labels)
     if shape != (sample.size,):
@@ -562,8 +551,7 @@ def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitR
         return
     count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
     raise LabelError(
-        f"{labels.place(strangers[0]) if labels.places else labels.source}: {count} not in this sample "
-        f"(first: {labels.ids[strangers[0]]!r})",
+        f"{labels.place(strangers[0])}: {count} not in this sample (first: {labels.ids[strangers[0]]!r})",
         allowed=f"the {sample.size} drawn ids",
         action=f"Labels can only be joined to drawn units; check that they belong to this sample "
         f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",

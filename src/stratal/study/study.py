@@ -121,10 +121,10 @@ class Study:
         with self.database.read() as connection:
             return connection.setting(name)
 
-    def keep(self, name: str, value: str) -> None:
-        """Save a setting."""
+    def keep(self, **settings: str) -> None:
+        """Save settings."""
         with self.database.write() as connection:
-            connection.keep(**{name: value})
+            connection.keep(**settings)
 
     @contextmanager
     def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
@@ -189,7 +189,7 @@ class Study:
         with serving(self.folder, self.setting("server") or ""):
             since = written_time(self.clock())
             with suppress(StudyError):  # a full disk; the page says so
-                self.keep("server", f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
+                self.keep(server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
             yield
 
     def next_item(self, annotator: str) -> Item | None:
@@ -635,11 +635,9 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         return selection.sample
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
-    if not by_labels:
-        larger = next_round(sample, additional=additional, population=population)
-    else:
-        options = estimate_options(study, sample)
-        larger = next_round(sample, labels, additional=additional, population=population, **options)
+    known = (labels,) if by_labels else ()
+    options = estimate_options(study, sample) if by_labels else {}
+    larger = next_round(sample, *known, additional=additional, population=population, **options)
     add_round(study, larger)
     return larger
 

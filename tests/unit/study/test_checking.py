@@ -119,7 +119,7 @@ def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, draw
     study.set_aside("carol")
     study.take_back("carol")
     grow(study, 3, population=_population(), by_labels=False)
-    study.keep("page_formats", "{}")
+    study.keep(page_formats="{}")
 
     assert check_study(study).problems == ()
     with open_study(study.folder, reading=True) as again:

@@ -15,12 +15,13 @@ import html
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct, structs
 
 from stratal.errors import InputError, MissingExtraError, StratalError, near_names
 from stratal.labels.annotation_tools import is_chat
@@ -54,8 +55,7 @@ _ATTRIBUTES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """How the columns of a study are shown.
 
     Parameters
@@ -77,7 +77,7 @@ class Look:
 
     media: Path
     address: Callable[[str], str]
-    formats: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = {}
     https: bool = False
 
     def show(self, name: str, value: Any) -> dict[str, Any]:
@@ -219,18 +219,11 @@ def _spoken(content: Any, kind: str, https: bool = False) -> str:
     return _written("" if content is None else content, kind, https)
 
 
-_KEPT_FORMATS, _KEPT_MEDIA, _KEPT_IMAGES = "page_formats", "page_media", "page_images"
-"""Settings of the study: how its columns are shown, where its media are, and whether others are shown."""
-
-
 def look_of(study: Study, address: Callable[[str], str]) -> Look:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
-    formats, media = json.loads(study.setting(_KEPT_FORMATS) or "{}"), study.setting(_KEPT_MEDIA)
-    https = study.setting(_KEPT_IMAGES) == HTTPS
+    formats, media = json.loads(study.setting("page_formats") or "{}"), study.setting("page_media")
+    https = study.setting("page_images") == "https"
     return Look(media=Path(media) if media else study.media, address=address, formats=formats, https=https)
-
-
-HTTPS, STUDY_ALONE = "https", "study"
 
 
 def keep_look(
@@ -247,18 +240,18 @@ def keep_look(
         if kind not in FORMATS:
             what, allowed = f"no such format of column {column!r}", near_names(kind, FORMATS)
             raise InputError(what, given=repr(kind), allowed=allowed)
-    if images not in (None, HTTPS, STUDY_ALONE):
+    if images not in (None, "https", "study"):
         raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
         action = "Give the folder that the items' files are in, with --media."
         raise InputError(f"{media}: no such folder of images and audio", action=action)
     if images is not None:
-        study.keep(_KEPT_IMAGES, images)
+        study.keep(page_images=images)
     if formats:
-        known = json.loads(study.setting(_KEPT_FORMATS) or "{}")
-        study.keep(_KEPT_FORMATS, json.dumps({**known, **formats}, ensure_ascii=False))
+        known = json.loads(study.setting("page_formats") or "{}")
+        study.keep(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
     if media is not None:
-        study.keep(_KEPT_MEDIA, str(media.resolve()))
+        study.keep(page_media=str(media.resolve()))
 
 
 def media_address(path: str) -> str:
@@ -272,19 +265,14 @@ def media_address(path: str) -> str:
     return f"media/{quote(path)}"
 
 
-def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
-    """Return what gives an image or a sound as a `data:` address, refusing more bytes than `largest`."""
-    media, taken = look_of(study, str).media, 0
+def embedded(study: Study) -> Callable[[str], str]:
+    """Return what gives an image or a sound as a `data:` address."""
+    media = look_of(study, str).media
 
     def address(path: str) -> str:
-        nonlocal taken
         found = media_file(media, path)
         if found is None:
             return ""
-        taken += found.stat().st_size
-        if largest is not None and taken > largest:
-            what, action = "images and audio are too large for one file", "Give fewer items (--items)."
-            raise InputError(what, allowed=f"{largest // 10**6} MB", action=action)
         content = base64.b64encode(found.read_bytes()).decode()
         return f"data:{MEDIA_TYPES[found.suffix.lower()]};base64,{content}"
 
@@ -432,7 +420,7 @@ def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) 
     form, (mine, found) = study.form, study.assigned(annotator)
     shown = []
     for entry in found:
-        item = replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
+        item = structs.replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
         answers = [answer_view(answer, item, form) for answer in entry.answers]
         shown.append({**item_view(item, form, look), "answers": answers})
     return {"disagreements": shown, "mine": mine}

@@ -22,9 +22,6 @@ from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import ANSWERS, SIDES, Look, item_view
 
-LARGEST = 200_000_000
-"""Bytes of media in one file."""
-
 
 @names_mistyped
 def annotate(
@@ -138,7 +135,7 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     if not given:
         action = "Ask `stratal study status` who has what."
         raise InputError(f"nothing is left for {annotator!r} to label", action=action)
-    form, look = study.form, content.look_of(study, content.embedded(study, LARGEST))
+    form, look = study.form, content.look_of(study, content.embedded(study))
     data = {
         "study": study.id,
         "annotator": annotator,
@@ -151,12 +148,10 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         ],
     }
     script, style = content.joined("parts.js", "annotate.js", "offline.js"), content.asset("page.css")
-    hashes = [
-        "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (script, style)
-    ]
+    digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
+    of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
-        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; "
+        f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
         f"img-src data:{' https:' if look.https else ''}; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )

@@ -22,12 +22,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import uvicorn
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -38,7 +38,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from stratal.arrays import Record
 from stratal.errors import InputError, StratalError
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
@@ -83,8 +82,7 @@ MOST_CLIENTS = 10_000
 """Clients whose rates are remembered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RateLimits(Record):
+class RateLimits(Struct, frozen=True, kw_only=True):
     """Bounds on what clients may ask.
 
     Parameters
@@ -155,7 +153,7 @@ def token_of(secret: str, name: str, role: str = "annotator") -> str:
 
 def new_links(study: Study) -> None:
     """Make all earlier links of a study invalid."""
-    study.keep(PAGE_SECRET, secrets.token_hex(32))
+    study.keep(**{PAGE_SECRET: secrets.token_hex(32)})
 
 
 def tokens(study: Study) -> dict[str, str]:
@@ -436,8 +434,7 @@ def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Respo
     return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place(Record):
+class Place(Struct, frozen=True, kw_only=True):
     """Where the page is served.
 
     Parameters
