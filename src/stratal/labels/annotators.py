@@ -125,17 +125,11 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     if level not in LEVELS:
         raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
-        raise InputError(
-            "annotator_agreement takes Labels",
-            given=kind_of(labels),
-            action="Read them with stratal.read_labels(file), or make them: "
-            "stratal.Labels(ids=…, values=…, annotators=…).",
-        )
+        action = "Read them with stratal.read_labels(file), or make them: stratal.Labels(ids=…, …)."
+        raise InputError("annotator_agreement takes Labels", given=kind_of(labels), action=action)
     if labels.annotators is None:
-        raise LabelError(
-            f"{labels.source}: no annotators are named",
-            action="Add a column `annotator`, one row per answer.",
-        )
+        action = "Add a column `annotator`, one row per answer."
+        raise LabelError(f"{labels.source}: no annotators are named", action=action)
     before = set() if labels.replaced is None else set(labels.replaced.ids)
     given = [row for row in _answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
     rows = np.array(given, object).reshape(-1, 3)

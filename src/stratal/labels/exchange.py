@@ -97,8 +97,12 @@ def label_rows(
         ids, notes = _ids(table, id_name), ()
     who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
     statuses = [None] * len(table) if status is None else table.values(status)
-    places = [f"{table.label}, {at}" for at in table.places]
-    skipped = list(map(_skipped, places, statuses))
+    given = [str(entry or SUBMITTED).strip().lower() for entry in statuses]
+    for at, entry in zip(table.places, given, strict=True):
+        if entry not in (SUBMITTED, SKIPPED):
+            what, allowed = f"{table.label}, {at}: unknown status", f"{SUBMITTED} or {SKIPPED}"
+            raise LabelError(what, given=repr(entry), allowed=allowed)
+    skipped = [entry == SKIPPED for entry in given]
     labels = Labels(
         ids=ids,
         values=tuple(None if out else entry for out, entry in zip(skipped, entries, strict=True)),
@@ -139,14 +143,6 @@ def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, .
         )
     note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
     return tuple(map(id_text, order)), (note,)
-
-
-def _skipped(place: str, status: Any) -> bool:
-    """Return whether a status says that an item was skipped."""
-    given = str(status or SUBMITTED).strip().lower()
-    if given not in (SUBMITTED, SKIPPED):
-        raise LabelError(f"{place}: unknown status", given=repr(given), allowed=f"{SUBMITTED} or {SKIPPED}")
-    return given == SKIPPED
 
 
 class AnswerColumn(Struct, frozen=True, kw_only=True):
@@ -197,7 +193,11 @@ class AnswerColumn(Struct, frozen=True, kw_only=True):
             for column, values in given.items()
             if column != name and len(set(map(plain_text, values))) <= _FEW and _stand_for_numbers(values)
         )
-        human = _of_people(table, given, others) if name is None else name
+        called = table.find(*HUMAN_NAMES)
+        sparse = (column for column in others if 2 * len(given[column]) < len(table))
+        if name is None and (called is None or not _stand_for_numbers(given[called])):
+            called = next(sparse, None)
+        human = called if name is None else name
         human, predicted = _classes_beside(table, given) or (human, None)
         answered = given.get(name or human or "", [])
         return cls(
@@ -210,14 +210,6 @@ class AnswerColumn(Struct, frozen=True, kw_only=True):
             human=human,
             predicted=predicted,
         )
-
-
-def _of_people(table: SmallTable, given: dict[str, list[Any]], few: tuple[str, ...]) -> str | None:
-    """Return the column of what people said: called so, else of few values and filled in for some units."""
-    called = table.find(*HUMAN_NAMES)
-    if called is not None and _stand_for_numbers(given[called]):
-        return called
-    return next((name for name in few if 2 * len(given[name]) < len(table)), None)
 
 
 def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str, str] | None:
@@ -372,7 +364,13 @@ def read_table(path: Path, id_name: str) -> Answers:
     """
     table = SmallTable.of(path, str(path), (LABEL,))
     labels, skipped = label_rows(table, None, id_name)
-    notes, times = (_texts(table, *names) for names in _REMARKS)
+
+    def texts(*names: str) -> list[str]:
+        found = table.find(*names)
+        entries = [None] * len(table) if found is None else table.values(found)
+        return [plain_text(entry) or "" for entry in entries]
+
+    notes, times = texts(NOTE, "notes", "comment"), texts("timestamp", "updated_at")
     said = [
         ToolAnswer(
             id=labels.ids[row],
@@ -387,16 +385,6 @@ def read_table(path: Path, id_name: str) -> Answers:
     ]
     kind = {"xlsx": "excel", "csv": "csv"}.get(format_of(path), "jsonl")
     return Answers(tool=kind, said=newest(said), notes=labels.notes)
-
-
-_REMARKS = ((NOTE, "notes", "comment"), ("timestamp", "updated_at"))
-
-
-def _texts(table: SmallTable, *names: str) -> list[str]:
-    found = table.find(*names)
-    return [
-        plain_text(entry) or "" for entry in ([None] * len(table) if found is None else table.values(found))
-    ]
 
 
 _TABLES = (

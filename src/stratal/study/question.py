@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from stratal.arrays import Record, plain
+from stratal.arrays import Record, number_of_text, plain
 from stratal.errors import InputError
 
 CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
@@ -494,10 +494,7 @@ class Form(Plain):
 
 
 def _within(text: str, bounds: tuple[float, float] | None) -> bool:
-    try:
-        number = float(text)
-    except ValueError:
-        return False
+    number = number_of_text(text)
     return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 

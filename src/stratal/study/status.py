@@ -35,7 +35,7 @@ UNLIKELY = 0.01
 
 
 def study_status(
-    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = (), **options: Any
+    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return progress, agreement, times, nonresponse and the interim estimate of a study.
 
@@ -46,8 +46,6 @@ def study_status(
     require : sequence of str
         Such as `"value>=.9"`: held against the interval that holds at every moment, if there is one, so that
         one may look again and again.
-    **options
-        As of `stratal.estimate`, for the interim estimate.
 
     Returns
     -------
@@ -69,7 +67,7 @@ def study_status(
             "annotators": _annotators(connection),
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _disagreements(connection),
+            "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
             "flags": _dicts(connection, _FLAGS),
             "notes_of_annotators": _dicts(connection, _NOTES),
             "time": _time(connection, study),
@@ -87,9 +85,9 @@ def study_status(
             shared = _of_outcome(form, name, answers)
             agreed, agreement = _agreement(labels, shared, question)
             drifts = _drifts(shared, [(who, form.outcome(name, value)) for who, value in by_time])
-            interim, figures, reasons = _interim(study, labelled, confidence_level, name, options)
+            interim, figures, reasons = _interim(study, labelled, confidence_level, name)
             if not found:  # the plan was made for the first question
-                first, refuted = _of_first(study, interim, figures, confidence_level, wanted, options)
+                first, refuted = _of_first(study, interim, figures, confidence_level, wanted)
                 reasons = [*refuted, *reasons]
             reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
             notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
@@ -140,7 +138,8 @@ _ROUNDS = (
 )
 _DISAGREEMENTS = (
     "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided, "
-    "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared FROM item"
+    "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
+    "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
 _NOTES = (
     "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
@@ -152,11 +151,6 @@ _FLAGS = (
     "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
     "ORDER BY seq"
 )
-
-
-def _disagreements(connection: Connection) -> dict[str, Any]:
-    (found,) = _dicts(connection, _DISAGREEMENTS)
-    return {**found, "share": found["apart"] / found["shared"] if found["shared"] else None}
 
 
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, Any]:
@@ -344,7 +338,7 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
 
 
 def _interim(
-    study: Study, labelled: int, confidence_level: float, name: str, options: dict[str, Any]
+    study: Study, labelled: int, confidence_level: float, name: str
 ) -> tuple[Estimate | None, dict[str, Any], list[str]]:
     """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
     found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
@@ -353,7 +347,7 @@ def _interim(
     if not labelled:
         return None, found, ["no item is labelled yet, so there is no estimate"]
     try:
-        interim = estimate_study(study, name, **options)
+        interim = estimate_study(study, name)
         found["estimate"] = interim.to_dict(confidence_level)
     except StratalError as error:
         return None, found, [str(error)]
@@ -374,7 +368,6 @@ def _of_first(
     figures: dict[str, Any],
     confidence_level: float,
     require: Sequence[Requirement],
-    options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what is required and the planned look, and what speaks against the plan or hides that look."""
     found: dict[str, Any] = {}
@@ -388,7 +381,7 @@ def _of_first(
     reasons = [] if interim is None else list(interim.refuted)
     if interim is not None and study.sample().looks is not None:
         try:
-            found["planned_look"] = planned_look(study, confidence_level, **options)
+            found["planned_look"] = planned_look(study, confidence_level)
         except StratalError as error:
             reasons.append(f"no planned look: {error}")
     return found, reasons

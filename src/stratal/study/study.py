@@ -459,7 +459,7 @@ def anytime_interval(
     )
 
 
-def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -> dict[str, Any] | None:
+def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any] | None:
     """Return the last planned look that is due, with its estimate and interval; None before the first.
 
     Look k is at the first k / K of the items in the order in which they were answered or skipped; where there
@@ -480,7 +480,7 @@ def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -
         return None
     seen = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
     kept = labels.only([row for row, unit in enumerate(labels.ids) if unit in seen])
-    found = estimate(sample, kept, look=due, **{**estimate_options(study, sample), **options})
+    found = estimate(sample, kept, look=due, **estimate_options(study, sample))
     return {"look": due, "of": planned.number, "estimate": found.to_dict(confidence_level)}
 
 
