@@ -340,12 +340,9 @@ def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
             found[key] = entry
         elif other.value != entry.value and not (entry.at and other.at and entry.at < other.at):
             by = f" by {entry.annotator!r}" if entry.annotator else ""
-            raise LabelError(
-                f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}",
-                given=f"{other.value!r} and {entry.value!r}",
-                allowed="one per item and annotator",
-                action="Remove one of them in the tool.",
-            )
+            what = f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}"
+            given, allowed = f"{other.value!r} and {entry.value!r}", "one per item and annotator"
+            raise LabelError(what, given=given, allowed=allowed, action="Remove one of them in the tool.")
     return tuple(found.values())
 
 
@@ -358,11 +355,9 @@ def required(record: Mapping[str, Any], name: str, place: str) -> str:
     '1'
     """
     if record.get(name) in (None, ""):
-        raise LabelError(
-            f"{place}: has no {name!r}",
-            given=", ".join(list(record)[:8]),
-            action="Take the file that `stratal study export` wrote to the tool, so that ids come back.",
-        )
+        given = ", ".join(list(record)[:8])
+        action = "Take the file that `stratal study export` wrote to the tool, so that ids come back."
+        raise LabelError(f"{place}: has no {name!r}", given=given, action=action)
     return text_of(record[name])
 
 
@@ -472,12 +467,10 @@ def _answer(controls: Mapping[str, list[str]], place: str) -> str:
     others = [values for name, values in controls.items() if not name.startswith((VERDICT, NOTE))]
     given = controls.get(_WORDS) or controls.get(VERDICT) or (others[0] if len(others) == 1 else [])
     if len(given) != 1:
-        raise LabelError(
-            f"{place}: an annotation needs one answer",
-            given=", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}",
-            allowed=f"one choice of {VERDICT!r}",
-            action="Answer or skip the task in Label Studio, and export again.",
-        )
+        found = ", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}"
+        what, allowed = f"{place}: an annotation needs one answer", f"one choice of {VERDICT!r}"
+        action = "Answer or skip the task in Label Studio, and export again."
+        raise LabelError(what, given=found, allowed=allowed, action=action)
     return given[0]
 
 
@@ -552,18 +545,13 @@ def _settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, An
 def _of_record(record: Any, place: str) -> list[ToolAnswer]:
     item = required(record, "id", place)
     if "responses" in record:
-        raise LabelError(
-            f"{place}: is of to_json, which leaves out who discarded what",
-            action="Export again: json.dump(dataset.records.to_list(flatten=True), file).",
-        )
+        action = "Export again: json.dump(dataset.records.to_list(flatten=True), file)."
+        raise LabelError(f"{place}: is of to_json, which leaves out who discarded what", action=action)
     names = [key.removesuffix(".responses") for key in record if key.endswith(".responses")]
     requested = [name for name in names if name != NOTE]
     if len(requested) > 1 and VERDICT not in requested:
-        raise LabelError(
-            f"{place}: several questions were answered",
-            given=", ".join(requested),
-            allowed=f"one, or {VERDICT!r}",
-        )
+        what, allowed = f"{place}: several questions were answered", f"one, or {VERDICT!r}"
+        raise LabelError(what, given=", ".join(requested), allowed=allowed)
     if not requested:
         return []
     name = VERDICT if VERDICT in requested else requested[0]
@@ -639,9 +627,8 @@ def _of_annotator(state: Any, place: str) -> list[ToolAnswer]:
         words = [value if name == "text_box" else name for schema, name, value in named if schema == VERDICT]
         note = " ".join(value for schema, _, value in named if schema == NOTE)
         if len(words) > 1:
-            raise LabelError(
-                f"{place}: item {item!r} has several answers", given=", ".join(words), allowed="one"
-            )
+            what = f"{place}: item {item!r} has several answers"
+            raise LabelError(what, given=", ".join(words), allowed="one")
         said += [ToolAnswer(id=item, value=word, annotator=who, note=note, place=place) for word in words]
     return said
 
@@ -671,11 +658,8 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
     '{"item_id": "q7", "text": "2 + 2?", "opt'
     """
     if not requested.choices:
-        raise InputError(
-            "Prodigy needs choices",
-            given="answers in the annotators' own words",
-            allowed="--choices, --scale",
-        )
+        given = "answers in the annotators' own words"
+        raise InputError("Prodigy needs choices", given=given, allowed="--choices, --scale")
     options = [{"id": choice, "text": choice} for choice in requested.choices]
 
     same = {"options": options, "meta": {"question": requested.text}}
@@ -690,12 +674,8 @@ def _of_line(line: Any, place: str) -> list[ToolAnswer]:
     if answer not in (ACCEPT, *LEFT):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == ACCEPT and len(chosen) != 1:
-        raise LabelError(
-            f"{place}: an accepted item needs one choice",
-            given=str(chosen)[:60],
-            allowed="one",
-            action="Choose one, or ignore the item, in Prodigy and export again.",
-        )
+        action = "Choose one, or ignore the item, in Prodigy and export again."
+        raise LabelError(f"{place}: an accepted item needs one choice", given=str(chosen)[:60], action=action)
     said = ToolAnswer(
         id=item,
         value=text_of(chosen[0]) if answer == ACCEPT else None,

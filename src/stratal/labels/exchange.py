@@ -85,11 +85,9 @@ def label_rows(
         alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
         if len(alike) > 1:
             named = " or ".join(f"value={name!r} (--value {quote(name)})" for name in alike)
-            raise InputError(
-                f"{table.label}: several columns may be that of the labels",
-                given=", ".join(map(repr, alike)),
-                action=f"Rename or drop all but one, or name it: {named}.",
-            )
+            what = f"{table.label}: several columns may be that of the labels"
+            action = f"Rename or drop all but one, or name it: {named}."
+            raise InputError(what, given=", ".join(map(repr, alike)), action=action)
     entries = table.values(value, action=f"Name it: value= (--value COL){several}.")
     if id_name == ROW and table.find(ROW) is None and order is not None:
         ids, notes = _ids_by_order(table, order)
@@ -119,12 +117,9 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     known = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
     found = table.find(*known)
     if found is None:
-        raise InputError(
-            f"{table.label}: no id column",
-            given=", ".join(table.lists),
-            allowed=" or ".join(known),
-            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
-        )
+        given, allowed = ", ".join(table.lists), " or ".join(known)
+        action = "Name it: --id COLUMN; --id row where rows are in the order of to_label.csv."
+        raise InputError(f"{table.label}: no id column", given=given, allowed=allowed, action=action)
     ids = table.values(found)
     for row, entry in enumerate(ids):
         if entry == "" or (is_missing(entry) and not isinstance(entry, str)):
@@ -136,11 +131,8 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
 
 def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if len(table) != len(order):
-        raise LabelError(
-            f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order",
-            given=f"{len(table)} rows",
-            allowed=f"{len(order)}",
-        )
+        what = f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order"
+        raise LabelError(what, given=f"{len(table)} rows", allowed=str(len(order)))
     note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
     return tuple(map(id_text, order)), (note,)
 
@@ -462,9 +454,8 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
             advice = tool.write(tasks, requested, partial)
             shutil.move(partial, path)
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error})", action="Choose another folder."
-        ) from None
+        what = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(what, action="Choose another folder.") from None
     return advice.replace(str(partial), str(path))
 
 
@@ -505,10 +496,8 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
 def refuse_empty(answers: Answers, source: str) -> None:
     """Refuse a file without an answer."""
     if not answers.said:
-        raise LabelError(
-            f"{source}: holds no answer",
-            action="Check that the answers were saved, or that it is the file that came back.",
-        )
+        action = "Check that the answers were saved, or that it is the file that came back."
+        raise LabelError(f"{source}: holds no answer", action=action)
 
 
 def answers_of_tool(path: Path) -> Answers | None:
@@ -600,10 +589,8 @@ def read_labels(
     read = [_read_one(Path(path), id_name, value, order) for path in paths]
     parts = [part for part in read if part is not None and part.replaced is None]
     if not parts:
-        raise InputError(
-            f"{paths[0]}: is a second look at labels, which are not given",
-            action="Give the files of the first labels too, before it.",
-        )
+        action = "Give the files of the first labels too, before it."
+        raise InputError(f"{paths[0]}: is a second look at labels, which are not given", action=action)
     labels = parts[0] if len(parts) == 1 else _together(parts)
     for part in read:
         if part is not None and part.replaced is not None:
@@ -620,11 +607,9 @@ def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
     changed = 0
     for row, (unit, before, after) in enumerate(zip(look.ids, first.values, look.values, strict=True)):
         if class_text(before) not in said.get(unit, ()):
-            raise LabelError(
-                f"{look.place(row)}: the first label of {unit!r} is not that of the labels",
-                given=f"{before!r}, and {', '.join(map(repr, said.get(unit, ()))) or 'none'}",
-                action="Give the labels from which the file was written.",
-            )
+            what = f"{look.place(row)}: the first label of {unit!r} is not that of the labels"
+            given = f"{before!r}, and {', '.join(map(repr, said.get(unit, ()))) or 'none'}"
+            raise LabelError(what, given=given, action="Give the labels from which the file was written.")
         changed += class_text(before).casefold() != class_text(after).casefold()
     again = set(look.ids)
     gone = labels.only([row for row, unit in enumerate(labels.ids) if unit in again])
@@ -714,11 +699,8 @@ def _of_drawn(table: SmallTable, order: Sequence[Any] | None) -> SmallTable:
     drawn = {id_text(entry) for entry in order}
     rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
     if not rows:
-        raise LabelError(
-            f"{table.label}: none of its units was drawn",
-            given=f"{table.lists['id'][0]!r}, …",
-            allowed=f"ids of the sample: {order[0]!r}, …",
-        )
+        given, allowed = f"{table.lists['id'][0]!r}, …", f"ids of the sample: {order[0]!r}, …"
+        raise LabelError(f"{table.label}: none of its units was drawn", given=given, allowed=allowed)
     left = len(table) - len(rows)
     note = f"{table.label}: {left:,} units that were not drawn are left out"
     return replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))

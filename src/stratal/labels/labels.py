@@ -199,11 +199,10 @@ class Labels(Record):
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
         if not all(isinstance(given, Sized) for given in columns) or len(set(map(len, columns))) > 1:
-            raise LabelError(
-                "ids, values and annotators of labels must be lists of one length",
-                given=", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns),
-                action="Give one id, one value and one annotator for each answer.",
-            )
+            what = "ids, values and annotators of labels must be lists of one length"
+            lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns)
+            action = "Give one id, one value and one annotator for each answer."
+            raise LabelError(what, given=lengths, action=action)
         for given, kind in ((self.positive, str | int | float | None), (self.mapping, Mapping | None)):
             if not isinstance(given, kind):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
@@ -428,14 +427,11 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
         )
     shape = shape_of(labels)
     if shape != (sample.size,):
-        raise LabelError(
-            f"{what} must have one entry per drawn unit, in the order of sample.ids",
-            given=f"shape {shape}",
-            allowed=f"({sample.size},)",
-            action="Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
-            if len(shape) > 1
-            else "Give a mapping of id to label instead.",
-        )
+        what = f"{what} must have one entry per drawn unit, in the order of sample.ids"
+        action = "Give a mapping of id to label instead."
+        if len(shape) > 1:
+            action = "Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
+        raise LabelError(what, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
 
 
@@ -564,12 +560,11 @@ def _refuse_duplicates(labels: Labels) -> None:
         who = labels.annotators[row] if labels.annotators else ""
         if (text, who) in seen:
             by = f" by annotator {who!r}" if who else ""
-            raise LabelError(
-                f"{labels.place(row)}: id {text!r} has two labels{by}",
-                allowed="one label per unit and annotator",
-                action="Keep one of them, or name the annotators in a column `annotator`; of several "
-                "models name the column of theirs: --model COL.",
+            what = f"{labels.place(row)}: id {text!r} has two labels{by}"
+            action = (
+                "Keep one of them, or name the annotators in a column `annotator`; of models: --model COL."
             )
+            raise LabelError(what, allowed="one label per unit and annotator", action=action)
         seen.add((text, who))
 
 

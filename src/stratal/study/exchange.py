@@ -305,12 +305,12 @@ def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
         entry, why = next(iter(refused.values()))
-        raise LabelError(
+        what, given = (
             f"{entry.place}: item {entry.id!r}: {why.what}",
-            given=", ".join(map(repr, list(refused)[:_FIRST])),
-            allowed=why.allowed,
-            action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
+            ", ".join(map(repr, list(refused)[:_FIRST])),
         )
+        action = f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}."
+        raise LabelError(what, given=given, allowed=why.allowed, action=action)
     return found
 
 
