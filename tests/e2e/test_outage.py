@@ -289,7 +289,8 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
         return {"id": "nobody's"}
 
     monkeypatch.setattr("tests.e2e.test_notebook_page.answer", answering)
-    monkeypatch.setattr(notebook, "joined", lambda *names: _impatient(names))
+    joined = notebook.content.joined
+    monkeypatch.setattr(notebook.content, "joined", lambda *names: _impatient(joined(*names)))
     with study_in(tmp_path / "study") as study:
         window = shown(browser, tmp_path, study)
         window.focus(".stratal")
@@ -309,10 +310,7 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
         window.context.close()
 
 
-def _impatient(names):
-    from stratal.study.web.content import joined
-
-    text = joined(*names)
+def _impatient(text):
     assert text.count("PATIENCE = 8000") == 1
     return text.replace("PATIENCE = 8000", "PATIENCE = 1000")
 

@@ -24,12 +24,11 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct, structs
 
 from stratal.errors import InputError, LabelError
 from stratal.labels.meanings import Declared, Meaning, class_text, sentences
@@ -45,7 +44,8 @@ ITEM_ID = "item_id"
 """What the answer, the note and the item's id are called in tools that need a name."""
 
 
-class Task(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
     """An item as it goes out: nothing of proxy, prediction or stratum.
 
     Parameters
@@ -75,7 +75,8 @@ class Task(Struct, frozen=True, kw_only=True):
         return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
 
 
-class ToolQuestion(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolQuestion:
     """What annotators are asked.
 
     Parameters
@@ -105,7 +106,8 @@ class ToolQuestion(Struct, frozen=True, kw_only=True):
         return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
 
 
-class ToolAnswer(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
     """One answer as a tool gives it back.
 
     Parameters
@@ -138,7 +140,8 @@ class ToolAnswer(Struct, frozen=True, kw_only=True):
     place: str = ""
 
 
-class Answers(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
     """All answers of one file.
 
     Parameters
@@ -176,15 +179,16 @@ class Answers(Struct, frozen=True, kw_only=True):
             for text, meaning in declared.meanings.items()
         ]
         said = tuple(
-            entry if meaning == entry.value else structs.replace(entry, value=class_text(meaning))
+            entry if meaning == entry.value else replace(entry, value=class_text(meaning))
             for entry in self.said
             for meaning in [declared.meanings.get(entry.value or "", entry.value)]
             if meaning is not None or entry.value is None
         )
-        return structs.replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
+        return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
 
 
-class Format(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Format:
     """A kind of file that comes back from a tool: JSON, or JSON Lines, of several records.
 
     Parameters
@@ -210,7 +214,8 @@ class Format(Struct, frozen=True):
     note: str = ""
 
 
-class Tool(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Tool:
     """How one tool's files are written and read.
 
     Parameters

@@ -13,13 +13,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
 from typing import Any, Self
-
-from msgspec import Struct, structs
 
 from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
 from stratal.labels.annotation_tools import (
@@ -137,7 +135,8 @@ def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, .
     return tuple(map(id_text, order)), (note,)
 
 
-class AnswerColumn(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerColumn:
     """The column of answers of a table, and how far it is filled in.
 
     Parameters
@@ -515,7 +514,7 @@ def answers_of_tool(path: Path) -> Answers | None:
         return None
     found = [tool.answers(_document(part), str(part)) for part in parts]
     said = newest(entry for answers in found for entry in answers.said)
-    return structs.replace(found[0], said=said)
+    return replace(found[0], said=said)
 
 
 def _document(path: Path, most: int | None = None) -> Any:

@@ -16,12 +16,11 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
-from msgspec import structs
 
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.annotation_tools import Answers, Task, ToolAnswer, ToolQuestion
@@ -232,7 +231,7 @@ def take_in_answers(
     said = _named(connection, answers, who, folder)
     # A spreadsheet may have changed ids.
     ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], numbers)
-    said = [structs.replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
+    said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
     inside = [entry for entry in said if entry.id in numbers]
     strangers = tuple(item for item in ids if item not in numbers)
     if not inside:
@@ -291,7 +290,7 @@ def _named(
     if isinstance(who, str) and len(given) > 1 and twice:
         what = f"item {twice[0]!r} was answered by several people"
         raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
-    return [structs.replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
+    return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
 def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[str | None]:
