@@ -16,7 +16,7 @@ import numpy as np
 
 import stratal
 from stratal.errors import StratalError
-from stratal.labels.label_file import read_labels
+from stratal.labels.exchange import read_labels
 
 Reader = Callable[[Path], Any]
 
@@ -143,7 +143,7 @@ def damaged_samples(tries: int, seed: int) -> Findings:
 def studied(folder: Path) -> Path:
     """Make a study of two people with a skip, a change, disagreements, a decision and a second round."""
     from stratal.study import Question, create_study
-    from stratal.study.rounds import grow
+    from stratal.study.study import grow
 
     units = population()
     sample = stratal.designs.SimpleRandom(budget=24).draw(units, seed=3)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
-
-import stratal
 from stratal.study import Question, check_study, create_study
+from tests.browser import browser_open, served
+from tests.tiers import cells, sized
+from typing import Any
+import base64
+import json
+import numpy as np
+import os
+import pytest
+import stratal
+
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")
 
-from tests.browser import browser_open, served
-from tests.tiers import cells, sized
 
 SHOTS = os.environ.get("STRATAL_SCREENSHOTS")
 """A folder: every state that these tests reach is saved there, to be looked at."""
@@ -311,7 +310,7 @@ def test_sixty_items_with_two_questions_and_a_condition_by_keyboard_alone(tmp_pa
 
 def test_with_submit_on_choice_one_key_answers_a_binary_question(tmp_path, opened):
     with study_in(tmp_path / "study") as study, served(study) as links:
-        study.keep("page_submit_on_choice", "yes")
+        study.keep(page_submit_on_choice="yes")
         window = opened(links["ann"])
         press(window, "1", "2")
         window.click(".choice:has(input[value=Pass])")

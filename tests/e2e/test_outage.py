@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import random
-from typing import Any
-
-import pytest
-
 from stratal.study import check_study
-
-pytest.importorskip("playwright")
-pytest.importorskip("starlette")
-pytest.importorskip("anywidget")
-
+from stratal.study.web.notebook import write_page
 from tests.browser import served
 from tests.e2e.test_annotation_page import browser, opened, press, said, settled, study_in
 from tests.e2e.test_notebook_page import press_all, shown
 from tests.e2e.test_offline_page import downloaded
 from tests.tiers import cells, sized
+from typing import Any
+import json
+import pytest
+import random
 
-from stratal.study.web.notebook import write_page
+
+pytest.importorskip("playwright")
+pytest.importorskip("starlette")
+pytest.importorskip("anywidget")
+
+
 
 __all__ = ["browser", "opened"]
 
@@ -296,7 +295,8 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
         return {"id": "nobody's"}
 
     monkeypatch.setattr("tests.e2e.test_notebook_page.answer", answering)
-    monkeypatch.setattr(notebook, "joined", lambda *names: _impatient(names))
+    joined = notebook.content.joined
+    monkeypatch.setattr(notebook.content, "joined", lambda *names: _impatient(joined(*names)))
     with study_in(tmp_path / "study") as study:
         window = shown(browser, tmp_path, study)
         window.focus(".stratal")
@@ -316,10 +316,7 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
         window.context.close()
 
 
-def _impatient(names):
-    from stratal.study.web.content import joined
-
-    text = joined(*names)
+def _impatient(text):
     assert text.count("PATIENCE = 8000") == 1
     return text.replace("PATIENCE = 8000", "PATIENCE = 1000")
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.tiers import sized
 
 from stratal.errors import InputError
+from stratal.labels.annotation_tools import Task, ToolQuestion
 from stratal.labels.exchange import read_answers, tool_called, write_tasks
-from stratal.labels.tasks import Task, ToolQuestion
 from stratal.population import Population
 
 TOOLS = Path(__file__).parents[1] / "tools"

@@ -21,7 +21,7 @@ NOTE = 'doubtful, "very"'
 
 
 def tasks() -> list[Any]:
-    from stratal.labels.tasks import Task
+    from stratal.labels.annotation_tools import Task
 
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     return [
@@ -33,7 +33,7 @@ def tasks() -> list[Any]:
 
 
 def asked() -> Any:
-    from stratal.labels.tasks import ToolQuestion
+    from stratal.labels.annotation_tools import ToolQuestion
 
     return ToolQuestion(
         text="Is the answer correct?", choices=("Pass", "Fail"), keys=("1", "2"), rubric="Be strict."

@@ -18,8 +18,8 @@ from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
-    from stratal.labels.label_table import AnswerColumn
-    from stratal.labels.tasks import Answers
+    from stratal.labels.annotation_tools import Answers
+    from stratal.labels.exchange import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
 
@@ -146,7 +146,7 @@ def _table(file: Path) -> SmallTable | None:
 
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
-    from stratal.labels.label_table import AnswerColumn
+    from stratal.labels.exchange import AnswerColumn
     from stratal.study.opening import homes_of
 
     table = _table(file)
@@ -193,7 +193,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
 
 def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
-    from stratal.labels.label_table import ANNOTATOR_NAMES
+    from stratal.labels.exchange import ANNOTATOR_NAMES
     from stratal.tables.logs import ID_NAMES
 
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]

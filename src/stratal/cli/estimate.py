@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from msgspec import Struct, structs
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
-
-from msgspec import Struct, structs
-
-import stratal
 from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
 from stratal.cli.draw import PlanFile, compared, population_again, reading_of
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Target, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, pair
 from stratal.errors import InputError, LabelError, MissingExtraError, refuse_unknown
+from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
+import stratal
 
 if TYPE_CHECKING:
     from stratal import Estimates, Labels, Sample
@@ -503,7 +501,7 @@ def _gathered(requested: EvidenceOptions) -> Evidence:
 def _drawn(requested: EvidenceOptions) -> Evidence:
     """Return a sample with the files of its labels."""
     from stratal.designs.handover import SAMPLE_NAME
-    from stratal.labels.label_file import read_labels
+    from stratal.labels.exchange import read_labels
 
     sample, files = requested.sample, requested.labels
     if sample is not None:
@@ -627,7 +625,7 @@ def _with_predictions(
 
 def _of_models(evidence: Evidence) -> Evidence:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
-    from stratal.labels.label_file import by_model
+    from stratal.labels.exchange import by_model
 
     requested = evidence.requested
     wanted = listed(requested.compare)

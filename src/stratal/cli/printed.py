@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
-
+from msgspec import Struct, UNSET, UnsetType, field
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
@@ -15,6 +11,9 @@ from stratal.planning.planner import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
 from stratal.study.question import Question
+from typing import Any
+import msgspec
+
 
 Number = float | None
 Interval = list[Number]
@@ -341,7 +340,6 @@ class Status(Struct, kw_only=True):
     journal: str
     head: str
     rubric_version: int
-    server: str | None
     annotators: Objects
     rounds: Objects
     nonresponse: Object

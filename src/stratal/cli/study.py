@@ -173,7 +173,7 @@ def new(requested: NewOptions) -> Result:
         reading=reading,
     ) as made:
         if requested.submit_on_choice:
-            made.keep("page_submit_on_choice", "yes")
+            made.keep(page_submit_on_choice="yes")
         found = {
             "study": str(requested.output),
             "n": sample.size,
@@ -445,7 +445,7 @@ def extend(requested: ExtendOptions) -> Result:
     study stops giving out items once the interval is narrow enough; a study that was made so is extended by
     as many items as the labels say are needed.
     """
-    from stratal.study.rounds import selection_so_far, units_needed
+    from stratal.study.study import selection_so_far, units_needed
 
     additional, until = requested.additional, requested.until
     with stratal.study.open_study(requested.study) as opened:

@@ -12,8 +12,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, near_names
-from stratal.labels.damaged_ids import bare_form
-from stratal.labels.labels import Labels, UnitRows
+from stratal.labels.labels import Labels, UnitRows, bare_form
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule

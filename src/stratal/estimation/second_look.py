@@ -14,7 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import class_column, group_column, number_column
 from stratal.labels import Labels
-from stratal.labels.label_file import DIFFERS_FROM, FIRST
+from stratal.labels.exchange import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts
 from stratal.tables.files import cell
 

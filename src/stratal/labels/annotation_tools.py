@@ -1,4 +1,4 @@
-"""Annotation tools with files of their own: Label Studio, Argilla, Potato and Prodigy.
+"""Items, the question and answers as annotation tools have them; and the tools with files of their own.
 
 Label Studio: tasks and a labelling config out, JSON and JSON-MIN in (label-studio-sdk 2.1.2).
 
@@ -19,29 +19,363 @@ Prodigy: JSON Lines for the choice interface out, `prodigy db-out` in (as docume
 
 from __future__ import annotations
 
+import json
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import LabelError
-from stratal.labels.tasks import (
-    ITEM_ID,
-    NOTE,
-    VERDICT,
-    Fields,
-    Format,
-    Task,
-    Tool,
-    ToolAnswer,
-    ToolQuestion,
-    refuse_free,
-    required,
-    text_of,
-    write_json,
-    write_lines,
-)
+from stratal.errors import InputError, LabelError
+from stratal.labels.meanings import Declared, Meaning, class_text, sentences
+from stratal.tables.logs import as_written
+
+VERDICT = "verdict"
+
+
+NOTE = "note"
+
+
+ITEM_ID = "item_id"
+"""What the answer, the note and the item's id are called in tools that need a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """An item as it goes out: nothing of proxy, prediction or stratum.
+
+    Parameters
+    ----------
+    id : str
+    payload : mapping of column to value
+        What annotators see, in this order; lists of turns and dicts as JSON has them.
+
+    Examples
+    --------
+    >>> Task(id="q7", payload={"question": "2 + 2?"}).texts({"question": "q", "answer": "a"})
+    {'q': '2 + 2?', 'a': ''}
+    """
+
+    id: str
+    payload: Mapping[str, Any]
+
+    def texts(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return columns as text, by other names; what the task lacks is empty."""
+        return {new: text_of(self.payload.get(name)) for name, new in names.items()}
+
+    def page(self) -> str:
+        """Return the payload as one text: the only column's, or each below its name."""
+        texts = {name: text_of(value) for name, value in self.payload.items()}
+        if len(texts) == 1:
+            return next(iter(texts.values()))
+        return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolQuestion:
+    """What annotators are asked.
+
+    Parameters
+    ----------
+    text : str
+    choices : tuple of str
+    keys : tuple of str
+        The key of each choice; "" for none.
+    free : bool
+        Whether an answer may be in the annotator's own words.
+    rubric : str
+
+    Examples
+    --------
+    >>> ToolQuestion(text="Correct?", choices=("Pass", "Fail")).free
+    False
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    free: bool = False
+    rubric: str = ""
+
+    def keyed(self) -> list[tuple[str, str]]:
+        """Return each choice with its key."""
+        return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """One answer as a tool gives it back.
+
+    Parameters
+    ----------
+    id : str
+        The item's.
+    value : str, optional
+        None for a skip.
+    annotator : str
+        As the tool calls them; "" where it does not say.
+    note : str
+    at : str
+        When, as the tool says it.
+    seconds : float, optional
+    place : str
+        Where it stands in the file, for errors.
+
+    Examples
+    --------
+    >>> ToolAnswer(id="q7", value="Pass").annotator
+    ''
+    """
+
+    id: str
+    value: str | None
+    annotator: str = ""
+    note: str = ""
+    at: str = ""
+    seconds: float | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """All answers of one file.
+
+    Parameters
+    ----------
+    tool : str
+    said : tuple of ToolAnswer
+    notes : tuple of str
+        What the file does not tell, such as skips.
+
+    Examples
+    --------
+    >>> Answers(tool="csv", said=()).notes
+    ()
+    """
+
+    tool: str
+    said: tuple[ToolAnswer, ...]
+    notes: tuple[str, ...] = ()
+
+    def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> Answers:
+        """Return the answers as what they are mapped to; those that are mapped to None are left out.
+
+        Examples
+        --------
+        >>> said = ToolAnswer(id="a", value="ok"), ToolAnswer(id="b", value="N/A")
+        >>> given = Answers(tool="csv", said=said)
+        >>> found = given.mapped({"OK": "Pass", "n/a": None})
+        >>> [(entry.id, entry.value) for entry in found.said], found.notes
+        ([('a', 'Pass')], ('labels: ok 1 → Pass, N/A 1 → no answer',))
+        """
+        counts = Counter(entry.value for entry in self.said if entry.value is not None)
+        declared = Declared.of(counts, None, mapping, partly=True)
+        table = [
+            Meaning(value=text, count=counts[text], meaning=meaning, usual=False)
+            for text, meaning in declared.meanings.items()
+        ]
+        said = tuple(
+            entry if meaning == entry.value else replace(entry, value=class_text(meaning))
+            for entry in self.said
+            for meaning in [declared.meanings.get(entry.value or "", entry.value)]
+            if meaning is not None or entry.value is None
+        )
+        return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file that comes back from a tool: JSON, or JSON Lines, of several records.
+
+    Parameters
+    ----------
+    marks : set of str
+        The keys by which the first record is known.
+    record : str
+        What a record is called in errors.
+    answers : callable
+        `answers(record, place)` returns the answers of a record.
+    note : str
+        What such a file does not tell.
+
+    Examples
+    --------
+    >>> Format({"id"}, "line", print).note
+    ''
+    """
+
+    marks: set[str]
+    record: str
+    answers: Callable[[Any, str], list[ToolAnswer]]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """How one tool's files are written and read.
+
+    Parameters
+    ----------
+    name : str
+        As in `--to` and `--from`.
+    title : str
+    write : callable
+        `write(tasks, asked, path)` returns what to do with the files in the tool, in a sentence.
+    formats : tuple of Format
+        What comes back; none where that is a table.
+    folder : bool
+        Whether `write` makes a folder of several files.
+
+    Examples
+    --------
+    >>> Tool("a", "A", print).folder
+    False
+    """
+
+    name: str
+    title: str
+    write: Callable[[Sequence[Task], ToolQuestion, Path], str]
+    formats: tuple[Format, ...] = ()
+    folder: bool = False
+
+    def format_of(self, document: Any) -> Format | None:
+        """Return the format of a JSON document, or of the first of JSON Lines; None if it is of another."""
+        first = next(iter(document), None) if isinstance(document, list) else document
+        keys = set(first) if isinstance(first, Mapping) else set()
+        return next((known for known in self.formats if known.marks <= keys), None)
+
+    def answers(self, document: Any, source: str) -> Answers:
+        """Return the answers in a document of this tool's, naming a record that it cannot have written."""
+        known = self.format_of(document)
+        if known is None:
+            raise LabelError(f"{source}: is not an export of {self.title}", action="Export it again.")
+        said: list[ToolAnswer] = []
+        for number, record in enumerate(document if isinstance(document, list) else [document], start=1):
+            place = f"{source}, {known.record} {number}"
+            with as_written(place, self.title):
+                said += known.answers(record, place)
+        notes = (f"{source}: {known.note}",) if known.note else ()
+        return Answers(tool=self.name, said=newest(said), notes=notes)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text: a chat turn by turn, what else is nested as JSON.
+
+    Examples
+    --------
+    >>> text_of(None), text_of(3), text_of(["a"]), text_of([{"role": "user", "content": "Hi"}])
+    ('', '3', '["a"]', 'user: Hi')
+    """
+    if value is None:
+        return ""
+    if is_chat(value):
+        return "\n\n".join(f"{turn['role']}: {text_of(turn['content'])}" for turn in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return names by which tools can call columns: letters, digits and _, each once.
+
+    Examples
+    --------
+    >>> slugs(["answer@strict-match", "id", "Frage?", "frage"])
+    {'answer@strict-match': 'answer_strict_match', 'id': 'id_2', 'Frage?': 'frage', 'frage': 'frage_2'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
+        plain = plain if plain[0].isalpha() else f"c_{plain}"
+        spellings = chain([plain], (f"{plain}_{number}" for number in count(2)))
+        used = {ITEM_ID, VERDICT, NOTE, "id", *found.values()}
+        found[name] = next(slug for slug in spellings if slug not in used)
+    return found
+
+
+def columns_of(tasks: Sequence[Task]) -> list[str]:
+    """Return the columns of some tasks, in the order in which they first appear.
+
+    Examples
+    --------
+    >>> columns_of([Task(id="a", payload={"q": 1}), Task(id="b", payload={"q": 1, "r": 2})])
+    ['q', 'r']
+    """
+    return list(dict.fromkeys(name for task in tasks for name in task.payload))
+
+
+def is_chat(value: Any) -> bool:
+    """Return whether a value is a list of turns, each with a role and a content.
+
+    Examples
+    --------
+    >>> is_chat([{"role": "user", "content": "hello"}]), is_chat([1, 2])
+    (True, False)
+    """
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in value)
+        and all("content" in turn for turn in value)
+    )
+
+
+def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
+    """Return one answer per item and annotator: the latest, where times tell which that is.
+
+    Raises
+    ------
+    LabelError
+        For two different answers without times.
+
+    Examples
+    --------
+    >>> first = ToolAnswer(id="a", value="x", at="2026-01-01")
+    >>> second = ToolAnswer(id="a", value="y", at="2026-01-02")
+    >>> [entry.value for entry in newest([second, first])]
+    ['y']
+    """
+    found: dict[tuple[str, str], ToolAnswer] = {}
+    for entry in said:
+        key = (entry.id, entry.annotator)
+        other = found.get(key)
+        if other is None or (entry.at and other.at and entry.at > other.at):
+            found[key] = entry
+        elif other.value != entry.value and not (entry.at and other.at and entry.at < other.at):
+            by = f" by {entry.annotator!r}" if entry.annotator else ""
+            what = f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}"
+            given, allowed = f"{other.value!r} and {entry.value!r}", "one per item and annotator"
+            raise LabelError(what, given=given, allowed=allowed, action="Remove one of them in the tool.")
+    return tuple(found.values())
+
+
+def required(record: Mapping[str, Any], name: str, place: str) -> str:
+    """Return an entry of an object as text, refusing one that is not there.
+
+    Examples
+    --------
+    >>> required({"id": 1}, "id", "line 1")
+    '1'
+    """
+    if record.get(name) in (None, ""):
+        given = ", ".join(list(record)[:8])
+        action = "Take the file that `stratal study export` wrote to the tool, so that ids come back."
+        raise LabelError(f"{place}: has no {name!r}", given=given, action=action)
+    return text_of(record[name])
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file that a person can read."""
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON Lines."""
+    with path.open("x", encoding="utf-8") as file:
+        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
 
 TASKS, LABELLING_CONFIG = "tasks.json", "config.xml"
 _WORDS = f"{VERDICT}_words"
@@ -60,46 +394,33 @@ def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: P
     >>> sorted(path.name for path in folder.iterdir())
     ['config.xml', 'tasks.json']
     """
-    fields = Fields.of(tasks)
-    write_json(
-        folder / TASKS,
-        [{"data": {ITEM_ID: task.id, **fields.blank, **fields.values(task)}} for task in tasks],
-    )
-    (folder / LABELLING_CONFIG).write_text(_labelling_config(fields, requested), encoding="utf-8")
+    names = slugs(columns_of(tasks))
+    write_json(folder / TASKS, [{"data": {ITEM_ID: task.id, **task.texts(names)}} for task in tasks])
+    (folder / LABELLING_CONFIG).write_text(_labelling_config(names, requested), encoding="utf-8")
     return (
         f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABELLING_CONFIG}; "
         f"Import: {TASKS}. When done: Export > JSON."
     )
 
 
-def _labelling_config(fields: Fields, requested: ToolQuestion) -> str:
+def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
     view = ET.Element("View")
-    for name, slug in fields.names.items():
+    for name, slug in names.items():
         ET.SubElement(view, "Header", value=name)
-        if name in fields.chats:
-            ET.SubElement(
-                view, "Paragraphs", name=slug, value=f"${slug}", layout="dialogue", nameKey="role",
-                textKey="content",
-            )  # fmt: skip
-        else:
-            ET.SubElement(view, "Text", name=slug, value=f"${slug}")
+        ET.SubElement(view, "Text", name=slug, value=f"${slug}")
     if requested.rubric:
         ET.SubElement(view, "Header", value=requested.rubric, size="6")
     ET.SubElement(view, "Header", value=requested.text)
-    first = next(iter(fields.names.values()))
+    answers = {"toName": next(iter(names.values()))}
     if requested.choices:
         needed = "false" if requested.free else "true"
-        group = ET.SubElement(view, "Choices", name=VERDICT, toName=first, choice="single", required=needed)
+        group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=needed)
         for choice, key in requested.keyed():
             ET.SubElement(group, "Choice", {"value": choice, **({"hotkey": key} if key else {})})
-    if requested.free:
+    for name, hint in ([(_WORDS, "In your own words")] if requested.free else []) + [(NOTE, "Note")]:
         ET.SubElement(
-            view, "TextArea", name=_WORDS, toName=first, maxSubmissions="1", editable="true",
-            placeholder="In your own words",
-        )  # fmt: skip
-    ET.SubElement(
-        view, "TextArea", name=NOTE, toName=first, maxSubmissions="1", editable="true", placeholder="Note"
-    )
+            view, "TextArea", answers, name=name, maxSubmissions="1", editable="true", placeholder=hint
+        )
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
 
@@ -151,26 +472,24 @@ def _answer(controls: Mapping[str, list[str]], place: str) -> str:
     others = [values for name, values in controls.items() if not name.startswith((VERDICT, NOTE))]
     given = controls.get(_WORDS) or controls.get(VERDICT) or (others[0] if len(others) == 1 else [])
     if len(given) != 1:
-        raise LabelError(
-            f"{place}: an annotation needs one answer",
-            given=", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}",
-            allowed=f"one choice of {VERDICT!r}",
-            action="Answer or skip the task in Label Studio, and export again.",
-        )
+        found = ", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}"
+        what, allowed = f"{place}: an annotation needs one answer", f"one choice of {VERDICT!r}"
+        action = "Answer or skip the task in Label Studio, and export again."
+        raise LabelError(what, given=found, allowed=allowed, action=action)
     return given[0]
 
 
 LABEL_STUDIO = Tool(
-    name="label-studio",
-    title="Label Studio",
-    write=write_label_studio,
-    formats=(
-        Format(marks=frozenset({"data", "annotations"}), record="task", answers=_of_task),
+    "label-studio",
+    "Label Studio",
+    write_label_studio,
+    (
+        Format({"data", "annotations"}, "task", _of_task),
         Format(
-            marks=frozenset({"annotation_id", "annotator", "lead_time"}),
-            record="entry",
-            answers=_of_entry,
-            note="JSON-MIN leaves out skipped tasks; export JSON to keep them",
+            {"annotation_id", "annotator", "lead_time"},
+            "entry",
+            _of_entry,
+            "JSON-MIN leaves out skipped tasks; export JSON to keep them",
         ),
     ),
     folder=True,
@@ -193,15 +512,11 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     >>> sorted(path.name for path in folder.iterdir())
     ['.argilla', 'records.json']
     """
-    if not requested.free:
-        refuse_free(ARGILLA.title, requested)
-    fields = Fields.of(tasks)
+    names = slugs(columns_of(tasks))
     (folder / _HIDDEN).mkdir()
     write_json(folder / _HIDDEN / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _HIDDEN / "settings.json", _settings(fields, requested))
-    records = [
-        {"id": task.id, "fields": fields.values(task), "metadata": {ITEM_ID: task.id}} for task in tasks
-    ]
+    write_json(folder / _HIDDEN / "settings.json", _settings(names, requested))
+    records = [{"id": task.id, "fields": task.texts(names), "metadata": {ITEM_ID: task.id}} for task in tasks]
     write_json(folder / "records.json", records)
     return (
         f"In Python: rg.Dataset.from_disk({str(folder)!r}, client=…). When done: "
@@ -209,29 +524,21 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     )
 
 
-def _settings(fields: Fields, requested: ToolQuestion) -> dict[str, Any]:
-    shown_fields = [
-        {
-            "name": slug, "title": name, "required": False, "type": kind,
-            "settings": {"type": kind, "use_markdown": name in fields.chats},
-        }
-        for name, slug in fields.names.items()
-        for kind in ["chat" if name in fields.chats else "text"]
-    ]  # fmt: skip
+def _settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, Any]:
     words = {"type": "text", "use_markdown": False}
+
+    def entry(name: str, title: str, settings: dict[str, Any] = words, required: bool = False) -> Any:
+        kind = settings["type"]
+        return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
+
     options = [{"text": choice, "value": choice} for choice in requested.choices]
     choosing = {"type": "label_selection", "options": options, "visible_options": None}
-    verdict = {
-        "name": VERDICT, "title": requested.text, "required": True, "description": None,
-        "type": "text" if requested.free else "label_selection",
-        "settings": words if requested.free else choosing,
-    }  # fmt: skip
-    note = {"name": NOTE, "title": "Note", "required": False, "type": "text", "settings": words}
+    verdict = entry(VERDICT, requested.text, words if requested.free else choosing, True)
     shown = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
         "guidelines": requested.rubric or requested.text,
-        "questions": [verdict, note],
-        "fields": shown_fields,
+        "questions": [verdict, entry(NOTE, "Note")],
+        "fields": [entry(slug, name) for name, slug in names.items()],
         "vectors": [],
         "metadata": [{"name": ITEM_ID, "title": ITEM_ID, "settings": shown, "visible_for_annotators": False}],
         "allow_extra_metadata": True,
@@ -243,18 +550,13 @@ def _settings(fields: Fields, requested: ToolQuestion) -> dict[str, Any]:
 def _of_record(record: Any, place: str) -> list[ToolAnswer]:
     item = required(record, "id", place)
     if "responses" in record:
-        raise LabelError(
-            f"{place}: is of to_json, which leaves out who discarded what",
-            action="Export again: json.dump(dataset.records.to_list(flatten=True), file).",
-        )
+        action = "Export again: json.dump(dataset.records.to_list(flatten=True), file)."
+        raise LabelError(f"{place}: is of to_json, which leaves out who discarded what", action=action)
     names = [key.removesuffix(".responses") for key in record if key.endswith(".responses")]
     requested = [name for name in names if name != NOTE]
     if len(requested) > 1 and VERDICT not in requested:
-        raise LabelError(
-            f"{place}: several questions were answered",
-            given=", ".join(requested),
-            allowed=f"one, or {VERDICT!r}",
-        )
+        what, allowed = f"{place}: several questions were answered", f"one, or {VERDICT!r}"
+        raise LabelError(what, given=", ".join(requested), allowed=allowed)
     if not requested:
         return []
     name = VERDICT if VERDICT in requested else requested[0]
@@ -275,11 +577,7 @@ def _of_record(record: Any, place: str) -> list[ToolAnswer]:
 
 
 ARGILLA = Tool(
-    name="argilla",
-    title="Argilla",
-    write=write_argilla,
-    formats=(Format(marks=frozenset({"_server_id"}), record="record", answers=_of_record),),
-    folder=True,
+    "argilla", "Argilla", write_argilla, (Format({"_server_id"}, "record", _of_record),), folder=True
 )
 
 
@@ -334,18 +632,17 @@ def _of_annotator(state: Any, place: str) -> list[ToolAnswer]:
         words = [value if name == "text_box" else name for schema, name, value in named if schema == VERDICT]
         note = " ".join(value for schema, _, value in named if schema == NOTE)
         if len(words) > 1:
-            raise LabelError(
-                f"{place}: item {item!r} has several answers", given=", ".join(words), allowed="one"
-            )
+            what = f"{place}: item {item!r} has several answers"
+            raise LabelError(what, given=", ".join(words), allowed="one")
         said += [ToolAnswer(id=item, value=word, annotator=who, note=note, place=place) for word in words]
     return said
 
 
 POTATO = Tool(
-    name="potato",
-    title="Potato",
-    write=write_potato,
-    formats=(Format(marks=frozenset({"user_id", _ANSWERS}), record="annotator", answers=_of_annotator),),
+    "potato",
+    "Potato",
+    write_potato,
+    (Format({"user_id", _ANSWERS}, "annotator", _of_annotator),),
     folder=True,
 )
 
@@ -365,18 +662,13 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
     >>> path.read_text()[:40]
     '{"item_id": "q7", "text": "2 + 2?", "opt'
     """
-    refuse_free(PRODIGY.title, requested)
+    if not requested.choices:
+        given = "answers in the annotators' own words"
+        raise InputError("Prodigy needs choices", given=given, allowed="--choices, --scale")
     options = [{"id": choice, "text": choice} for choice in requested.choices]
 
-    def line(task: Task) -> dict[str, Any]:
-        return {
-            ITEM_ID: task.id,
-            "text": task.page(),
-            "options": options,
-            "meta": {"question": requested.text},
-        }
-
-    write_lines(path, (line(task) for task in tasks))
+    same = {"options": options, "meta": {"question": requested.text}}
+    write_lines(path, ({ITEM_ID: task.id, "text": task.page(), **same} for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
 
@@ -387,12 +679,8 @@ def _of_line(line: Any, place: str) -> list[ToolAnswer]:
     if answer not in (ACCEPT, *LEFT):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == ACCEPT and len(chosen) != 1:
-        raise LabelError(
-            f"{place}: an accepted item needs one choice",
-            given=str(chosen)[:60],
-            allowed="one",
-            action="Choose one, or ignore the item, in Prodigy and export again.",
-        )
+        action = "Choose one, or ignore the item, in Prodigy and export again."
+        raise LabelError(f"{place}: an accepted item needs one choice", given=str(chosen)[:60], action=action)
     said = ToolAnswer(
         id=item,
         value=text_of(chosen[0]) if answer == ACCEPT else None,
@@ -404,9 +692,4 @@ def _of_line(line: Any, place: str) -> list[ToolAnswer]:
     return [said]
 
 
-PRODIGY = Tool(
-    name="prodigy",
-    title="Prodigy",
-    write=write_prodigy,
-    formats=(Format(marks=frozenset({"answer", "_task_hash"}), record="line", answers=_of_line),),
-)
+PRODIGY = Tool("prodigy", "Prodigy", write_prodigy, (Format({"answer", "_task_hash"}, "line", _of_line),))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, number_of_text, plain
+from stratal.arrays import FloatArray, number_of_text, plain
 from stratal.errors import InputError, LabelError, MissingExtraError, kind_of, names_mistyped
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.labels.meanings import class_text
@@ -37,8 +36,6 @@ class Agreement:
         shared, or every answer is the same.
     level : str
         Level of measurement that α takes.
-    variance : float, optional
-        Variance of the answers of one unit, pooled over shared units; None unless answers are numbers.
     agreed : float, optional
         Share of the pairs of answers of one unit that are the same.
     open : int
@@ -48,8 +45,8 @@ class Agreement:
 
     Examples
     --------
-    >>> Agreement(annotators=("ann", "bob"), answers=4, units=2, shared=2, alpha=1.0, level="nominal",
-    ...           variance=0.0).to_dict()["alpha"]
+    >>> Agreement(annotators=("ann", "bob"), answers=4, units=2, shared=2, alpha=1.0, level="nominal"
+    ... ).to_dict()["alpha"]
     1.0
     """
 
@@ -59,7 +56,6 @@ class Agreement:
     shared: int
     alpha: float | None
     level: str
-    variance: float | None
     agreed: float | None = None
     open: int = 0
     decided: int = 0
@@ -71,7 +67,7 @@ class Agreement:
         Examples
         --------
         >>> Agreement(annotators=("ann", "bob"), answers=8, units=4, shared=4, alpha=-0.4, level="nominal",
-        ...           variance=None, open=3).warnings[1]
+        ...           open=3).warnings[1]
         '3 of 4 labelled units have answers that differ and no decision: decide them, or clarify the rubric'
         """
         found = []
@@ -129,37 +125,38 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     if level not in LEVELS:
         raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
-        raise InputError(
-            "annotator_agreement takes Labels",
-            given=kind_of(labels),
-            action="Read them with stratal.read_labels(file), or make them: "
-            "stratal.Labels(ids=…, values=…, annotators=…).",
-        )
+        action = "Read them with stratal.read_labels(file), or make them: stratal.Labels(ids=…, …)."
+        raise InputError("annotator_agreement takes Labels", given=kind_of(labels), action=action)
     if labels.annotators is None:
-        raise LabelError(
-            f"{labels.source}: no annotators are named",
-            action="Add a column `annotator`, one row per answer.",
-        )
-    before = () if labels.replaced is None else set(labels.replaced.ids)
+        action = "Add a column `annotator`, one row per answer."
+        raise LabelError(f"{labels.source}: no annotators are named", action=action)
+    before = set() if labels.replaced is None else set(labels.replaced.ids)
     given = [row for row in _answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
     rows = np.array(given, object).reshape(-1, 3)
     units, column = np.unique(rows[:, 0].astype(str), return_inverse=True)
     people, line = np.unique(rows[:, 1].astype(str), return_inverse=True)
-    numbers, numeric = _numbers(rows[:, 2].tolist(), level, labels.source)
+    numbers = _numbers(rows[:, 2].tolist())
+    if numbers is None:
+        if level != "nominal":
+            what = f"{labels.source}: level {level!r} needs numbers"
+            raise LabelError(what, allowed="level='nominal' for classes")
+        numbers = np.unique(rows[:, 2].astype(str), return_inverse=True)[1].astype(np.float64)
     table = np.full((len(people), len(units)), np.nan)
     table[line, column] = numbers
     shared = np.sum(np.isfinite(table), axis=0) > 1
-    several = bool(np.any(shared))
+    several, alpha, agreed, apart = table[:, shared], None, None, units[:0]
+    if several.size:
+        alpha, agreed = _alpha(several, level), _same_pairs(several)
+        apart = units[shared][np.nanmin(several, axis=0) < np.nanmax(several, axis=0)]
     return Agreement(
         annotators=tuple(people.tolist()),
         answers=len(rows),
         units=len(units),
         shared=int(shared.sum()),
-        alpha=_alpha(table[:, shared], level) if several else None,
+        alpha=alpha,
         level=level,
-        variance=_pooled_variance(table[:, shared]) if numeric and several else None,
-        agreed=_same_pairs(table[:, shared]) if several else None,
-        open=_open(table, units, before),
+        agreed=agreed,
+        open=len(set(apart.tolist()) - before),
         decided=len(before),
     )
 
@@ -205,20 +202,14 @@ def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
     >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
     'nominal'
     """
-    numbers, numeric = _numbers([value for _, _, value in _answers(labels)], "nominal", labels.source)
-    return "interval" if numeric and not classes and len(np.unique(numbers)) > 2 else "nominal"
+    numbers = None if classes else _numbers([value for _, _, value in _answers(labels)])
+    return "nominal" if numbers is None or len(np.unique(numbers)) <= 2 else "interval"
 
 
-def _numbers(values: list[float | str], level: str, source: str) -> tuple[FloatArray, bool]:
-    """Return answers (m,) as numbers, of their texts where they are none, and whether they are numbers."""
-    numbers = np.array(
-        [number_of_text(value) if isinstance(value, str) else value for value in values], float
-    )
-    if np.all(np.isfinite(numbers)):
-        return numbers, True
-    if level != "nominal":
-        raise LabelError(f"{source}: level {level!r} needs numbers", allowed="level='nominal' for classes")
-    return np.unique(list(map(str, values)), return_inverse=True)[1].astype(np.float64), False
+def _numbers(values: list[float | str]) -> FloatArray | None:
+    """Return answers (m,) as numbers, of their texts where they are none; None unless all are finite."""
+    numbers = [number_of_text(value) if isinstance(value, str) else value for value in values]
+    return np.array(numbers, float) if np.all(np.isfinite(numbers)) else None
 
 
 def _alpha(table: Any, level: str) -> float | None:
@@ -233,24 +224,9 @@ def _alpha(table: Any, level: str) -> float | None:
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
 
 
-def _open(table: FloatArray, units: AnyArray, decided: Collection[str]) -> int:
-    """Return how many units (m,) of a table (annotators, m) have different answers and no decision."""
-    given = np.isfinite(table)
-    lowest = np.min(np.where(given, table, np.inf), axis=0, initial=np.inf)
-    highest = np.max(np.where(given, table, -np.inf), axis=0, initial=-np.inf)
-    apart = units[(given.sum(axis=0) > 1) & (lowest < highest)] if len(units) else units
-    return sum(unit not in decided for unit in apart.tolist())
-
-
 def _same_pairs(table: Any) -> float:
     """Return the share of pairs of answers of one unit that are the same, of a table (annotators, units)."""
     values = np.unique(table[np.isfinite(table)])
     counts = np.sum(table[None] == values[:, None, None], axis=1)
     same, pairs = np.sum(counts * (counts - 1)), np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1))
     return float(same / pairs)
-
-
-def _pooled_variance(table: Any) -> float:
-    counts = np.sum(np.isfinite(table), axis=0)
-    means = np.nansum(table, axis=0) / counts
-    return float(np.nansum((table - means) ** 2) / np.sum(counts - 1))

@@ -1,4 +1,4 @@
-"""What goes out to annotation tools and comes back: items, the question, answers; and the tools.
+"""Files of labels: tables and tools' own, as `read_labels` reads them, and tasks that go out to be labelled.
 
 Tables are CSV, Excel or JSON Lines: a row per item, an empty column for the answer. They are read as any file
 of labels is: by `item_id`, `id` or the sample's own id column, the answer from `label`, and `annotator`,
@@ -10,20 +10,25 @@ from __future__ import annotations
 import csv
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, Self
 
-from stratal.errors import InputError, LabelError, MissingExtraError
-from stratal.labels.annotation_tools import ARGILLA, LABEL_STUDIO, POTATO, PRODIGY, STATE
-from stratal.labels.label_table import label_rows
-from stratal.labels.meanings import class_text
-from stratal.labels.tasks import (
+from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
+from stratal.labels.annotation_tools import (
+    ARGILLA,
     ITEM_ID,
+    LABEL_STUDIO,
     NOTE,
+    POTATO,
+    PRODIGY,
+    STATE,
+    VERDICT,
     Answers,
     Task,
     Tool,
@@ -31,12 +36,202 @@ from stratal.labels.tasks import (
     ToolQuestion,
     columns_of,
     newest,
-    text_of,
     write_lines,
 )
+from stratal.labels.labels import ADJUDICATED, SKIPPED, SUBMITTED, Labels
+from stratal.labels.meanings import class_text, stand_for_numbers
+from stratal.population.declaration import ROW
+from stratal.randomness import id_text
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
 from stratal.tables.limits import MOST_BYTES
-from stratal.tables.small_table import SmallTable, plain_text
+from stratal.tables.logs import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
+"""Columns that say who answered, the first that is there."""
+
+_FEW = 3
+"""Different answers of a column that is taken for one of answers, though it is not called so."""
+
+_PREDICTED = "pred"
+"""In the name of a column of the model's answers."""
+
+ANSWER_NAMES = ("label", "verdict")
+"""Columns of answers, the first that is there."""
+
+
+HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
+"""Columns of what people said, in files that were not made for labelling, the first that is there."""
+
+
+def label_rows(
+    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[Any] | None = None
+) -> tuple[Labels, list[bool]]:
+    """Return the labels of a table, and which rows (m,) were skipped.
+
+    The answers are in the column `value`, or in the first of `ANSWER_NAMES`, if there is but one such. Rows
+    without ids are in the order of the sample's ids (n,).
+
+    Examples
+    --------
+    >>> label_rows(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"))[0].values
+    ('Pass',)
+    """
+    several = ", or several models': --compare A,B" if value is None else ""
+    if value is None:
+        value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
+        alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
+        if len(alike) > 1:
+            named = " or ".join(f"value={name!r} (--value {quote(name)})" for name in alike)
+            what = f"{table.label}: several columns may be that of the labels"
+            action = f"Rename or drop all but one, or name it: {named}."
+            raise InputError(what, given=", ".join(map(repr, alike)), action=action)
+    entries = table.values(value, action=f"Name it: value= (--value COL){several}.")
+    if id_name == ROW and table.find(ROW) is None and order is not None:
+        ids, notes = _ids_by_order(table, order)
+    else:
+        ids, notes = _ids(table, id_name), ()
+    who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
+    statuses = [None] * len(table) if status is None else table.values(status)
+    given = [str(entry or SUBMITTED).strip().lower() for entry in statuses]
+    for at, entry in zip(table.places, given, strict=True):
+        if entry not in (SUBMITTED, SKIPPED):
+            what, allowed = f"{table.label}, {at}: unknown status", f"{SUBMITTED} or {SKIPPED}"
+            raise LabelError(what, given=repr(entry), allowed=allowed)
+    skipped = [entry == SKIPPED for entry in given]
+    labels = Labels(
+        ids=ids,
+        values=tuple(None if out else entry for out, entry in zip(skipped, entries, strict=True)),
+        annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
+        places=table.places,
+        source=table.label,
+        notes=(*table.notes, *notes),
+    )
+    return labels, skipped
+
+
+def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
+    """Return the ids (m,) in the sample's own column, or in `item_id` or `id`."""
+    known = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
+    found = table.find(*known)
+    if found is None:
+        given, allowed = ", ".join(table.lists), " or ".join(known)
+        action = "Name it: --id COLUMN; --id row where rows are in the order of to_label.csv."
+        raise InputError(f"{table.label}: no id column", given=given, allowed=allowed, action=action)
+    ids = table.values(found)
+    for row, entry in enumerate(ids):
+        if entry == "" or (is_missing(entry) and not isinstance(entry, str)):
+            what = f"{table.label}, {table.places[row]}: the id is missing"
+            action = "Fill it in from the file that was handed out; an answer without one matches no unit."
+            raise LabelError(what, action=action)
+    return tuple(map(id_text, ids))
+
+
+def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if len(table) != len(order):
+        what = f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order"
+        raise LabelError(what, given=f"{len(table)} rows", allowed=str(len(order)))
+    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
+    return tuple(map(id_text, order)), (note,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerColumn:
+    """The column of answers of a table, and how far it is filled in.
+
+    Parameters
+    ----------
+    name : str, optional
+        None where no column is called so.
+    rows, filled : int
+    counted : bool
+        Whether every answer is a number, or a word that stands for one.
+    others : tuple of str
+        Columns that hold answers too: two values or three, which stand for numbers.
+    model : str, optional
+        Column of the model that was judged, in long tables.
+    human : str, optional
+        Column of what people said of some units: called so, or one of few values and empty in most rows.
+    predicted : str, optional
+        Column of the model's answers, where what people said in the column `human` is of the same classes.
+
+    Examples
+    --------
+    >>> table = SmallTable.of({"id": ["a", "b"], "label": ["Pass", ""]}, "labels")
+    >>> AnswerColumn.of(table).filled
+    1
+    """
+
+    name: str | None
+    rows: int
+    filled: int = 0
+    counted: bool = False
+    others: tuple[str, ...] = ()
+    model: str | None = None
+    human: str | None = None
+    predicted: str | None = None
+
+    @classmethod
+    def of(cls, table: SmallTable) -> Self:
+        """Return what is known of the answers of a table."""
+        name = table.find(*ANSWER_NAMES)
+        given = {
+            column: [value for value in values if not is_missing(value)]
+            for column, values in table.lists.items()
+        }
+        others = tuple(
+            column
+            for column, values in given.items()
+            if column != name and len(set(map(plain_text, values))) <= _FEW and _stand_for_numbers(values)
+        )
+        called = table.find(*HUMAN_NAMES)
+        sparse = (column for column in others if 2 * len(given[column]) < len(table))
+        if name is None and (called is None or not _stand_for_numbers(given[called])):
+            called = next(sparse, None)
+        human = called if name is None else name
+        human, predicted = _classes_beside(table, given) or (human, None)
+        answered = given.get(name or human or "", [])
+        return cls(
+            name=name,
+            rows=len(table),
+            filled=len(answered),
+            counted=name is not None and _stand_for_numbers(answered),
+            others=others,
+            model=table.find("model"),
+            human=human,
+            predicted=predicted,
+        )
+
+
+def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str, str] | None:
+    """Return a column of what people said and one of the model's answers, if both are of the same classes.
+
+    Classes that are numbers are taken for classes where the model's column is called so.
+    """
+    called = table.find(*ANSWER_NAMES)
+    sparse = (name for name, values in given.items() if 2 * len(values) < len(table))
+    candidates = [table.find(*HUMAN_NAMES), *sparse] if called is None else [called]
+    full = {
+        name: set(map(plain_text, values))
+        for name, values in given.items()
+        if len(values) == len(table) and not any(isinstance(value, (dict, list)) for value in values[:1])
+    }
+    for human in filter(None, candidates):
+        said = set(map(plain_text, given[human]))
+        numbers = _stand_for_numbers(given[human])
+        for name, classes in full.items():
+            likely = name != human and (not numbers or _PREDICTED in name.lower())
+            if likely and 1 < len(classes) <= len(table) / 2 and 2 * len(said & classes) > len(said):
+                return human, name
+    return None
+
+
+def _stand_for_numbers(values: list[Any]) -> bool:
+    """Return whether there are values, and all are numbers or words that stand for numbers."""
+    return not any(isinstance(value, dict | list) for value in values) and stand_for_numbers(
+        map(class_text, filter(None, map(plain_text, values)))
+    )
+
 
 # ---- tools with files of their own
 
@@ -59,6 +254,13 @@ def _header(tasks: Sequence[Task]) -> dict[str, str]:
     return {name: f"{name}_shown" if name.lower() in _OWN else name for name in columns_of(tasks)}
 
 
+def _rows(tasks: Sequence[Task]) -> list[list[str]]:
+    """Return the table of some tasks as texts, with its header."""
+    names = _header(tasks)
+    rows = ([task.id, *task.texts(names).values(), "", ""] for task in tasks)
+    return [[ITEM_ID, *names.values(), LABEL, NOTE], *rows]
+
+
 def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a CSV file; what a spreadsheet would run gets an apostrophe before it.
 
@@ -71,14 +273,8 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
     >>> path.read_text().splitlines()
     ['item_id,q,label,note', "007,'=1,,"]
     """
-    names = _header(tasks)
     with path.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([cell(name) for name in (ITEM_ID, *names.values(), LABEL, NOTE)])
-        for task in tasks:
-            writer.writerow(
-                [cell(task.id), *(cell(text_of(task.payload.get(name))) for name in names), "", ""]
-            )
+        csv.writer(file).writerows(map(cell, row) for row in _rows(tasks))
     return _advice(requested)
 
 
@@ -96,11 +292,9 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
     """
     names = _header(tasks)
 
-    def line(task: Task) -> dict[str, Any]:
-        shown = {names[name]: task.payload[name] for name in names if name in task.payload}
-        return {ITEM_ID: task.id, **shown, LABEL: None, NOTE: None}
-
-    write_lines(path, (line(task) for task in tasks))
+    shown = ({names[name]: value for name, value in task.payload.items()} for task in tasks)
+    lines = zip(tasks, shown, strict=True)
+    write_lines(path, ({ITEM_ID: task.id, **own, LABEL: None, NOTE: None} for task, own in lines))
     return _advice(requested)
 
 
@@ -114,12 +308,9 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
         from openpyxl.worksheet.datavalidation import DataValidation
     except ImportError:
         raise MissingExtraError("openpyxl", extra="excel") from None
-    names = _header(tasks)
-    book = Workbook()
+    book, rows = Workbook(), _rows(tasks)
     sheet = book.active
     sheet.title = "items"
-    rows = [[ITEM_ID, *names.values(), LABEL, NOTE]]
-    rows += [[task.id, *(text_of(task.payload.get(name)) for name in names), "", ""] for task in tasks]
     for number, row in enumerate(rows, start=1):
         for place, text in enumerate(row, start=1):
             entry = sheet.cell(number, place)
@@ -130,7 +321,7 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
                 entry.data_type = "s"
     for place in range(2, len(rows[0])):
         sheet.column_dimensions[get_column_letter(place)].width = 50
-    column = get_column_letter(len(names) + 2)
+    column = get_column_letter(len(rows[0]) - 1)
     listed = ",".join(requested.choices)
     if requested.choices and not requested.free and len(listed) <= _LONGEST_LIST and '"' not in listed:
         picking = DataValidation(type="list", formula1=f'"{listed}"', allow_blank=True)
@@ -164,7 +355,13 @@ def read_table(path: Path, id_name: str) -> Answers:
     """
     table = SmallTable.of(path, str(path), (LABEL,))
     labels, skipped = label_rows(table, None, id_name)
-    notes, times = (_texts(table, *names) for names in _REMARKS)
+
+    def texts(*names: str) -> list[str]:
+        found = table.find(*names)
+        entries = [None] * len(table) if found is None else table.values(found)
+        return [plain_text(entry) or "" for entry in entries]
+
+    notes, times = texts(NOTE, "notes", "comment"), texts("timestamp", "updated_at")
     said = [
         ToolAnswer(
             id=labels.ids[row],
@@ -177,39 +374,17 @@ def read_table(path: Path, id_name: str) -> Answers:
         for row, value in enumerate(labels.values)
         if skipped[row] or value is not None
     ]
-    kind = _TOOL_OF.get(format_of(path), JSON_LINES.name)
+    kind = {"xlsx": "excel", "csv": "csv"}.get(format_of(path), "jsonl")
     return Answers(tool=kind, said=newest(said), notes=labels.notes)
 
 
-_REMARKS = ((NOTE, "notes", "comment"), ("timestamp", "updated_at"))
+_TABLES = (
+    Tool("excel", "Excel", write_excel),
+    Tool("csv", "CSV", write_csv),
+    Tool("jsonl", "JSON Lines", write_json_lines),
+)
 
-
-_TOOL_OF = {"xlsx": "excel", "csv": "csv"}
-
-
-def _texts(table: SmallTable, *names: str) -> list[str]:
-    found = table.find(*names)
-    return [
-        plain_text(entry) or "" for entry in ([None] * len(table) if found is None else table.values(found))
-    ]
-
-
-CSV = Tool(name="csv", title="CSV", write=write_csv)
-
-
-EXCEL = Tool(name="excel", title="Excel", write=write_excel)
-
-
-JSON_LINES = Tool(name="jsonl", title="JSON Lines", write=write_json_lines)
-
-
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        *(LABEL_STUDIO, ARGILLA, POTATO, PRODIGY),
-        *(EXCEL, CSV, JSON_LINES),
-    )
-}
+TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_TABLES)}
 
 
 _SUFFIXES = {"excel": (".xlsx",), "csv": (".csv",), "jsonl": (".jsonl", ".ndjson"), "prodigy": (".jsonl",)}
@@ -278,9 +453,8 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
             advice = tool.write(tasks, requested, partial)
             shutil.move(partial, path)
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error})", action="Choose another folder."
-        ) from None
+        what = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(what, action="Choose another folder.") from None
     return advice.replace(str(partial), str(path))
 
 
@@ -321,10 +495,8 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
 def refuse_empty(answers: Answers, source: str) -> None:
     """Refuse a file without an answer."""
     if not answers.said:
-        raise LabelError(
-            f"{source}: holds no answer",
-            action="Check that the answers were saved, or that it is the file that came back.",
-        )
+        action = "Check that the answers were saved, or that it is the file that came back."
+        raise LabelError(f"{source}: holds no answer", action=action)
 
 
 def answers_of_tool(path: Path) -> Answers | None:
@@ -334,26 +506,15 @@ def answers_of_tool(path: Path) -> Answers | None:
     --------
     >>> answers_of_tool(Path("labels.csv"))
     """
-    tool = tool_of(path)
+    parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
+    start = _document(parts[0], most=1) if parts else None
+    known = (tool for tool in TOOLS.values() if tool.format_of(start) is not None)
+    tool = POTATO if parts and path.is_dir() else next(known, None)
     if tool is None:
         return None
-    parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
     found = [tool.answers(_document(part), str(part)) for part in parts]
     said = newest(entry for answers in found for entry in answers.said)
     return replace(found[0], said=said)
-
-
-def tool_of(path: Path) -> Tool | None:
-    """Return the tool that a JSON file or folder is of, None for any other.
-
-    Examples
-    --------
-    >>> tool_of(Path("labels.csv"))
-    """
-    if path.is_dir():
-        return POTATO if any(path.glob(f"*/{STATE}")) else None
-    start = _document(path, most=1)
-    return next((tool for tool in TOOLS.values() if tool.format_of(start) is not None), None)
 
 
 def _document(path: Path, most: int | None = None) -> Any:
@@ -366,3 +527,213 @@ def _document(path: Path, most: int | None = None) -> Any:
         return None
     with closing(opened(existing_file(path))) as text:
         return [record for _, record in islice(json_records(text, path), most)]
+
+
+FIRST, DIFFERS_FROM = "first_", "differs_from"
+"""What the column of first labels is called before their own name, and that of the judges who differ: a file
+with the latter is a second look."""
+
+
+@names_mistyped
+def read_labels(
+    *paths: str | Path,
+    id_name: str = "id",
+    value: str | None = None,
+    positive: str | None = None,
+    mapping: Mapping[Any, float | str | None] | None = None,
+    order: Sequence[Any] | None = None,
+) -> Labels:
+    """Read labels from one file or several: of several rounds, or of several annotators.
+
+    Parameters
+    ----------
+    *paths : str or Path
+        `.csv`, `.tsv`, `.xlsx`, `.jsonl`, `.json`, `.parquet` or `.feather`, one row per answer: an id column
+        (`id_name`, `item_id` or `id`), the label, and optionally `annotator` and `status` (`submitted` or
+        `skipped`). Columns are found without regard to case; blank rows are left out. Where files answer for
+        the same units and nobody is named, each file's name is its annotator.
+    id_name : str
+        What the sample calls its id column; `row` for files without ids, whose rows are in the order of
+        `order`. Of a file for a second look (`write_disagreements`) the answers replace the first ones, which
+        stay in `Labels.replaced`.
+    value : str, optional
+        Column of the label; `label` or `verdict` unless given.
+    positive : str, optional
+        The label that counts as 1, and every other as 0; case does not matter.
+    mapping : mapping of label to float, str or None, optional
+        What labels count as: a number, the name of a class, or None for no answer.
+    order : sequence (n,), optional
+        The sample's ids, for rows without ids.
+
+    Returns
+    -------
+    Labels
+        Empty and skipped ones with value None.
+
+    Raises
+    ------
+    InputError
+        For no file, one that cannot be read, and for missing columns (naming near ones).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("id,label\\na,Pass\\nb,\\n")
+    >>> read_labels(path).values
+    ('Pass', None)
+    """
+    if not paths:
+        raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
+    read = [_read_one(Path(path), id_name, value, order) for path in paths]
+    parts = [part for part in read if part is not None and part.replaced is None]
+    if not parts:
+        action = "Give the files of the first labels too, before it."
+        raise InputError(f"{paths[0]}: is a second look at labels, which are not given", action=action)
+    labels = parts[0] if len(parts) == 1 else _together(parts)
+    for part in read:
+        if part is not None and part.replaced is not None:
+            labels = _looked_again(labels, part, part.replaced)
+    return replace(labels, positive=positive, mapping=mapping)
+
+
+def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
+    """Return labels of which those of a second look are replaced; `first` is what these were."""
+    said: dict[str, list[str]] = {}
+    for unit, answer in zip(labels.ids, labels.values, strict=True):
+        if answer is not None:
+            said.setdefault(unit, []).append(class_text(answer))
+    changed = 0
+    for row, (unit, before, after) in enumerate(zip(look.ids, first.values, look.values, strict=True)):
+        if class_text(before) not in said.get(unit, ()):
+            what = f"{look.place(row)}: the first label of {unit!r} is not that of the labels"
+            given = f"{before!r}, and {', '.join(map(repr, said.get(unit, ()))) or 'none'}"
+            raise LabelError(what, given=given, action="Give the labels from which the file was written.")
+        changed += class_text(before).casefold() != class_text(after).casefold()
+    again = set(look.ids)
+    gone = labels.only([row for row, unit in enumerate(labels.ids) if unit in again])
+    kept = labels.only([row for row, unit in enumerate(labels.ids) if unit not in again])
+    earlier = () if labels.replaced is None else (labels.replaced,)
+    note = (
+        f"in {changed} of {len(look.ids)} the first label was wrong; only items on which a judge and people "
+        "differed were looked at again, which can only bring them closer"
+    )
+    note = f"second look ({look.source}): {note if look.ids else 'nothing is filled in yet'}"
+    look = replace(look, annotators=kept.annotators and (ADJUDICATED,) * len(look.ids))
+    return replace(
+        _joined([kept, look]), notes=(*labels.notes, *look.notes, note), replaced=_joined([*earlier, gone])
+    )
+
+
+def _together(parts: Sequence[Labels]) -> Labels:
+    """Return several files' labels as one, with their names as annotators where they answer for one unit."""
+    said: tuple[str, ...] = ()
+    answered = (
+        {unit for unit, answer in zip(part.ids, part.values, strict=True) if answer is not None}
+        for part in parts
+    )
+    overlap = max(Counter(chain.from_iterable(answered)).values(), default=0) > 1
+    if overlap and not all(part.annotators for part in parts):
+        names = [Path(part.source).name.split(".")[0] for part in parts]
+        if len(set(names)) < len(names):
+            names = [part.source for part in parts]
+        parts = [
+            part if part.annotators else replace(part, annotators=(name,) * len(part.ids))
+            for part, name in zip(parts, names, strict=True)
+        ]
+        said = (f"annotators are taken from the files' names: {', '.join(names)}",)
+    whole = _joined(parts)
+    return replace(whole, notes=(*whole.notes, *said))
+
+
+def _joined(parts: Sequence[Labels]) -> Labels:
+    """Return the rows of some labels as one; who is not named where others are is nobody."""
+    named = any(part.annotators for part in parts)
+    people = (who for part in parts for who in part.annotators or ("",) * len(part.ids))
+    return Labels(
+        ids=tuple(unit for part in parts for unit in part.ids),
+        values=tuple(answer for part in parts for answer in part.values),
+        annotators=tuple(people) if named else None,
+        places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
+        notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:
+    """Return the labels of a file; None of a second look at another column than this."""
+    found = answers_of_tool(path) if value in (None, LABEL, VERDICT) else None
+    if found is not None:
+        return _of_tool(found, str(path))
+    table = _of_drawn(SmallTable.of(path, str(path), (value or LABEL,)), order)
+    if table.find(DIFFERS_FROM) is None:
+        return label_rows(table, value, id_name, order)[0]
+    name = value or table.find(*ANSWER_NAMES) or LABEL
+    first = table.find(FIRST + name)
+    if first is None:
+        return None
+    given = label_rows(table, name, id_name)[0]
+    rows = [row for row, answer in enumerate(given.values) if answer is not None]
+    before = replace(given, values=tuple(table.values(first))).only(rows)
+    return replace(given.only(rows), replaced=before)
+
+
+def _of_tool(found: Answers, source: str) -> Labels:
+    """Return what annotators said in a tool, those who are not named as nobody."""
+    refuse_empty(found, source)
+    named = any(entry.annotator for entry in found.said)
+    return Labels(
+        ids=tuple(entry.id for entry in found.said),
+        values=tuple(entry.value for entry in found.said),
+        annotators=tuple(entry.annotator for entry in found.said) if named else None,
+        places=tuple(entry.place.removeprefix(f"{source}, ") for entry in found.said),
+        source=source,
+        notes=found.notes,
+    )
+
+
+def _of_drawn(table: SmallTable, order: Sequence[Any] | None) -> SmallTable:
+    """Return an evaluation tool's log without the units that were not drawn; any other table as it is."""
+    if table.log is None or order is None:
+        return table
+    drawn = {id_text(entry) for entry in order}
+    rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
+    if not rows:
+        given, allowed = f"{table.lists['id'][0]!r}, …", f"ids of the sample: {order[0]!r}, …"
+        raise LabelError(f"{table.label}: none of its units was drawn", given=given, allowed=allowed)
+    left = len(table) - len(rows)
+    note = f"{table.label}: {left:,} units that were not drawn are left out"
+    return replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))
+
+
+def by_model(models: Labels, outcomes: Labels, wanted: tuple[str, ...] = ()) -> dict[str, Labels]:
+    """Return the outcomes of each model, in the order in which the models first appear.
+
+    Parameters
+    ----------
+    models : Labels
+        The column of the models' names.
+    outcomes : Labels
+        The column of their outcomes, of the same rows.
+    wanted : tuple of str
+        The models to keep, in this order; all of them if empty.
+
+    Raises
+    ------
+    LabelError
+        For a model that is not there.
+
+    Examples
+    --------
+    >>> models = Labels(ids=("1", "1", "2"), values=("new", "old", "new"))
+    >>> found = by_model(models, Labels(ids=("1", "1", "2"), values=(1, 0, 1)))
+    >>> {name: labels.values for name, labels in found.items()}
+    {'new': (1, 1), 'old': (0,)}
+    """
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(models.values):
+        if name is not None:
+            rows.setdefault(str(name), []).append(row)
+    for name in wanted:
+        if name not in rows:
+            raise LabelError(f"{models.source}: no model is called {name!r}", allowed=near_names(name, rows))
+    return {name: outcomes.only(rows[name]) for name in wanted or rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,6 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes, without_mask
 from stratal.errors import LabelError, kind_of
-from stratal.labels.damaged_ids import matched
 from stratal.labels.meanings import (
     DECIMAL_COMMA,
     HOW,
@@ -29,6 +29,92 @@ from stratal.labels.meanings import (
 from stratal.randomness import id_array, id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
+
+_WHOLE = re.compile(r"([+-]?)0*(\d+?)(?:[.,]0*)?")
+_SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
+
+
+def matched(
+    ids: Sequence[str], annotators: Sequence[str] | None, known: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return ids (m,) as they were before a spreadsheet changed them, and what is to be said of that.
+
+    An id is matched only where it is that of no unit, exactly one unit could have become it, and nobody
+    gave that unit's own id as well. All others stay as they are.
+
+    Parameters
+    ----------
+    ids : sequence of str (m,)
+    annotators : sequence of str (m,), optional
+    known : collection of str
+        The sample's ids.
+
+    Examples
+    --------
+    >>> matched(["415", "x"], None, {"0415", "x"})
+    (('0415', 'x'), ("1 id was matched as a spreadsheet changed it (first: '415' is '0415')",))
+    >>> matched(["415"], None, {"0415", "00415"})
+    (('415',), ())
+    """
+    strangers = [row for row, text in enumerate(ids) if text not in known]
+    if not strangers:
+        return tuple(ids), ()
+    who = [""] * len(ids) if annotators is None else annotators
+    taken = {(text, by) for text, by in zip(ids, who, strict=True) if text in known}
+    could = _Candidates(known)
+    result, first = list(ids), None
+    for row in strangers:
+        found = could.become(ids[row])
+        if len(found) == 1 and (found[0], who[row]) not in taken:
+            result[row] = found[0]
+            first = first or (ids[row], found[0])
+    changed = sum(after != before for after, before in zip(result, ids, strict=True))
+    if first is None:
+        return tuple(result), ()
+    ids_were = "1 id was" if changed == 1 else f"{changed:,} ids were"
+    note = f"{ids_were} matched as a spreadsheet changed {'it' if changed == 1 else 'them'}"
+    return tuple(result), (f"{note} (first: {first[0]!r} is {first[1]!r})",)
+
+
+class _Candidates:
+    """The units whose ids a spreadsheet could have turned into a given text."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._forms: dict[str, list[str]] = {}
+        self._numbers: list[tuple[Decimal, str]] = []
+        for text in known:
+            self._forms.setdefault(bare_form(text), []).append(text)
+            if _WHOLE.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
+                self._numbers.append((Decimal(text.replace(",", ".")), text))
+        self._rounded: dict[int, dict[str, list[str]]] = {}
+
+    def become(self, text: str) -> list[str]:
+        """Return the ids that could have become `text`."""
+        scientific = _SCIENTIFIC.fullmatch(text.strip())
+        if scientific is None:
+            return self._forms.get(bare_form(text), [])
+        digits = len(scientific.group(2) or "")
+        if digits not in self._rounded:
+            rounded: dict[str, list[str]] = {}
+            for number, known in self._numbers:
+                rounded.setdefault(f"{number:.{digits}E}", []).append(known)
+            self._rounded[digits] = rounded
+        return self._rounded[digits].get(f"{Decimal(text.strip().replace(',', '.')):.{digits}E}", [])
+
+
+def bare_form(text: str) -> str:
+    """Return what is left of an id without leading zeros, a trailing .0, spaces and a date's midnight.
+
+    Examples
+    --------
+    >>> bare_form("007"), bare_form(" 7.0")
+    ('7', '7')
+    """
+    text = text.strip()
+    whole = _WHOLE.fullmatch(text)
+    if whole is not None:
+        return whole.group(1).replace("+", "") + whole.group(2)
+    return re.sub(r"[T ]00:00(:00)?$", "", text)
 
 
 class UnitRows(Protocol):
@@ -113,31 +199,21 @@ class Labels(Record):
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
         if not all(isinstance(given, Sized) for given in columns) or len(set(map(len, columns))) > 1:
-            raise LabelError(
-                "ids, values and annotators of labels must be lists of one length",
-                given=", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns),
-                action="Give one id, one value and one annotator for each answer.",
-            )
-        if not isinstance(self.mapping, Mapping | None) or not isinstance(
-            self.positive, str | int | float | None
-        ):
-            raise LabelError(
-                "what labels count as cannot be read",
-                given=kind_of(self.positive if isinstance(self.mapping, Mapping | None) else self.mapping),
-                allowed="positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}",
-            )
+            what = "ids, values and annotators of labels must be lists of one length"
+            lengths = ", ".join(str(len(c)) if isinstance(c, Sized) else kind_of(c) for c in columns)
+            action = "Give one id, one value and one annotator for each answer."
+            raise LabelError(what, given=lengths, action=action)
+        for given, kind in ((self.positive, str | int | float | None), (self.mapping, Mapping | None)):
+            if not isinstance(given, kind):
+                allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
+                raise LabelError("what labels count as cannot be read", given=kind_of(given), allowed=allowed)
         self._set(ids=tuple(map(id_text, self.ids)))
         plain = set(map(type, self.values)) <= {float, int}
         if not plain or any(value != value for value in self.values):
             self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
         for row, who in enumerate(self.annotators or ()):
             if not isinstance(who, str | int | np.generic):
-                raise LabelError(
-                    f"{self.place(row)}: the annotator of id {self.ids[row]!r} is {kind_of(who)}",
-                    given=reprlib.repr(who),
-                    allowed="one name",
-                    action="Give each answer its own row, with the annotator's name.",
-                )
+                raise self._not_one("annotator", row, who, "one name")
 
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
@@ -150,13 +226,13 @@ class Labels(Record):
         if isinstance(entry, Decimal):
             return float(entry)
         if isinstance(entry, Iterable | Sized) and not isinstance(entry, str | bytes):
-            raise LabelError(
-                f"{self.place(row)}: the label of id {self.ids[row]!r} is {kind_of(entry)}",
-                given=reprlib.repr(entry),
-                allowed="one number or text",
-                action="Give one value for each answer; several annotators have a row each.",
-            )
+            raise self._not_one("label", row, entry, "one number or text")
         return entry
+
+    def _not_one(self, what: str, row: int, entry: Any, allowed: str) -> LabelError:
+        what = f"{self.place(row)}: the {what} of id {self.ids[row]!r} is {kind_of(entry)}"
+        action = "Give each answer its own row, with one value and the annotator's name."
+        return LabelError(what, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     @property
     def answered(self) -> int:
@@ -292,17 +368,12 @@ class Joined(Record):
 
     def by_unit(self, numbers: FloatArray) -> FloatArray:
         """Return the mean of each labelled unit's numbers (m,) from those of the answers (r,)."""
-        if len(self.unit) == np.count_nonzero(self.labelled):
-            return numbers
         sums, counts = np.bincount(self.unit, numbers), np.bincount(self.unit)
         return np.asarray(sums[counts > 0] / counts[counts > 0])
 
     def majority(self, answers: AnyArray) -> AnyArray:
         """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
         found = np.full(len(self.labelled), None, dtype=object)
-        if len(self.unit) == np.count_nonzero(self.labelled):
-            found[self.unit] = answers
-            return found
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
         for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts[1:]), strict=True):
             most = multimode(own.tolist())
@@ -344,28 +415,23 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     if isinstance(labels, Mapping):
         return Labels(ids=_texts(list(labels)), values=tuple(labels.values()))
     if hasattr(labels, "columns"):
-        raise LabelError(
-            "labels cannot be a dataframe",
-            allowed="a mapping of id to label, a Series indexed by id, an array in the order of sample.ids",
-            action="Give dict(zip(frame['id'], frame['label'])).",
-        )
+        allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
+        action = "Give dict(zip(frame['id'], frame['label']))."
+        raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
     if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
         return Labels(ids=_texts(list(labels.index)), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
-        path = fspath(labels)
+        path = repr(fspath(labels))
         raise LabelError(
-            "labels cannot be a path", given=repr(path), action=f"Read them: stratal.read_labels({path!r})."
+            "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
         )
     shape = shape_of(labels)
     if shape != (sample.size,):
-        raise LabelError(
-            f"{what} must have one entry per drawn unit, in the order of sample.ids",
-            given=f"shape {shape}",
-            allowed=f"({sample.size},)",
-            action="Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
-            if len(shape) > 1
-            else "Give a mapping of id to label instead.",
-        )
+        what = f"{what} must have one entry per drawn unit, in the order of sample.ids"
+        action = "Give a mapping of id to label instead."
+        if len(shape) > 1:
+            action = "Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
+        raise LabelError(what, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
 
 
@@ -481,8 +547,7 @@ def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitR
         return
     count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
     raise LabelError(
-        f"{labels.place(strangers[0]) if labels.places else labels.source}: {count} not in this sample "
-        f"(first: {labels.ids[strangers[0]]!r})",
+        f"{labels.place(strangers[0])}: {count} not in this sample (first: {labels.ids[strangers[0]]!r})",
         allowed=f"the {sample.size} drawn ids",
         action=f"Labels can only be joined to drawn units; check that they belong to this sample "
         f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
@@ -495,12 +560,11 @@ def _refuse_duplicates(labels: Labels) -> None:
         who = labels.annotators[row] if labels.annotators else ""
         if (text, who) in seen:
             by = f" by annotator {who!r}" if who else ""
-            raise LabelError(
-                f"{labels.place(row)}: id {text!r} has two labels{by}",
-                allowed="one label per unit and annotator",
-                action="Keep one of them, or name the annotators in a column `annotator`; of several "
-                "models name the column of theirs: --model COL.",
+            what = f"{labels.place(row)}: id {text!r} has two labels{by}"
+            action = (
+                "Keep one of them, or name the annotators in a column `annotator`; of models: --model COL."
             )
+            raise LabelError(what, allowed="one label per unit and annotator", action=action)
         seen.add((text, who))
 
 

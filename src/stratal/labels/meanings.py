@@ -131,11 +131,8 @@ def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
     if not given or not found:
         return None
     if any(other != found[0] for other in found):
-        raise LabelError(
-            f"labels: {', '.join(map(repr, given))} may stand for several things",
-            allowed="words that mean one thing together",
-            action=HOW,
-        )
+        what = f"labels: {', '.join(map(repr, given))} may stand for several things"
+        raise LabelError(what, allowed="words that mean one thing together", action=HOW)
     return dict(zip(given, found[0], strict=True))
 
 
@@ -261,11 +258,9 @@ class Declared:
         of_numbers = any(_is_number(text) for text, value in wanted.items() if isinstance(value, float))
         left = [text for text in texts if text not in found and (of_numbers or not _is_number(text))]
         if numbers and left and not partly:
-            raise LabelError(
-                f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}",
-                given=", ".join(map(str, mapping or ())),
-                action="Say what they count as; an empty value means no answer (--map Unsure=).",
-            )
+            what = f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}"
+            action = "Say what they count as; an empty value means no answer (--map Unsure=)."
+            raise LabelError(what, given=", ".join(map(str, mapping or ())), action=action)
         bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
         return cls(meanings=found, bounds=bounds, notes=notes)
 
@@ -361,16 +356,12 @@ def _mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for label, value in mapping.items():
         if _key(label) in found:
-            raise LabelError(
-                f"labels: {str(label)!r} is mapped twice",
-                given=", ".join(f"{name}={'' if v is None else v}" for name, v in mapping.items()),
-                action="Map each label once; case does not matter, and 1 is 1.0.",
-            )
+            given = ", ".join(f"{name}={'' if v is None else v}" for name, v in mapping.items())
+            action = "Map each label once; case does not matter, and 1 is 1.0."
+            raise LabelError(f"labels: {str(label)!r} is mapped twice", given=given, action=action)
         if not (value is None or isinstance(value, str | int | float | np.number)):
-            raise LabelError(
-                f"labels: {str(label)!r} cannot be mapped to {kind_of(value)}",
-                allowed="a number, the name of a class, or None for no answer",
-            )
+            what = f"labels: {str(label)!r} cannot be mapped to {kind_of(value)}"
+            raise LabelError(what, allowed="a number, the name of a class, or None for no answer")
         if isinstance(value, str):
             found[_key(label)] = value.strip() or None
         else:
@@ -415,12 +406,9 @@ def refuse_no_answer(texts: Sequence[str], where: str = "labels", among: Sequenc
         words = [text for text in among if not _is_number(text) and text not in found]
         numbers = (vocabulary(words) or {}) if len(words) <= _SHOWN else {}
         other = f"a number: {mapped(numbers | dict.fromkeys(found[:_SHOWN], 0.0))}"
-    raise LabelError(
-        f"{where}: {found[0]!r} says that there is no answer",
-        given=", ".join(map(repr, found[:5])),
-        allowed="an empty label where there is none",
-        action=f"If it is not an answer: {nothing}; if it is {other}.",
-    )
+    what, given = f"{where}: {found[0]!r} says that there is no answer", ", ".join(map(repr, found[:5]))
+    action = f"If it is not an answer: {nothing}; if it is {other}."
+    raise LabelError(what, given=given, allowed="an empty label where there is none", action=action)
 
 
 def _never_given(positive: str, given: list[str]) -> str:
@@ -433,12 +421,10 @@ def _never_given(positive: str, given: list[str]) -> str:
     plain = [word.casefold() for word in given]
     paired = any({known.get(word) for word in plain} == {0.0, 1.0} for known in map(_pair, _PAIRS))
     if {_is_number(word) for word in given} == {not _is_number(positive)} or paired:
-        raise LabelError(
-            f"no label is {positive!r}",
-            given=there,
-            action="Name the label that counts as 1 as it is written in the file; "
-            "0 and 1, yes and no, pass and fail need no name.",
+        action = (
+            "Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no need no name."
         )
+        raise LabelError(f"no label is {positive!r}", given=there, action=action)
     return f"no label is {positive!r}, so that all count as 0; there are {there}"
 
 
@@ -460,21 +446,17 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
     given, known = set(labels), set(answers)
     fractions = sum(not number_of_text(entry).is_integer() and _is_number(entry) for entry in given | known)
     if fractions > _MOST_FRACTIONS:
-        raise LabelError(
-            f"labels and answers are measurements ({fractions} different ones have digits behind the "
-            "point), which are hardly ever equal",
-            action="Say when an answer is right: label 1 or 0, or the error itself, and leave out "
-            "predicted= (--predicted).",
-        )
+        what = f"labels and answers are measurements ({fractions} have decimals), which are hardly ever equal"
+        action = "Label 1 or 0, or the error itself, and leave out predicted= (--predicted)."
+        raise LabelError(what, action=action)
     folded = {_folded(answer): answer for answer in sorted(known)}
     spelt = [label for label in labels if label not in known and _folded(label) in folded]
     if spelt:
         right = {label: folded[_folded(label)] for label in spelt}
-        raise LabelError(
-            f"labels say {spelt[0]!r} where answers say {right[spelt[0]]!r} "
-            f"({len(spelt)} such label{'s' * (len(spelt) > 1)})",
-            action=f"Spell labels as the answers are, or they all count as wrong: {mapped(right)}.",
-        )
+        what = f"labels say {spelt[0]!r} where answers say {right[spelt[0]]!r}"
+        such = f"({len(spelt)} such label{'s' * (len(spelt) > 1)})"
+        action = f"Spell labels as the answers are, or they all count as wrong: {mapped(right)}."
+        raise LabelError(f"{what} {such}", action=action)
     # Free text may never be right, but then labels are free text too, and as different as answers are.
     repeated = len(known) <= len(answers) / 2 or len(given) <= len(labels) / 2
     # Words such as A, B and tie say which is better, unless answers are of these words too; letters alone are
@@ -486,8 +468,7 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(known)[:5])),
             action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
-            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
-            "mean is the share of right answers, or of wins.",
+            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand).",
         )
 
 

@@ -339,8 +339,6 @@ def status_page(found: Mapping[str, Any]) -> Page:
     others = [other for other in found["questions"][1:] if other["estimate"] is not None]
     lines += [f"{other['outcome']}: {value_with_interval(other['estimate'])}" for other in others]
     lines += verdict_lines(found)
-    if found["server"] is not None:
-        lines.append(f"Served at {found['server']}")
     tables = [
         table_of("Annotators", found["annotators"], _PEOPLE),
         table_of("Rounds", rounds, ("round", "items", "labelled", "answers", "wanted")),

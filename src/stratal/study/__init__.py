@@ -7,9 +7,8 @@ annotators, keeps what they say in an append-only journal, and hands the labels 
 from stratal.study.database import StudyError
 from stratal.study.opening import backup_study, check_study, create_study, open_study
 from stratal.study.question import Form, Question
-from stratal.study.rounds import grow
 from stratal.study.status import study_status
-from stratal.study.study import Study, anytime_interval, estimate_study, until
+from stratal.study.study import Study, anytime_interval, estimate_study, grow, until
 from stratal.study.web.notebook import annotate
 
 __all__ = [

@@ -27,27 +27,33 @@ PSEUDONYM = "annotator-"
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
     """Add the sample's round `number` to a study, its file next to the database; return how many items."""
-    form = form_of(connection)
-    share, copies = float(connection.setting("overlap") or 0), int(connection.setting("copies") or 1)
     path = sample.write(folder / f"sample-{number}.parquet")
-    digest = digest_of(path)
+    digest, items = digest_of(path), drawn_items(connection, sample, number)
+    connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
+    connection.executemany(
+        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?5)",
+        items,
+    )
+    connection.execute("UPDATE tally SET total = (SELECT sum(copies) FROM item)")
+    append_round(connection, number, path.name, digest)
+    return len(items)
+
+
+def drawn_items(
+    connection: Connection, sample: Sample, number: int
+) -> list[tuple[int, str, int, int, int, str]]:
+    """Return a round's items: number, id, round, stratum, how many people label it, what they see."""
+    share, copies = float(connection.setting("overlap") or 0), int(connection.setting("copies") or 1)
     # In the order in which they are shown: random across strata.
     rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
-    texts, shown = id_texts(sample.ids), payloads(sample, form)
+    texts, shown = id_texts(sample.ids), payloads(sample, form_of(connection))
     several = overlapping([texts[row] for row in rows], sample.seed, share)
-    people = [copies if wanted else 1 for wanted in several]
-    start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item")[0]
-    connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(rows)))
-    connection.executemany(
-        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (place, texts[row], number, int(sample.stratum[row]), k, shown[row], k)
-            for place, (row, k) in enumerate(zip(rows, people, strict=True), start=start)
-        ),
-    )
-    connection.execute("UPDATE tally SET total = total + ?", (sum(people),))
-    append_round(connection, number, path.name, digest)
-    return len(rows)
+    start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
+    return [
+        (place, texts[row], number, int(sample.stratum[row]), copies if many else 1, shown[row])
+        for place, (row, many) in enumerate(zip(rows, several, strict=True), start=start)
+    ]
 
 
 def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:

@@ -244,9 +244,14 @@ class Database:
         self._free.append(connection)
 
     def _connect(self) -> Connection:
+        mode = "mode=ro" if self.reading else "mode=rw"
+        written = self.path.with_name(self.path.name + "-wal").exists()
+        # A folder that may only be read needs no other files, as long as nobody writes to it.
+        alone = self.reading and not written and not os.access(self.path.parent, os.W_OK)
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{self._mode()}", uri=True, timeout=self._patience,
-            isolation_level=None, check_same_thread=False, factory=Connection,
+            f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if alone else ''}",
+            uri=True, timeout=self._patience, isolation_level=None, check_same_thread=False,
+            factory=Connection,
         )  # fmt: skip
         connection.row_factory = sqlite3.Row
         try:
@@ -256,17 +261,6 @@ class Database:
             connection.close()
             raise
         return connection
-
-    def _mode(self) -> str:
-        """Return how the file is opened.
-
-        In a folder that may only be read it needs no other files, as long as nobody writes to it.
-        """
-        if not self.reading:
-            return "mode=rw"
-        written = self.path.with_name(self.path.name + "-wal").exists()
-        alone = not written and not os.access(self.path.parent, os.W_OK)
-        return "mode=ro&immutable=1" if alone else "mode=ro"
 
 
 @contextmanager
@@ -284,31 +278,16 @@ def serving(folder: Path, known: str) -> Iterator[None]:
     Traceback (most recent call last):
     stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000...
     """
-    with database_errors(folder), _lock(folder, 0.2) as own:
-        if not own:
-            what, action = f"{folder}: another server has this study", "Use its links, or stop it first."
-            raise StudyError(what, kind="served", given=known, action=action)
-        yield
-
-
-def is_served(folder: Path) -> bool:
-    """Return whether a server holds a study; where no lock can be tried, there is none of ours either."""
-    if (folder / LOCK).exists():
-        with suppress(sqlite3.OperationalError), _lock(folder, 0.0) as free:
-            return not free
-    return False
-
-
-@contextmanager
-def _lock(folder: Path, patience: float) -> Iterator[bool]:
-    """Give whether the server's lock is held during the block, or another process has it."""
     path = folder / LOCK
-    with closing(
-        sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-    ) as lock:
+    with (
+        database_errors(folder),
+        closing(sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)) as lock,
+    ):
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
-        yield lock.in_transaction
+            what, action = f"{folder}: another server has this study", "Use its links, or stop it first."
+            raise StudyError(what, kind="served", given=known, action=action) from None
+        yield

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,9 +23,9 @@ from typing import Annotated, Any, Literal, Unpack
 import msgspec
 
 from stratal.errors import InputError, LabelError, near_names
-from stratal.labels.damaged_ids import matched
+from stratal.labels.annotation_tools import Answers, Task, ToolAnswer, ToolQuestion
+from stratal.labels.labels import matched
 from stratal.labels.meanings import mapped
-from stratal.labels.tasks import Answers, Task, ToolAnswer, ToolQuestion
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
@@ -215,10 +215,7 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
 
 
 def take_in_answers(
-    connection: Connection,
-    answers: Answers,
-    who: Mapping[str, str] | str | None,
-    folder: Path,
+    connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
 ) -> ImportResult:
     """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
 
@@ -226,50 +223,41 @@ def take_in_answers(
     are in the study's folder. Refused are annotators whom the study does not know, answers that the question
     does not take, and a file of which no item is in the study.
     """
-    question = one_question(connection)
-    known = {row["id"] for row in connection.all("SELECT id FROM item")}
+    question, study = one_question(connection), str(connection.setting("id"))
+    numbers = {row["id"]: int(row["item"]) for row in connection.all("SELECT id, item FROM item")}
+    kept = defaultdict[str, list[str]](list)
+    for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
+        kept[row["id"]].append(row["annotator"])
     said = _named(connection, answers, who, folder)
     # A spreadsheet may have changed ids.
-    ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], known)
+    ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], numbers)
     said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
-    strangers = [entry.id for entry in said if entry.id not in known]
-    if len(strangers) == len(said):
-        given, allowed = (", ".join(map(repr, ids[:_FIRST])) for ids in (strangers, sorted(known)))
+    inside = [entry for entry in said if entry.id in numbers]
+    strangers = tuple(item for item in ids if item not in numbers)
+    if not inside:
+        given, allowed = (", ".join(map(repr, found[:_FIRST])) for found in (strangers, sorted(numbers)))
         action = "Take it in where its items came from."
         raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
-    study, people, others = str(connection.setting("id")), Counter[str](), Counter[str]()
+    people, others = Counter[str](), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
-    inside = [entry for entry in said if entry.id in known]
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
-        others.update(_kept_for_others(connection, entry))
-        kind = _save(connection, study, question, entry, value)
+        others.update([] if entry.annotator in kept[entry.id] else kept[entry.id])
+        kind = _save(connection, study, question, entry, value, numbers[entry.id])
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
         people[entry.annotator] += 1
+    kept_for = [
+        f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
+        for name, count in others.items()
+    ]
     return ImportResult(
         tool=answers.tool,
         **kinds,
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
         annotators=dict(people),
-        notes=(
-            *answers.notes,
-            *notes,
-            *(
-                f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
-                for name, count in others.items()
-            ),
-        ),
+        notes=(*answers.notes, *notes, *kept_for),
     )
-
-
-def _kept_for_others(connection: Connection, entry: ToolAnswer) -> list[str]:
-    """Return who else was given an item to keep, where the one who answered it was not."""
-    given = connection.all(
-        "SELECT annotator FROM given JOIN item USING (item) WHERE id = ? AND held = 1", entry.id
-    )
-    names = [row["annotator"] for row in given]
-    return [] if entry.annotator in names else names
 
 
 def _shuffles(question: Question) -> bool:
@@ -293,18 +281,15 @@ def _named(
         ours = who if isinstance(who, str) else (who or {}).get(theirs, theirs)
         names[theirs] = codes.get(ours, ours) if ours or len(alone) != 1 else alone[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
+    action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
     if unknown:
         what = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
-        action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
         named = ", ".join(map(repr, unknown[:_FIRST])) if any(unknown) else None
         raise LabelError(what, given=named, allowed=near_names(unknown[0], people), action=action)
-    seen: set[str] = set()
-    for entry in answers.said:
-        if isinstance(who, str) and len(given) > 1 and entry.id in seen:
-            what = f"{entry.place}: item {entry.id!r} was answered by several people"
-            action = "Say who each of them is: --annotator THEIRS=NAME,…."
-            raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
-        seen.add(entry.id)
+    twice = [item for item, count in Counter(entry.id for entry in answers.said).items() if count > 1]
+    if isinstance(who, str) and len(given) > 1 and twice:
+        what = f"item {twice[0]!r} was answered by several people"
+        raise LabelError(what, given=", ".join(map(repr, given[:_FIRST])), action=action)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
@@ -319,12 +304,12 @@ def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
         entry, why = next(iter(refused.values()))
-        raise LabelError(
+        what, given = (
             f"{entry.place}: item {entry.id!r}: {why.what}",
-            given=", ".join(map(repr, list(refused)[:_FIRST])),
-            allowed=why.allowed,
-            action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
+            ", ".join(map(repr, list(refused)[:_FIRST])),
         )
+        action = f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}."
+        raise LabelError(what, given=given, allowed=why.allowed, action=action)
     return found
 
 
@@ -343,17 +328,15 @@ def _value(study: str, question: Question, entry: ToolAnswer) -> str:
 
 
 def _save(
-    connection: Connection, study: str, question: Question, entry: ToolAnswer, value: str | None
+    connection: Connection, study: str, question: Question, entry: ToolAnswer, value: str | None, item: int
 ) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
-    item = connection.one("SELECT item FROM item WHERE id = ?", entry.id)["item"]
-    of = "WHERE item = ? AND annotator = ?", item, entry.annotator
-    now = connection.one(f"SELECT status, value FROM answer {of[0]}", *of[1:])
+    own = "WHERE item = ? AND annotator = ?"
+    now = connection.one(f"SELECT status, value FROM answer {own}", item, entry.annotator)
     if now is not None and (now["status"] == "skipped", now["value"]) == (value is None, value):
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
-    request = f"import {hashlib.sha256(text.encode()).hexdigest()}"
-    if not connection.one(f"SELECT 1 FROM given {of[0]}", *of[1:]):
+    if not connection.one(f"SELECT 1 FROM given {own}", item, entry.annotator):
         give(connection, entry.annotator, item)
     order = None if value is None else _tool_sides(question, entry.id, study)
     saved = Entry(
@@ -365,7 +348,7 @@ def _save(
         # NaN is dropped; None would be the time since the item was given, of which a tool says nothing
         seconds=math.nan if entry.seconds is None else entry.seconds,
         shown=None if order is None else "|".join(order),
-        request=request,
+        request=f"import {hashlib.sha256(text.encode()).hexdigest()}",
     )
     if save(connection, saved).repeated:
         return "repeated"

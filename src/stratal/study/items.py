@@ -14,10 +14,11 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from statistics import median
 from typing import Any
+
+from msgspec import structs
 
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
@@ -246,7 +247,7 @@ def save(connection: Connection, entry: Entry) -> Receipt:
         return _set_standing(connection, entry)
     row = given_item(connection, entry.annotator, entry.id or "")
     return Receipt(
-        seq=append(connection, replace(entry, item=row["item"])), action=entry.action, item=entry.id
+        seq=append(connection, structs.replace(entry, item=row["item"])), action=entry.action, item=entry.id
     )
 
 
@@ -260,9 +261,11 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
     taken = entry.seconds if entry.seconds is not None or earlier else connection.now - row["since"]
-    entry = replace(entry, item=row["item"], seconds=taken, target=earlier["seq"] if earlier else None)
+    entry = structs.replace(
+        entry, item=row["item"], seconds=taken, target=earlier["seq"] if earlier else None
+    )
     if earlier and entry.action == "submit":
-        entry = replace(entry, action="change")
+        entry = structs.replace(entry, action="change")
     seq = append(connection, entry)
     connection.execute(_TAKEN, (row["item"], entry.annotator))
     _settle(connection, entry.annotator, row["item"])
@@ -281,7 +284,7 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
     if last is None:
         action = "Only your own last answer can be taken back."
         raise StudyError("there is nothing to take back", kind="refused", action=action)
-    seq = append(connection, replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
+    seq = append(connection, structs.replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
     _settle(connection, entry.annotator, last["item"])
     give(connection, entry.annotator, last["item"])
     return Receipt(seq=seq, action=entry.action, item=last["id"])
@@ -299,7 +302,7 @@ def _save_decision(connection: Connection, entry: Entry) -> Receipt:
     if not row["answers"]:
         action = "Decide once an annotator has answered it."
         raise StudyError(f"{named} has no answer to decide between", kind="refused", action=action)
-    seq = append(connection, replace(entry, item=row["item"]))
+    seq = append(connection, structs.replace(entry, item=row["item"]))
     decided = None if entry.value is None else seq
     connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decided, row["item"]))
     fewer = row["apart"] * (int(decided is not None) - int(row["decision"] is not None))

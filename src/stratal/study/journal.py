@@ -11,9 +11,10 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict
+
+from msgspec import Struct, structs
 
 from stratal.errors import InputError
 from stratal.study.database import Connection, StudyError
@@ -45,8 +46,7 @@ _SEALED = (
 """What the seal of a line covers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A line to be added.
 
     Parameters
@@ -98,7 +98,7 @@ def append(connection: Connection, entry: Entry) -> int:
     last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
     seq, before = (last["seq"] + 1, last["hash"]) if last else (1, origin(connection))
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
-    row |= {field.name: getattr(entry, field.name) for field in fields(entry)}
+    row |= structs.asdict(entry)
     if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
         row["seconds"] = float(entry.seconds) if 0 <= entry.seconds <= LONGEST_TIME else None
     connection.execute(

@@ -10,19 +10,18 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stratal.designs import Sample
 from stratal.designs.handover import SAMPLE_NAME, new_folder
 from stratal.errors import InputError, StratalError
-from stratal.labels.damaged_ids import matched
+from stratal.labels.labels import matched
 from stratal.randomness import id_texts
 from stratal.study import creating
 from stratal.study.database import DATABASE, Database, StudyError, database_errors
 from stratal.study.journal import HEAD, PAGE_SECRET, STEPS, append_setting, head, migrate, version
-from stratal.study.question import Form, Plain, Question
+from stratal.study.question import Form, Question, Shown
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
 
@@ -175,8 +174,7 @@ def open_study(
         raise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Check(Plain):
+class Check(Shown, frozen=True, kw_only=True):
     """What a check found.
 
     Parameters
@@ -218,10 +216,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         A head that an earlier check gave; the journal must still hold it.
     """
     if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
-        allowed = "64 hexadecimal digits"
-        raise InputError(
-            "the head must be a hash that a check printed", given=known_head[:80], allowed=allowed
-        )
+        what = "the head must be a hash that a check printed"
+        raise InputError(what, given=known_head[:80], allowed="64 hexadecimal digits")
     with study.database.read() as connection:
         problems = [*problems_of(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
@@ -297,21 +293,21 @@ def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> 
     >>> homes_of({"Ticket Nr.": {"q7"}}, [Path("nowhere")])
     {}
     """
-    folders: dict[Path, None] = {}
+    folders: dict[Path, Path] = {}
     for place in places:
         with suppress(OSError):
             below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
-            folders |= dict.fromkeys((place, *below))
+            for folder in (place, *below):
+                folders.setdefault(folder.resolve(), folder)
     found: dict[Path, str] = {}
-    for folder in folders:
-        home, known = _ids_of(folder)
+    for home, known in map(_ids_of, folders.values()):
         # As they are, or as a spreadsheet changed them.
-        fitting = [
-            name
+        there = {
+            name: sum(id_ in known for id_ in matched(sorted(ids), None, known)[0])
             for name, ids in columns.items()
-            if 2 * sum(id_ in known for id_ in matched(sorted(ids), None, known)[0]) > len(ids)
-        ]
-        if fitting and not any(home.resolve() == other.resolve() for other in found):
+        }
+        fitting = [name for name, ids in columns.items() if 2 * there[name] > len(ids)]
+        if fitting:
             found[home] = max(fitting, key=lambda name: len(columns[name]))
     return found
 

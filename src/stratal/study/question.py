@@ -7,14 +7,15 @@ import math
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, Self
 
 import msgspec
 
-from stratal.arrays import Record, plain
+from stratal.arrays import Record, number_of_text, plain
 from stratal.errors import InputError
 
 CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
@@ -39,6 +40,15 @@ class Plain(Record):
     def to_dict(self) -> dict[str, Any]:
         """Return the record as a JSON-ready dict."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A record that a page or a command shows as a plain dict."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as a JSON-ready dict."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,8 +144,7 @@ class Question(Plain):
             names, allowed = ", ".join(name for name, *_ in given), "two or more, such as Pass,Fail"
             raise InputError("a question needs two choices", given=names, allowed=allowed)
         numbers = _numbers(counting)
-        made = _choices((name, numbers.get(name)) for name, *_ in given)
-        made = tuple(replace(entry, none=none) for entry, (*_, none) in zip(made, given, strict=True))
+        made = _choices((name, numbers.get(name), none) for name, _, none in given)
         return cls(text=text.strip(), choices=made, rubric=rubric)
 
     @classmethod
@@ -148,26 +157,26 @@ class Question(Plain):
             raise InputError(what, given=f"{low}, {high}", allowed="such as 1,5")
         names = [str(k) for k in range(int(low), int(high) + 1)]
         keys = [name if len(name) == 1 else "" for name in names]
-        choices = _choices(((name, float(name)) for name in names), keys)
+        choices = _choices(((name, float(name), False) for name in names), keys)
         bounds = (float(low), float(high))
         return cls(text=text.strip(), kind=SCALE, choices=choices, scale=bounds, rubric=rubric, ends=ends)
 
     @classmethod
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> Question:
         """Return a question of which of two columns is better; a win of `first` counts as 1, a tie as ½."""
-        choices = _choices([(first, 1.0), (second, 0.0), (TIE, 0.5)])
+        choices = _choices([(first, 1.0, False), (second, 0.0, False), (TIE, 0.5, False)])
         return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
     def of_classes(cls, text: str, known: Iterable[str] = (), *, rubric: str = "") -> Question:
         """Return a question answered in the annotator's own words, with known classes to choose from."""
-        choices = _choices((name.strip(), None) for name in known)
+        choices = _choices((name.strip(), None, False) for name in known)
         return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
     def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
         """Return a question of which any number of choices may be taken; each is an outcome of its own."""
-        made = _choices((name.strip(), 1.0) for name in choices)
+        made = _choices((name.strip(), 1.0, False) for name in choices)
         return cls(text=text.strip(), kind=SEVERAL, choices=made, rubric=rubric)
 
     @classmethod
@@ -187,20 +196,19 @@ class Question(Plain):
                 allowed=f"text, one of {', '.join(KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind, text = kinds[0], table["text"]
-        given = table[kind]
+        given, ends = table[kind], table.get("ends")
         try:
-            if kind in (SCALE, PAIR):
-                made: Question = getattr(cls, f"of_{kind}")(text, *given, rubric=rubric)
-            elif kind in (NUMBER, TEXT):
-                bounds = None if given is True else (float(given[0]), float(given[1]))
-                made = cls(text=text.strip(), kind=kind, rubric=rubric, scale=bounds)
+            if kind in (NUMBER, TEXT):
+                scale = None if given is True else (float(given[0]), float(given[1]))
+                made = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
             else:
-                made = getattr(cls, f"of_{kind}")(text, [*given], rubric=rubric)
+                parts = given if kind in (SCALE, PAIR) else [[*given]]
+                made = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
             other, mark, answer = str(table.get("when", "")).partition("=")
             return replace(
                 made,
                 name=str(table.get("name", "")),
-                ends=(str(table["ends"][0]), str(table["ends"][1])) if "ends" in table else None,
+                ends=None if ends is None else (str(ends[0]), str(ends[1])),
                 when=(other, answer) if mark else None,
                 limit=float(table.get("limit", 0)),
             )
@@ -238,15 +246,12 @@ class Question(Plain):
         >>> Question.of_scale("How helpful?", 1, 5).answer(4)
         '4'
         """
-        names = [choice.name for choice in self.choices]
-        if self.kind == SEVERAL and isinstance(value, list | tuple) and all(one in names for one in value):
-            return json.dumps([name for name in names if name in value], ensure_ascii=False)
-        text = _text_of(value)
-        if self.kind == SEVERAL and text.startswith("["):
-            try:
-                return self.answer(json.loads(text))
-            except (ValueError, TypeError, RecursionError):
-                pass
+        names, text = [choice.name for choice in self.choices], _text_of(value)
+        if self.kind == SEVERAL:
+            with suppress(ValueError, RecursionError):
+                taken = json.loads(text) if text.startswith("[") else [text]
+                if all(one in names for one in taken):
+                    return json.dumps([name for name in names if name in taken], ensure_ascii=False)
         elif (
             text in names
             or (self.kind in LONGEST and 0 < len(text) <= LONGEST[self.kind])
@@ -325,8 +330,7 @@ class Form(Plain):
                 action = "Name an answer of a question before it."
                 raise InputError(what, given="=".join(question.when), allowed=allowed, action=action)
             seen[name] = question
-        if len(self.columns) < len(self._outcomes()):
-            raise InputError("two outcomes would have the same name", allowed="names and choices that differ")
+        list(self.columns)  # refuses two of one name
         pairs = {question.pair for question in self.questions if question.pair}
         if len(pairs) > 1:
             what = "all pairs of a study must compare the same two columns"
@@ -392,20 +396,20 @@ class Form(Plain):
         A number that is asked for under a condition has a second outcome, whether it was (`tone_asked`): its
         mean where it was asked is the ratio of both means.
         """
-        return {name: (question, part) for name, question, part in self._outcomes()}
-
-    def _outcomes(self) -> list[tuple[str, Question, str]]:
-        found = []
+        found: dict[str, tuple[Question, str]] = {}
         for question in self.questions:
             name = question.name or LABEL
+            parts = [] if question.kind == TEXT else [(name, "")]
             if question.kind == SEVERAL:
-                for choice in question.choices:
-                    words = re.findall(r"\w+", choice.name)
-                    found.append(("_".join([name, *words]), question, choice.name))
-            elif question.kind != TEXT:
-                found.append((name, question, ""))
-                if question.when and question.counted:
-                    found.append((f"{name}_{ASKED}", question, ASKED))
+                names = [choice.name for choice in question.choices]
+                parts = [("_".join([name, *re.findall(r"\w+", choice)]), choice) for choice in names]
+            elif question.when and question.counted:
+                parts.append((f"{name}_{ASKED}", ASKED))
+            for column, part in parts:
+                if column in found:
+                    allowed = "names and choices that differ"
+                    raise InputError("two outcomes would have the same name", given=column, allowed=allowed)
+                found[column] = question, part
         return found
 
     def with_rubric(self, rubric: str) -> Self:
@@ -428,9 +432,7 @@ class Form(Plain):
         kept: dict[str, str] = {}
         for question in self.questions:
             value = given.get(question.name)
-            if not self._is_asked(question, kept):
-                continue
-            if value in (None, "") and question.kind == TEXT:
+            if not self._is_asked(question, kept) or (value in (None, "") and question.kind == TEXT):
                 continue
             try:
                 kept[question.name] = question.answer(value)
@@ -441,18 +443,18 @@ class Form(Plain):
 
     def _is_asked(self, question: Question, kept: Mapping[str, str]) -> bool:
         """Return whether the answers so far meet the question's condition."""
-        other, wanted = self._condition(question)
-        if other is None:
+        if question.when is None:
             return True
-        answer = kept.get(other.name)
-        return answer is not None and (
-            other.outcome(answer, wanted) == 1.0 if other.kind == SEVERAL else answer == wanted
-        )
+        (name, wanted), other = question.when, self._before(question)
+        if name not in kept or other is None:
+            return False
+        return other.outcome(kept[name], wanted) == 1.0 if other.kind == SEVERAL else kept[name] == wanted
 
-    def _condition(self, question: Question) -> tuple[Question | None, str]:
-        """Return the question and the answer to it after which alone another is asked."""
-        name, wanted = question.when or ("", "")
-        return next((entry for entry in self.questions if question.when and entry.name == name), None), wanted
+    def _before(self, question: Question) -> Question | None:
+        """Return the question on whose answer another depends."""
+        return next(
+            (other for other in self.questions if question.when and other.name == question.when[0]), None
+        )
 
     def answers(self, kept: str | None) -> dict[str, str]:
         """Return the answer to each question that was asked, of the text that is kept."""
@@ -460,13 +462,11 @@ class Form(Plain):
             return {}
         if self.plain:
             return {self.first.name: kept}
-        try:
+        with suppress(ValueError):
             found = json.loads(kept)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise InputError("the answers cannot be read", given=repr(kept[:60]), allowed="a JSON object")
-        return found
+            if isinstance(found, dict):
+                return found
+        raise InputError("the answers cannot be read", given=repr(kept[:60]), allowed="a JSON object")
 
     def outcome(self, column: str, kept: str | None) -> str | float | None:
         """Return what the kept answers count as for one of `columns`; None for no answer.
@@ -478,10 +478,8 @@ class Form(Plain):
         answers = self.answers(kept)
         answer = answers.get(question.name)
         if answer is None:
-            other, _ = self._condition(question)
-            decided = (
-                other is not None and other.name in answers and other.outcome(answers[other.name]) is not None
-            )
+            other = self._before(question)
+            decided = other and other.name in answers and other.outcome(answers[other.name]) is not None
             return 0.0 if decided and (question.kind == SEVERAL or question.counted) else None
         found = question.outcome(answer, part)
         return 1.0 if part == ASKED and question.counted and found is not None else found
@@ -496,17 +494,16 @@ class Form(Plain):
 
 
 def _within(text: str, bounds: tuple[float, float] | None) -> bool:
-    try:
-        number = float(text)
-    except ValueError:
-        return False
+    number = number_of_text(text)
     return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 
-def _choices(rows: Iterable[tuple[str, float | None]], keys: Iterable[str] = KEYS) -> tuple[Choice, ...]:
+def _choices(
+    rows: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = KEYS
+) -> tuple[Choice, ...]:
     """Return choices of names and numbers with a key for each, none for those after the last."""
     pairs = zip(rows, chain(keys, repeat("")), strict=False)
-    return tuple(Choice(name=name, value=value, key=key) for (name, value), key in pairs)
+    return tuple(Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in pairs)
 
 
 def _parsed(choice: str) -> tuple[str, float | None, bool]:
@@ -539,15 +536,12 @@ def _numbers(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
 def _text_of(value: Any) -> str:
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, bool) or value is None:
-        return "" if value is None else str(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    return "" if value is None else str(value).strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answer(Plain):
+class Answer(Shown, frozen=True, kw_only=True):
     """The present or an earlier answer of one annotator to one item.
 
     Parameters
@@ -582,8 +576,7 @@ class Answer(Plain):
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Item(Plain):
+class Item(Shown, frozen=True, kw_only=True):
     """One item as an annotator sees it: without proxy, prediction or stratum.
 
     Parameters
@@ -607,14 +600,13 @@ class Item(Plain):
 
     id: str
     position: int
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] = {}
     sides: tuple[str, str] | None = None
     answer: Answer | None = None
     flagged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Receipt(Plain):
+class Receipt(Shown, frozen=True, kw_only=True):
     """What was saved, on disk before this is returned.
 
     Parameters
@@ -639,8 +631,7 @@ class Receipt(Plain):
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Progress(Plain):
+class Progress(Shown, frozen=True, kw_only=True):
     """How far the study is, for one annotator.
 
     Parameters
@@ -677,8 +668,7 @@ class Progress(Plain):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Disagreement(Plain):
+class Disagreement(Shown, frozen=True, kw_only=True):
     """An item on which annotators differ.
 
     Parameters

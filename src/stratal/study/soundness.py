@@ -10,17 +10,21 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from stratal.designs import Sample
 from stratal.errors import InputError, StratalError
 from stratal.randomness import id_texts
 from stratal.study import journal
-from stratal.study.creating import digest_of
+from stratal.study.creating import digest_of, drawn_items
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import COUNTED, form_of
 
 _MOST = 20
 """Problems of one kind that are listed."""
+
+_FEW = 5
+"""Changed items of a round that are named."""
 
 
 def require_sound(connection: Connection, folder: Path) -> None:
@@ -47,7 +51,7 @@ def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
     # Studies of version 1 are sealed when they are first opened to write.
     if journal.version(connection) > 1:
         yield from _settings(connection)
-        yield from _first_of(_rounds(connection))
+        yield from _first_of(_rounds(connection, folder))
     yield from _samples(connection, folder)
     yield from _first_of(_counts(connection))
     yield from _first_of(_values(connection))
@@ -89,7 +93,7 @@ def _settings(connection: Connection) -> Iterator[str]:
         yield "the settings (question, annotators, …) are not those that the journal sealed"
 
 
-def _rounds(connection: Connection) -> Iterator[str]:
+def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
     """Compare rounds and their items with the journal's lines of them."""
     rounds = {str(row["number"]): row for row in connection.execute("SELECT * FROM round")}
     query = "SELECT value, note, shown FROM journal WHERE action = 'round'"
@@ -99,7 +103,23 @@ def _rounds(connection: Connection) -> Iterator[str]:
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
             yield f"round {number} is not the one that the journal names"
         elif line["shown"] != journal.items_digest(connection, row["number"]):
-            yield f"the items of round {number} were changed after it was drawn"
+            named = _changed(connection, folder, row)
+            yield f"the items of round {number} were changed after it was drawn{named}"
+
+
+def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
+    """Return the first items of a round that differ from its sample; nothing where all or none of them do."""
+    path, query = folder / drawn["file"], "SELECT item, id, round, stratum, copies, payload FROM item"
+    try:
+        if digest_of(path) != drawn["digest"]:
+            return ""
+        wanted = set(drawn_items(connection, Sample.read(path), drawn["number"]))
+    except (StratalError, OSError, ValueError, TypeError):  # named by another check
+        return ""
+    here = {tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (drawn["number"],))}
+    ids = sorted({repr(row[1]) for row in here ^ wanted})
+    more = f" and {len(ids) - _FEW:,} more" if len(ids) > _FEW else ""
+    return f": {', '.join(ids[:_FEW])}{more}" if here & wanted else ""
 
 
 def _samples(connection: Connection, folder: Path) -> Iterator[str]:

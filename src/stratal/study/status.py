@@ -35,7 +35,7 @@ UNLIKELY = 0.01
 
 
 def study_status(
-    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = (), **options: Any
+    study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return progress, agreement, times, nonresponse and the interim estimate of a study.
 
@@ -46,8 +46,6 @@ def study_status(
     require : sequence of str
         Such as `"value>=.9"`: held against the interval that holds at every moment, if there is one, so that
         one may look again and again.
-    **options
-        As of `stratal.estimate`, for the interim estimate.
 
     Returns
     -------
@@ -64,13 +62,12 @@ def study_status(
             "folder": str(study.folder),
             "question": form.first.text,
             "rubric_version": form.first.rubric_version,
-            "server": study.served_by(),
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": _annotators(connection),
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _disagreements(connection),
+            "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
             "flags": _dicts(connection, _FLAGS),
             "notes_of_annotators": _dicts(connection, _NOTES),
             "time": _time(connection, study),
@@ -85,18 +82,18 @@ def study_status(
             if part == ASKED and question.counted:
                 continue
             labels = present_labels(connection, form, str(study.folder), name, requested=True)
-            agreed, agreement = _agreement(labels, _of_outcome(form, name, answers), question)
-            outcomes = [(who, form.outcome(name, value)) for who, value in by_time]
-            drifts = _drifts(_of_outcome(form, name, answers), outcomes)
-            interim, figures, reasons = _interim(study, labelled, confidence_level, name, options)
+            shared = _of_outcome(form, name, answers)
+            agreed, agreement = _agreement(labels, shared, question)
+            drifts = _drifts(shared, [(who, form.outcome(name, value)) for who, value in by_time])
+            interim, figures, reasons = _interim(study, labelled, confidence_level, name)
             if not found:  # the plan was made for the first question
-                first, refuted = _of_first(study, interim, figures, confidence_level, wanted, options)
+                first, refuted = _of_first(study, interim, figures, confidence_level, wanted)
                 reasons = [*refuted, *reasons]
             reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
             notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
-            outcome = {"outcome": name, "text": question.text}
-            found.append({**outcome, **figures, "agreement": agreement, "drift": drifts})
-    first |= {name: found[0][name] for name in ("estimate", "anytime_interval", "agreement", "drift")}
+            figures |= {"agreement": agreement, "drift": drifts}
+            found.append({"outcome": name, "text": question.text, **figures})
+            first = figures | first
     stop = _stop(study, labelled, found[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
@@ -141,7 +138,8 @@ _ROUNDS = (
 )
 _DISAGREEMENTS = (
     "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided, "
-    "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared FROM item"
+    "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
+    "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
 _NOTES = (
     "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
@@ -155,11 +153,6 @@ _FLAGS = (
 )
 
 
-def _disagreements(connection: Connection) -> dict[str, Any]:
-    found = _dicts(connection, _DISAGREEMENTS)[0]
-    return {**found, "share": found["apart"] / found["shared"] if found["shared"] else None}
-
-
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, Any]:
     """Return items that are labelled, that were only skipped, and that nobody has seen to yet."""
     strata = _dicts(
@@ -171,8 +164,7 @@ def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, An
         "AND aside = 0) AS skips FROM item) GROUP BY stratum ORDER BY stratum",
     )
     for row in strata:
-        place = row["stratum"]
-        row["stratum"] = names[place] if place < len(names) else str(place)
+        row["stratum"] = dict(enumerate(names)).get(row["stratum"], str(row["stratum"]))
     counts = ("items", "labelled", "skipped", "open")
     return {**{name: sum(row[name] for row in strata) for name in counts}, "strata": strata}
 
@@ -211,14 +203,13 @@ def _agreement(
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None
-    classes, found = question.kind in (CLASSES, CHOICES) and not question.counted, None
+    classes, pairs = question.kind in (CLASSES, CHOICES) and not question.counted, _pairs(answers, question)
     try:
         found = agreement_of(labels, classes=classes)
-        overall = {} if found is None else found.to_dict()
+        return found, {**({} if found is None else found.to_dict()), "pairs": pairs}
     except MissingExtraError as error:
         level = level_of_answers(labels, classes=classes)
-        overall = {"alpha": None, "level": level, "note": str(error)}
-    return found, overall | {"pairs": _pairs(answers, question)}
+        return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
 def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
@@ -228,23 +219,18 @@ def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
     pairs = []
     for first, second in itertools.combinations(sorted(given), 2):
         shared = [item for item in given[first] if item in given[second]]
-        one, other = ([given[who][item] for item in shared] for who in (first, second))
-        numbers = None
-        if question.kind == SCALE:
-            numbers = [float(name) for name in sorted({*one, *other})]
+        answers_of = [[given[who][item] for item in shared] for who in (first, second)]
         if shared:
-            pairs.append({"first": first, "second": second, **pair_agreement(one, other, numbers)})
+            agreed = pair_agreement(*answers_of, scale=question.kind == SCALE)
+            pairs.append({"first": first, "second": second, **agreed})
     return pairs
 
 
-def pair_agreement(
-    one: Sequence[str], other: Sequence[str], numbers: Sequence[float] | None = None
-) -> dict[str, Any]:
+def pair_agreement(one: Sequence[str], other: Sequence[str], *, scale: bool = False) -> dict[str, Any]:
     """Return how far two annotators agree, by the answers of each to the items (n,) that both labelled.
 
-    `numbers` (K,) are what the classes, sorted by name, count as: κ then weighs disagreements by their
-    squared distance. `kappa` is None where it is undefined: no item is shared, or both
-    always gave the same answer.
+    On a scale κ weighs disagreements by their squared distance. `kappa` is None where it is undefined: no
+    item is shared, or both always gave the same answer.
 
     Examples
     --------
@@ -257,7 +243,7 @@ def pair_agreement(
     return {
         "shared": len(one),
         "agreeing": float(np.trace(table) / len(one)) if one else None,
-        "kappa": cohen_kappa(table, None if numbers is None else np.asarray(numbers, np.float64)),
+        "kappa": cohen_kappa(table, classes.astype(np.float64) if scale else None),
         "classes": classes.tolist(),
         "confusion": table.tolist(),
     }
@@ -307,13 +293,10 @@ def drift(values: Sequence[float]) -> dict[str, Any] | None:
 
 def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return how agreement with others and outcomes of each annotator changed over the work."""
-    by_item = defaultdict[str, list[tuple[str, str]]](list)
+    said, people = Counter((item, value) for item, _, value in answers), Counter(item for item, *_ in answers)
     agreeing, counted = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for item, who, value in answers:
-        by_item[item].append((who, value))
-    for item, who, value in answers:
-        others = [other == value for person, other in by_item[item] if person != who]
-        agreeing[who].append(sum(others) / len(others))
+        agreeing[who].append((said[item, value] - 1) / (people[item] - 1))
     for who, value in outcomes:
         if isinstance(value, float):
             counted[who].append(value)
@@ -355,7 +338,7 @@ def _stop(study: Study, labelled: int, anytime: list[float] | None) -> dict[str,
 
 
 def _interim(
-    study: Study, labelled: int, confidence_level: float, name: str, options: dict[str, Any]
+    study: Study, labelled: int, confidence_level: float, name: str
 ) -> tuple[Estimate | None, dict[str, Any], list[str]]:
     """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
     found: dict[str, Any] = {"estimate": None, "anytime_interval": None}
@@ -364,7 +347,7 @@ def _interim(
     if not labelled:
         return None, found, ["no item is labelled yet, so there is no estimate"]
     try:
-        interim = estimate_study(study, name, **options)
+        interim = estimate_study(study, name)
         found["estimate"] = interim.to_dict(confidence_level)
     except StratalError as error:
         return None, found, [str(error)]
@@ -385,24 +368,20 @@ def _of_first(
     figures: dict[str, Any],
     confidence_level: float,
     require: Sequence[Requirement],
-    options: dict[str, Any],
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what is required and the planned look, and what speaks against the plan or hides that look."""
     found: dict[str, Any] = {}
     if require:
-        ends = figures["anytime_interval"]
         found["requirements"] = [
             {**_OPEN_YET, "required": str(wanted)}
             if interim is None
-            else wanted.held_against(interim, confidence_level, ends=ends)
+            else wanted.held_against(interim, confidence_level, ends=figures["anytime_interval"])
             for wanted in require
         ]
-    if interim is None:
-        return found, []
-    reasons = list(interim.refuted)
-    if study.sample().looks is not None:
+    reasons = [] if interim is None else list(interim.refuted)
+    if interim is not None and study.sample().looks is not None:
         try:
-            found["planned_look"] = planned_look(study, confidence_level, **options)
+            found["planned_look"] = planned_look(study, confidence_level)
         except StratalError as error:
             reasons.append(f"no planned look: {error}")
     return found, reasons

@@ -15,7 +15,8 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
-from stratal.designs import Sample
+from stratal.designs import Disagreements, Sample
+from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import as_estimand
@@ -25,12 +26,15 @@ from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels import Labels
+from stratal.labels.annotation_tools import Answers, Task
 from stratal.labels.labels import ADJUDICATED
-from stratal.labels.tasks import Answers, Task
+from stratal.planning import next_round
+from stratal.planning.selection import Selection, usual_round
+from stratal.population.population import Population
 from stratal.randomness import id_texts
 from stratal.study import creating, exchange, items
-from stratal.study.creating import MEDIA, digest_of
-from stratal.study.database import Connection, Database, StudyError, is_served, serving, written_time
+from stratal.study.creating import MEDIA, add_items, digest_of
+from stratal.study.database import Connection, Database, StudyError, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
 from stratal.study.journal import Action, How, append_setting, keep_head
@@ -117,10 +121,10 @@ class Study:
         with self.database.read() as connection:
             return connection.setting(name)
 
-    def keep(self, name: str, value: str) -> None:
-        """Save a setting."""
+    def keep(self, **settings: str) -> None:
+        """Save settings."""
         with self.database.write() as connection:
-            connection.keep(**{name: value})
+            connection.keep(**settings)
 
     @contextmanager
     def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
@@ -185,12 +189,8 @@ class Study:
         with serving(self.folder, self.setting("server") or ""):
             since = written_time(self.clock())
             with suppress(StudyError):  # a full disk; the page says so
-                self.keep("server", f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
+                self.keep(server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
             yield
-
-    def served_by(self) -> str | None:
-        """Return the address of the server that holds the study, None if none does."""
-        return self.setting("server") if is_served(self.folder) else None
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.
@@ -459,7 +459,7 @@ def anytime_interval(
     )
 
 
-def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -> dict[str, Any] | None:
+def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any] | None:
     """Return the last planned look that is due, with its estimate and interval; None before the first.
 
     Look k is at the first k / K of the items in the order in which they were answered or skipped; where there
@@ -480,7 +480,7 @@ def planned_look(study: Study, confidence_level: float = 0.95, **options: Any) -
         return None
     seen = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
     kept = labels.only([row for row, unit in enumerate(labels.ids) if unit in seen])
-    found = estimate(sample, kept, look=due, **{**estimate_options(study, sample), **options})
+    found = estimate(sample, kept, look=due, **estimate_options(study, sample))
     return {"look": due, "of": planned.number, "estimate": found.to_dict(confidence_level)}
 
 
@@ -594,3 +594,102 @@ def arrivals(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArra
     place = {text: row for row, text in enumerate(id_texts(sample.ids))}
     order = np.array([place[row["id"]] for row in rows], dtype=np.int64)
     return order, np.array([row["labelled"] for row in rows], dtype=bool)
+
+
+MORE = 1.5
+"""Times as many units as the interval seems to need."""
+
+
+def grow(study: Study, additional: int, *, population: Population, by_labels: bool | None = None) -> Sample:
+    """Draw more items of the same draw, and give them to the annotators.
+
+    Parameters
+    ----------
+    study : Study
+    additional : int
+        Units to add.
+    population : Population
+        The one that the sample was drawn from.
+    by_labels : bool, optional
+        Whether the labels so far say which strata get them (`stratal.next_round`), which helps most but
+        biases the estimate a little; if not, the design stays as it is and only its budget grows. By labels
+        by default, where the design is simple random or stratified and there are labels.
+
+    Returns
+    -------
+    Sample
+        With all rounds.
+
+    Raises
+    ------
+    InputError
+        For a population that is not the sample's, and a design that cannot be extended.
+    BudgetError
+        If fewer units are left.
+    """
+    sample, labels = study.sample(), study.labels()
+    selection = selection_so_far(study, population, additional)
+    if selection is not None:
+        if not selection.done:
+            add_round(study, selection.sample)
+        return selection.sample
+    if by_labels is None:
+        by_labels = sample.design.rounds_by_labels and labels.answered > 0
+    known = (labels,) if by_labels else ()
+    options = estimate_options(study, sample) if by_labels else {}
+    larger = next_round(sample, *known, additional=additional, population=population, **options)
+    add_round(study, larger)
+    return larger
+
+
+def selection_so_far(study: Study, population: Population, additional: int | None = None) -> Selection | None:
+    """Return how models stand by the labels so far, with the next round; None where no model is selected."""
+    sample = study.sample()
+    if not isinstance(sample.design, Disagreements):
+        return None
+    return Selection.resume(sample, population).update(study.labels(), additional)
+
+
+def units_needed(study: Study) -> int:
+    """Return how many more units the study needs until its interval is as narrow as was asked for.
+
+    The interval that holds at every moment narrows about as 1/√n, more slowly over several rounds; half as
+    many again are drawn, which costs no label, since labelling ends as soon as it is narrow enough.
+
+    Raises
+    ------
+    InputError
+        If no half-width was asked for, and for designs that have no such interval.
+    LabelError
+        If there is no label yet.
+    """
+    sample, wanted = study.sample(), study.setting("half_width")
+    if isinstance(sample.design, Disagreements):
+        return usual_round(sample.size)
+    if not wanted:
+        what = "this study has no half-width to extend it to"
+        raise InputError(what, allowed="--additional N, or --until WIDTH first")
+    if study.setting("enough") == "yes":
+        return 0
+    ratio = anytime_interval(study).width / 2 / float(wanted)
+    total = math.ceil(MORE * sample.size * max(ratio, 1.0) ** 2)
+    return min(total, sample.population_size) - sample.size
+
+
+def add_round(study: Study, larger: Sample) -> int:
+    """Add a sample that extends the study's own; return how many items are new.
+
+    Raises
+    ------
+    InputError
+        If it is another draw: another seed, or units that are no longer there.
+    """
+    sample = study.sample()
+    require_same_draw(sample, larger)
+    number, before = last_round(larger), last_round(sample)
+    if number != before + 1:
+        raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
+    with study.saving() as connection:
+        added = add_items(connection, study.folder, larger, number)
+        connection.keep(enough="no", next_look="0")
+    return added

@@ -1,18 +1,17 @@
 """`stratal report`: the figures of `estimate --json`, files by their ending, studies, new versions."""
 
-import json
-import re
-import shlex
 from pathlib import Path
-
+from tests.e2e.pasted import write
+from tests.tiers import cells
+import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.e2e.pasted import write
-from tests.tiers import cells
-
+import re
+import shlex
 import stratal
+
 
 JUDGED = ["report", "audit/sample.parquet", "judged.csv"]
 
@@ -239,7 +238,7 @@ def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_comma
 def team_study(tmp_path, monkeypatch):
     """A function that makes a study of classes: two rounds, two people who agree or not, skips, decisions."""
     from stratal.study import Question, create_study
-    from stratal.study.rounds import grow
+    from stratal.study.study import grow
 
     monkeypatch.chdir(tmp_path)
 

@@ -34,20 +34,18 @@ def test_what_is_no_labels_is_told_how_to_become_some():
         stratal.annotator_agreement({"a": 1.0})
 
 
-def test_annotator_variance_is_pooled_within_units():
+def test_shared_units_have_several_answers():
     found = stratal.annotator_agreement(
         labels([("u", "a", 1), ("u", "b", 3), ("v", "a", 2), ("v", "b", 2), ("w", "a", 9)]), level="interval"
     )
 
-    assert found.variance == pytest.approx((2 + 0) / 2)
-    assert found.shared == 2
+    assert (found.shared, found.open) == (2, 1)
 
 
 def test_text_answers_and_undefined_alpha():
     found = stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "cat")]))
 
     assert found.alpha is None
-    assert found.variance is None
     assert "undefined" in str(found)
     with pytest.raises(LabelError, match="needs numbers"):
         stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "dog")]), level="interval")
@@ -100,7 +98,7 @@ def test_metrics_take_the_majority(sample):
 
 
 def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_differ():
-    """Units with one answer say nothing of agreement; the others' variance is none."""
+    """Units with one answer say nothing of agreement."""
     ids, people = ("a", "a", "b", "b", "c"), ("ann", "bob", "ann", "bob", "ann")
     found = stratal.annotator_agreement(stratal.Labels(ids=ids, values=(1, 1, 1, 1, 0), annotators=people))
 

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
-from stratal.labels.damaged_ids import matched
+from stratal.labels.labels import matched
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.evaluation import estimate
-from stratal.labels.label_file import read_labels
+from stratal.labels.exchange import read_labels
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import Declared
 

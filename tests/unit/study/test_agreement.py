@@ -26,9 +26,8 @@ def test_kappa_equals_scikit_learns(weights):
     generator = np.random.default_rng(3)
     one = generator.integers(1, 6, 300)
     other = np.where(generator.random(300) < 0.6, one, generator.integers(1, 6, 300))
-    numbers = np.arange(1.0, 6.0) if weights else None
 
-    found = pair_agreement([str(v) for v in one], [str(v) for v in other], numbers)
+    found = pair_agreement([str(v) for v in one], [str(v) for v in other], scale=weights is not None)
 
     assert found["kappa"] == pytest.approx(metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12)
 

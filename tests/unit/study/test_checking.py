@@ -16,8 +16,7 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
-from stratal.study.rounds import add_round, grow
-from stratal.study.study import anytime_interval, until
+from stratal.study.study import add_round, anytime_interval, grow, until
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):
@@ -120,7 +119,7 @@ def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, draw
     study.set_aside("carol")
     study.take_back("carol")
     grow(study, 3, population=_population(), by_labels=False)
-    study.keep("page_formats", "{}")
+    study.keep(page_formats="{}")
 
     assert check_study(study).problems == ()
     with open_study(study.folder, reading=True) as again:
@@ -161,7 +160,19 @@ def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
         payload = dict.fromkeys(json.loads(row["payload"]), "another text")
         connection.execute("UPDATE item SET payload = ? WHERE id = ?", (json.dumps(payload), row["id"]))
 
-    assert "the items of round 1 were changed after it was drawn" in check_study(study).problems
+    problem = f"the items of round 1 were changed after it was drawn: {row['id']!r}"
+    assert problem in check_study(study).problems
+
+
+def test_changed_items_are_named_by_the_first_few(make_study):
+    study = make_study()
+    with study.database.write() as connection:
+        connection.execute("UPDATE item SET stratum = stratum + 7 WHERE item > 1")
+        ids = sorted(repr(row["id"]) for row in connection.execute("SELECT id FROM item WHERE item > 1"))
+
+    (problem,) = (entry for entry in check_study(study).problems if "items of round" in entry)
+    named = problem.partition("drawn: ")[2]
+    assert named == f"{', '.join(ids[:5])} and {len(ids) - 5:,} more"
 
 
 def test_a_round_of_another_population_is_refused(make_study, drawn):

@@ -6,7 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
-from stratal.labels.tasks import Answers, ToolAnswer
+from stratal.labels.annotation_tools import Answers, ToolAnswer
 from stratal.study import Question, create_study, study_status
 from stratal.study.exchange import tool_question
 

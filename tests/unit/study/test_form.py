@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.study import Form, Question, check_study, estimate_study, open_study, study_status
-from stratal.study.web.actions import answer_view, form_view
+from stratal.study.web.content import answer_view, form_view
 
 TOML = """
 [[question]]
@@ -244,3 +244,10 @@ def test_two_pairs_on_one_item_are_shuffled_alike(make_study, form):
 
     assert both.pair == ("a", "b")
     assert both.answer({"better": "a", "kinder": "tie"}) == '{"better":"a","kinder":"tie"}'
+
+
+def test_one_of_several_choices_may_come_by_itself():
+    question = Question.of_several("What is wrong?", ["Made up", "Incomplete"])
+
+    assert question.answer("Made up") == '["Made up"]'
+    assert question.outcome(question.answer("Made up"), "Made up") == 1.0

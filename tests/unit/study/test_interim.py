@@ -19,7 +19,7 @@ from stratal.study import (
     study_status,
     until,
 )
-from stratal.study.rounds import add_round
+from stratal.study.study import add_round
 
 
 def right(item):

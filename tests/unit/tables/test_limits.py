@@ -14,7 +14,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels import exchange as tools
-from stratal.labels.label_file import read_labels
+from stratal.labels.exchange import read_labels
 from stratal.population import Population
 from stratal.tables import files, limits, readers, small_table
 from stratal.tables.limits import MOST_AT_ONCE, bounded_table, limited, refuse_exploding

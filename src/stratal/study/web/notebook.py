@@ -19,11 +19,8 @@ from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS, SIDES, form_view, item_view, kind_of
-from stratal.study.web.content import Look, asset, embedded, joined, look_of, page_of
-
-LARGEST = 200_000_000
-"""Bytes of media in one file."""
+from stratal.study.web import content
+from stratal.study.web.content import ANSWERS, SIDES, Look, item_view
 
 
 @names_mistyped
@@ -95,13 +92,13 @@ def annotate(
             raise InputError(f"{folder}: holds the study of another sample", action=action)
     if annotator not in (*opened.annotators, *opened.adjudicators):
         annotator = opened.add_annotator(annotator)
-    look = look_of(opened, embedded(opened))
+    look = content.look_of(opened, content.embedded(opened))
     with opened.verified():  # nobody shall label what no estimate will take
         pass
 
     class Annotation(anywidget.AnyWidget):
-        _esm = joined("parts.js", "annotate.js", "notebook.js")
-        _css = asset("page.css")
+        _esm = content.joined("parts.js", "annotate.js", "notebook.js")
+        _css = content.asset("page.css")
 
         def labels(self) -> Any:
             """Return the study's present labels."""
@@ -128,7 +125,7 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
             raise InputError("the page asks for something unknown", given=repr(what[:60]))
         found: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, requested.get("body"))}
     except StratalError as error:
-        found = {"error": {"kind": kind_of(error), "message": str(error)}}
+        found = {"error": {"kind": content.kind_of(error), "message": str(error)}}
     return {"id": requested.get("id"), **found}
 
 
@@ -138,25 +135,23 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     if not given:
         action = "Ask `stratal study status` who has what."
         raise InputError(f"nothing is left for {annotator!r} to label", action=action)
-    form, look = study.form, look_of(study, embedded(study, LARGEST))
+    form, look = study.form, content.look_of(study, content.embedded(study))
     data = {
         "study": study.id,
         "annotator": annotator,
         "name": study.names.get(annotator, annotator),
-        "form": form_view(study),
+        "form": content.form_view(study),
         "file": downloaded_as(annotator),
         "items": [
             {**item_view(item, form, look), "columns": dict(zip(SIDES, item.sides or (), strict=False))}
             for item in given
         ],
     }
-    script, style = joined("parts.js", "annotate.js", "offline.js"), asset("page.css")
-    hashes = [
-        "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (script, style)
-    ]
+    script, style = content.joined("parts.js", "annotate.js", "offline.js"), content.asset("page.css")
+    digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
+    of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
-        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; "
+        f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
         f"img-src data:{' https:' if look.https else ''}; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )
@@ -167,7 +162,7 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         f'<script type="application/json" id="study">{inside}</script>\n'
         f'<script type="module">{script}</script>'
     )
-    return page_of("Labelling", head, "page")
+    return content.page_of("Labelling", head, "page")
 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:

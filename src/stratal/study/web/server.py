@@ -22,12 +22,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import uvicorn
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -38,13 +38,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from stratal.arrays import Record
 from stratal.errors import InputError, StratalError
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS, kind_of
-from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file, page_of
+from stratal.study.web import content
+from stratal.study.web.content import ANSWERS, Look, look_of, media_address
 
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 """Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
@@ -83,8 +82,7 @@ MOST_CLIENTS = 10_000
 """Clients whose rates are remembered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RateLimits(Record):
+class RateLimits(Struct, frozen=True, kw_only=True):
     """Bounds on what clients may ask.
 
     Parameters
@@ -106,6 +104,9 @@ class RateLimits(Record):
     largest: int = 131_072
     patience: float = 10.0
     connections: int = 500
+
+
+LIMITS = RateLimits()
 
 
 class Rates:
@@ -152,7 +153,7 @@ def token_of(secret: str, name: str, role: str = "annotator") -> str:
 
 def new_links(study: Study) -> None:
     """Make all earlier links of a study invalid."""
-    study.keep(PAGE_SECRET, secrets.token_hex(32))
+    study.keep(**{PAGE_SECRET: secrets.token_hex(32)})
 
 
 def tokens(study: Study) -> dict[str, str]:
@@ -191,9 +192,9 @@ class Gate:
 
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
-        images = "img-src 'self' https:" if https else "img-src 'self'"
-        policy = HEADERS["content-security-policy"].replace("img-src 'self'", images)
-        self._headers = HEADERS | {"content-security-policy": policy}
+        policy = HEADERS["content-security-policy"]
+        images = policy.replace("img-src 'self'", "img-src 'self' https:") if https else policy
+        self._headers = HEADERS | {"content-security-policy": images}
         self._origins = frozenset(map(origin, addresses))
         # A browser leaves a scheme's own port out; another client may name it.
         parts = [urlsplit(address) for address in self._origins]
@@ -276,10 +277,10 @@ class Pages:
 
     async def _annotator(self, request: Request, role: str = "annotator") -> str:
         """Return whose token a request has; strangers share the bucket of their address."""
-        token = request.path_params["token"]
-        found, who = self._known.get(_digest(token), ("", ""))
-        if not found:
-            found, who = await run_in_threadpool(self._whose, token)
+        token = _digest(request.path_params["token"])
+        if token not in self._known:
+            await run_in_threadpool(self._learn)
+        found, who = self._known.get(token, ("", ""))
         known = found == role
         client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
         if not self._rates.allow(client):
@@ -288,35 +289,29 @@ class Pages:
             raise HTTPException(404, _NOTHING)
         return who
 
-    def _whose(self, token: str) -> tuple[str, str]:
-        """Return the role and the name that a token stands for, also of those who came after the start.
+    def _learn(self) -> None:
+        """Look up the role and the name that each token stands for, also of those who came after the start.
 
         Only digests are compared, so that the time taken says nothing of the token.
         """
-        digest = _digest(token)
-        if digest not in self._known:
-            people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
-            self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
-        return self._known.get(digest, ("", ""))
+        people = {_digest(own): ("annotator", name) for name, own in tokens(self._study).items()}
+        self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
 
     async def _owner_status(self, request: Request) -> Response:
         await self._annotator(request, OWNER)
         return await run_in_threadpool(self._figures)
 
     def _figures(self) -> Response:
-        """Return what `study status --json` prints, counted again now and then: in a process of its own.
-
-        In a large study that takes a minute, during which this process shall answer annotators.
-        """
+        """Return what `study status --json` prints, counted again now and then."""
         if not self._counting.acquire(blocking=False):
             what = "The figures are being counted for the first time. They are here in a moment."
             return self._status[1] if self._status else _refusal("locked", what, 503)
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
-                found = status_of(self._study.folder)
+                shown = JSONResponse(status_of(self._study.folder))
                 now = time.monotonic()
-                self._status = now + max(FRESH, DEAR * (now - start)), JSONResponse(found)
+                self._status = now + max(FRESH, DEAR * (now - start)), shown
             return self._status[1]
         finally:
             self._counting.release()
@@ -331,19 +326,33 @@ class Pages:
         return endpoint
 
     async def _body(self, request: Request) -> Any:
+        """Return what a request holds, refusing one that is too large, too slow or no JSON."""
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
+        largest, body = self._limits.largest, b""
+        what = f"the request is larger than {largest:,} bytes. Shorten the note."
+        refusal = HTTPException(413, what, {"connection": "close"})
+        if int(request.headers.get("content-length", "0")) > largest:
+            raise refusal
         try:
-            return json.loads(await read_body(request, self._limits))
+            async with asyncio.timeout(self._limits.patience):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > largest:
+                        raise refusal
+            return json.loads(body)
+        except TimeoutError:
+            what = "the request took too long to arrive. Check the connection and send it again."
+            raise HTTPException(408, what, {"connection": "close"}) from None
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
     async def _medium(self, request: Request) -> Response:
         await self._annotator(request)
-        path = await run_in_threadpool(media_file, self._look.media, request.path_params["path"])
+        path = await run_in_threadpool(content.media_file, self._look.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
-        kind = MEDIA_TYPES[path.suffix.lower()]
+        kind = content.MEDIA_TYPES[path.suffix.lower()]
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
         return FileResponse(path, media_type=kind, headers=headers)
 
@@ -351,7 +360,7 @@ class Pages:
         name = request.path_params["name"]
         if name not in FILES:
             raise HTTPException(404, _NO_FILE)
-        return Response(asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
+        return Response(content.asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
 
 
 _NO_FILE = "There is no such file. Open the link that you were given."
@@ -361,7 +370,10 @@ FRESH, DEAR = 2.0, 4.0
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Return what `study status --json` prints of a study, without the folder's place on the disk."""
+    """Return what `study status --json` prints of a study, without the folder's place on the disk.
+
+    In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
+    """
     words = [sys.executable, "-m", "stratal", "study", "status", str(folder), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
@@ -378,25 +390,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-async def read_body(request: Request, limits: RateLimits) -> bytes:
-    """Return a request's body, refusing one that is too large or too slow."""
-    what = f"the request is larger than {limits.largest:,} bytes. Shorten the note."
-    refusal, body = HTTPException(413, what, {"connection": "close"}), b""
-    if int(request.headers.get("content-length", "0")) > limits.largest:
-        raise refusal
-    try:
-        async with asyncio.timeout(limits.patience):
-            async for part in request.stream():
-                body += part
-                if len(body) > limits.largest:
-                    raise refusal
-    except TimeoutError:
-        what = "the request took too long to arrive. Check the connection and send it again."
-        raise HTTPException(408, what, {"connection": "close"}) from None
-    return body
-
-
-def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
+def application(study: Study, look: Look, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
     def refused(request: Request, error: Exception) -> Response:
@@ -410,14 +404,13 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
             return _refusal(kind, error.detail, error.status_code, error.headers)
         if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
-        kind = kind_of(error)
+        kind = content.kind_of(error)
         status = STATUS.get(kind, 507)
         retry = {"retry-after": "1"} if status == 503 else None
         return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
-    pages = Pages(study, look, limits or RateLimits())
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
-    app = Starlette(routes=pages.routes(), exception_handlers=handlers)
+    app = Starlette(routes=Pages(study, look, limits).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Gate(app, addresses, look.https)
 
@@ -432,17 +425,16 @@ def page_html(request: Request, home: str, title: str, error: HTTPException | No
     head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
         inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-        return HTMLResponse(page_of(title, head, "text", inside), error.status_code, error.headers)
+        return HTMLResponse(content.page_of(title, head, "text", inside), error.status_code, error.headers)
     script = f'<script type="module" src="{root}static/{home}.js"></script>'
-    return HTMLResponse(page_of(title, f"{head}\n{script}", home))
+    return HTMLResponse(content.page_of(title, f"{head}\n{script}", home))
 
 
 def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
     return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place(Record):
+class Place(Struct, frozen=True, kw_only=True):
     """Where the page is served.
 
     Parameters
@@ -470,10 +462,7 @@ class Place(Record):
             raise InputError("no such port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            what, allowed = (
-                "the address of the page cannot be read",
-                "http://HOST:PORT or https://HOST/PATH",
-            )
+            what, allowed = "the address of the page cannot be read", "http://HOST:PORT or https://HOST/PATH"
             raise InputError(what, given=repr(self.address), allowed=allowed)
         if self.host in EVERYWHERE and self.address is None:
             what = f"{self.host} listens on every network of this computer, but is no address to go to"
@@ -517,7 +506,7 @@ def serve(
     place: Place,
     *,
     fresh: bool = False,
-    limits: RateLimits | None = None,
+    limits: RateLimits = LIMITS,
     ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
     """Serve a study's page until the process is told to stop.
@@ -540,9 +529,7 @@ def serve(
         Of kind `served` if another server has the study, `damaged` if a check finds a problem in it.
 
     """
-    kept = limits or RateLimits()
-    listening = place.listen()
-    with listening:
+    with place.listen() as listening:
         port = int(listening.getsockname()[1])
         address = place.url(port)
         with study.serving(address):
@@ -550,10 +537,10 @@ def serve(
                 pass
             if fresh:
                 new_links(study)
-            app = application(study, look_of(study, media_address), place.known_as(port), kept)
+            app = application(study, look_of(study, media_address), place.known_as(port), limits)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
-            uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
+            uvicorn.Server(configuration(app, limits)).run(sockets=[listening])
 
 
 def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
@@ -611,10 +598,6 @@ def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
                 self._waiting.cancel()
                 self._waiting = None
             elif not answering and self._waiting is None:
-                self._waiting = self.loop.call_later(limits.patience, self._give_up)
-
-        def _give_up(self) -> None:
-            if self.transport is not None and not self.transport.is_closing():
-                self.transport.abort()
+                self._waiting = self.loop.call_later(limits.patience, self.transport.abort)
 
     return Patient

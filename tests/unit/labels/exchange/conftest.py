@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
+from stratal.labels.annotation_tools import Task, ToolQuestion
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import Task, ToolQuestion
 
 IDS = ("007", 'a"b', "two\nlines", "köln", "=1+1")
 NOTE = 'doubtful, "very"'

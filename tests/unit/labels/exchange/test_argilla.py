@@ -7,9 +7,8 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import write_argilla
+from stratal.labels.annotation_tools import ToolQuestion, write_argilla
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import ToolQuestion
 
 ANN, BOB = ("6f2c1c9e-0000-4000-8000-000000000001", "6f2c1c9e-0000-4000-8000-000000000002")
 
@@ -35,7 +34,7 @@ def test_records_and_settings_are_what_argilla_has_read(tasks, asked, tools, tmp
     assert [record["fields"] for record in records] == [record["fields"] for record in kept]
     settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
     assert [question["type"] for question in settings["questions"]] == ["label_selection", "text"]
-    assert [field["type"] for field in settings["fields"]] == ["text", "text", "chat"]
+    assert [field["type"] for field in settings["fields"]] == ["text", "text", "text"]
 
 
 def test_drafts_are_no_answers(tools, changed, tmp_path, given):
@@ -52,11 +51,6 @@ def test_free_words_need_no_choices(tasks, tmp_path):
 
     settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
     assert settings["questions"][0]["type"] == "text"
-
-
-def test_a_question_without_choices_is_refused(tasks, tmp_path):
-    with pytest.raises(InputError, match="Argilla needs choices"):
-        write_argilla(tasks, ToolQuestion(text="What?", choices=()), tmp_path)
 
 
 def test_what_is_no_record_among_records_is_named(tools, refusal):

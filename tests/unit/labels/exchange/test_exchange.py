@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.tasks import ToolAnswer, is_chat, newest, slugs
+from stratal.labels.annotation_tools import ToolAnswer, is_chat, newest, slugs
 
 
 def test_names_become_slugs_that_differ():
@@ -16,13 +16,13 @@ def test_names_become_slugs_that_differ():
     assert "verdict" not in found.values()
 
 
-def test_a_column_is_a_chat_only_where_every_entry_is():
+def test_a_chat_is_a_list_of_turns():
     turn = {"role": "user", "content": "Hi"}
 
-    assert is_chat([[turn], None])
-    assert not is_chat([[turn], "Hi"])
-    assert not is_chat([[{"role": "user"}]])
-    assert not is_chat([None, []])
+    assert is_chat([turn])
+    assert not is_chat([turn, "Hi"])
+    assert not is_chat([{"role": "user"}])
+    assert not is_chat([])
 
 
 def test_the_same_answer_twice_is_one():

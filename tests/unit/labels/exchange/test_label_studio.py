@@ -7,9 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stratal.labels.annotation_tools import write_label_studio
+from stratal.labels.annotation_tools import Task, ToolQuestion, write_label_studio
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import Task, ToolQuestion
 
 
 @pytest.fixture
@@ -45,8 +44,7 @@ def test_the_config_asks_the_question_with_its_keys(tasks, asked, tmp_path):
 
     view = ET.parse(tmp_path / "config.xml").getroot()
     assert [(c.get("value"), c.get("hotkey")) for c in view.iter("Choice")] == [("Pass", "1"), ("Fail", "2")]
-    assert [entry.get("value") for entry in view.iter("Text")] == ["$question", "$answer_strict"]
-    assert view.find("Paragraphs").get("value") == "$turns"
+    assert [entry.get("value") for entry in view.iter("Text")] == ["$question", "$answer_strict", "$turns"]
     assert "Is the answer correct?" in [entry.get("value") for entry in view.iter("Header")]
 
 

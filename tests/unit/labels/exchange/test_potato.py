@@ -7,9 +7,8 @@ import json
 import pytest
 
 from stratal.errors import InputError, LabelError
-from stratal.labels.annotation_tools import write_potato
+from stratal.labels.annotation_tools import ToolQuestion, write_potato
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import ToolQuestion
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import write_prodigy
+from stratal.labels.annotation_tools import ToolQuestion, write_prodigy
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import ToolQuestion
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels import exchange as tools
+from stratal.labels.annotation_tools import Task, ToolQuestion
 from stratal.labels.exchange import read_answers
-from stratal.labels.tasks import Task, ToolQuestion
 
 
 def fill_csv(path, answers):

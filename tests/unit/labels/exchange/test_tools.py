@@ -6,7 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.exchange import TOOLS, read_answers, tool_called, tool_of, write_tasks
+from stratal.labels.exchange import TOOLS, answers_of_tool, read_answers, tool_called, write_tasks
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from stratal.labels.exchange import TOOLS, read_answers, tool_called, tool_of, w
     ],
 )
 def test_a_file_is_recognised(tools, name, tool):
-    found = tool_of(tools / name)
+    found = answers_of_tool(tools / name)
 
-    assert (None if found is None else found.name) == tool
+    assert (None if found is None else found.tool) == tool
 
 
 def test_a_file_of_another_tool_is_named(tools):

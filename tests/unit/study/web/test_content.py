@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stratal import InputError
 from stratal.study.web.content import FORMATS, Look, keep_look, markdown, media_file, safe_html

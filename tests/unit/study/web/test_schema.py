@@ -13,7 +13,7 @@ from stratal.study import Question, check_study
 from stratal.study.exchange import NEEDS
 from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
 from stratal.study.question import CLASSES, LONGEST
-from stratal.study.web.actions import question_view
+from stratal.study.web.content import question_view
 
 schemathesis = pytest.importorskip("schemathesis")
 
