@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from stratal.study import Question, check_study, create_study
-from tests.browser import browser_open, served
-from tests.tiers import cells, sized
-from typing import Any
 import base64
 import json
-import numpy as np
 import os
-import pytest
-import stratal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from tests.browser import browser_open, served
+from tests.tiers import cells, sized
+
+import stratal
+from stratal.study import Question, check_study, create_study
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")

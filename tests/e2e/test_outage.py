@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from stratal.study import check_study
-from stratal.study.web.notebook import write_page
+import json
+import random
+from typing import Any
+
+import pytest
 from tests.browser import served
 from tests.e2e.test_annotation_page import browser, opened, press, said, settled, study_in
 from tests.e2e.test_notebook_page import press_all, shown
 from tests.e2e.test_offline_page import downloaded
 from tests.tiers import cells, sized
-from typing import Any
-import json
-import pytest
-import random
 
+from stratal.study import check_study
+from stratal.study.web.notebook import write_page
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")
 pytest.importorskip("anywidget")
-
 
 
 __all__ = ["browser", "opened"]

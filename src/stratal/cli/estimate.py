@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from msgspec import Struct, structs
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from msgspec import Struct, structs
+
+import stratal
 from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
 from stratal.cli.draw import PlanFile, compared, population_again, reading_of
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Target, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, pair
 from stratal.errors import InputError, LabelError, MissingExtraError, refuse_unknown
-from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
-import stratal
 
 if TYPE_CHECKING:
     from stratal import Estimates, Labels, Sample

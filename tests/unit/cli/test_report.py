@@ -1,17 +1,18 @@
 """`stratal report`: the figures of `estimate --json`, files by their ending, studies, new versions."""
 
-from pathlib import Path
-from tests.e2e.pasted import write
-from tests.tiers import cells
 import json
+import re
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import re
-import shlex
-import stratal
+from tests.e2e.pasted import write
+from tests.tiers import cells
 
+import stratal
 
 JUDGED = ["report", "audit/sample.parquet", "judged.csv"]
 
