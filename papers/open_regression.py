@@ -10,11 +10,11 @@ import numpy as np
 from papers.claims import Pair
 from papers.page import Page
 from papers.palette import line, panel
+from papers.panels import Panel
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.regression import heuristic_spreads, influence_spreads, linear_regression
 from stratal.estimation.regression.losses import ArrayUnlabelled, LinearLoss
-from stratal.report.figures import Panel
 from stratal.simulation.simulation_table import mean_and_error
 from stratal.strata import neyman
 

@@ -12,6 +12,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.errors import InputError
+from stratal.report.figures import write_figures
 from stratal.simulation import SimulationTable
 from stratal.simulation.benchmark import read_benchmark
 
@@ -132,19 +133,20 @@ def test_places_that_are_taken_are_refused(pilot, tmp_path):
 
 
 def test_every_interval_has_its_panels(pilot, tmp_path, monkeypatch):
-    from stratal.report import figures as report
-
+    figures = pytest.importorskip("matplotlib.figure")
     drawn = {}
-    monkeypatch.setattr(report, "draw_lines", lambda panels, path, **_: drawn.update({path.stem: panels}))
+    monkeypatch.setattr(figures.Figure, "savefig", lambda own, path, **_: drawn.update({path.stem: own.axes}))
     population, z = read_benchmark(pilot, "correct", ["confidence"])
     table = stratal.simulate(
         population, z, designs=["simple-random"], intervals=["t", "wilson"], budgets=[50], replicates=50
     )
-    report.write_figures(table.to_dict()["rows"], tmp_path)
+    write_figures(table.to_dict()["rows"], tmp_path)
 
-    assert [panel.title for panel in drawn["coverage"]] == ["horvitz-thompson, t", "horvitz-thompson, wilson"]
-    assert [panel.title for panel in drawn["mse"]] == ["horvitz-thompson"]
-    assert drawn["width"][0].lines[0].y != drawn["width"][1].lines[0].y
+    titles = {name: [ax.get_title() for ax in axes if ax.lines] for name, axes in drawn.items()}
+    assert titles["coverage"] == ["horvitz-thompson, t", "horvitz-thompson, wilson"]
+    assert titles["mse"] == ["horvitz-thompson"]
+    first, second = (ax.lines[0].get_ydata() for ax in drawn["width"])
+    assert first[0] != second[0]
 
 
 SCRIPT = """
