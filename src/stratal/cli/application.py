@@ -20,21 +20,17 @@ from stratal.errors import StratalError, StratalWarning
 READER_LEFT = 1
 """Exit status with which Click ends when standard output has been closed."""
 
+STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
 FILES = {
-    "doctor": ("doctor",),
-    "plan": ("plan",),
-    "draw": ("draw",),
-    "estimate": ("estimate",),
-    "select": ("select",),
-    "report": ("report",),
-    "simulate": ("demo", "simulate"),
-    "study": tuple(
-        f"study {name}"
-        for name in ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
-    ),
-    "schema": ("schema",),
+    **{name: name for name in ("doctor", "plan", "draw", "estimate")},
+    "select": "draw",
+    "report": "estimate",
+    "demo": "simulate",
+    "simulate": "simulate",
+    **{f"study {name}": "study" for name in STUDY},
+    "schema": "schema",
 }
-"""Commands by the file that declares them, in the order of the help; a file is loaded when it is needed."""
+"""The file that declares each command, in the order of the help; a file is loaded when it is needed."""
 
 GROUPS = {"study": "A folder in which annotators label what was drawn: make it, serve it, see how it stands."}
 """Commands of several words, by the first of these, and what they are about."""
@@ -62,7 +58,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the next word of each name, in the order of the help."""
-        names = (name for names in FILES.values() for name in names if name.startswith(self.prefix))
+        names = (name for name in FILES if name.startswith(self.prefix))
         return list(dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in names))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -82,11 +78,10 @@ def commands(*wanted: str) -> Mapping[str, Command]:
     ['study status']
     """
     found = {}
-    for file, names in FILES.items():
-        for name in names:
-            if not wanted or name in wanted:
-                import_module(f"stratal.cli.{file}")
-                found[name] = COMMANDS[name]()
+    for name, file in FILES.items():
+        if not wanted or name in wanted:
+            import_module(f"stratal.cli.{file}")
+            found[name] = COMMANDS[name]()
     return found
 
 

@@ -164,7 +164,7 @@ def _learned(requested: PlanOptions) -> dict[str, Any]:
 
 def _selection(requested: PlanOptions) -> Result:
     """Say how many labels it takes to find the best of several models."""
-    from stratal.cli.select import SelectOptions, answers_as_groups
+    from stratal.cli.draw import SelectOptions, answers_as_groups
     from stratal.planning.selection import expected_labels
     from stratal.report.text import Page
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 import stratal
 from stratal.cli.command import Option, command, given
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
-from stratal.cli.output import Result, counting, progress
+from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, pair, whole_numbers
 from stratal.errors import InputError
 
@@ -150,7 +150,7 @@ def simulate(requested: SimulateOptions) -> Result:
         **given(requested, "predicted", "history", "id"),
         **requested.of_file,
     )
-    with counting("simulating") as advance:
+    with progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,

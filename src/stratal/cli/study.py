@@ -658,7 +658,7 @@ def export(requested: ExportOptions) -> Result:
     to = requested.to or named_for(output) or "html"
     if to == "html":
         return _page(requested)
-    tool = tool_called(to)
+    tool = tool_called(to, "html")
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
@@ -748,7 +748,7 @@ def take_in(requested: ImportOptions) -> Result:
     file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
     that were changed in the study since are kept.
     """
-    from stratal.labels.exchange import read_answers
+    from stratal.labels.exchange import read_answers, tool_called
     from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
 
@@ -767,6 +767,8 @@ def take_in(requested: ImportOptions) -> Result:
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
         line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
         return Result(found | {"applied": not dry_run}, line, then)
+    if requested.from_ is not None:
+        tool_called(requested.from_, "page")
     people: Any = requested.annotator
     if people is not None and "=" in people:
         people = _pairs("--annotator", people, "NAME, or THEIRS=NAME,…")

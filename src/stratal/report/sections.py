@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from stratal.report import drawings as svg
-from stratal.report import estimates, judges
+from stratal.report import estimates
 from stratal.report.pages import PAIR
 from stratal.report.text import Page, level_text, table_of, value_text
 
@@ -111,7 +111,7 @@ _DRAWN = {
 def _judge(found: Findings) -> Section:
     """Return the section of judges: what each gets right."""
     rows, drawings = found["estimate"]["judge"], []
-    for k, judge in enumerate([*judges.by_judge(rows)][:_MOST_JUDGES]):
+    for k, judge in enumerate([*estimates.by_judge(rows)][:_MOST_JUDGES]):
         shares = [
             {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
             for row in rows
@@ -127,11 +127,11 @@ def _judge(found: Findings) -> Section:
     drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
     return Section(
         lines=[
-            *judges.judge_sentences(rows, _MOST_JUDGES),
+            *estimates.judge_sentences(rows, _MOST_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
         ],
         drawings=drawings,
-        tables=judges.judge_tables(rows, level_text(found["confidence_level"])),
+        tables=estimates.judge_tables(rows, level_text(found["confidence_level"])),
     )
 
 
