@@ -14,6 +14,7 @@ from stratal.estimation.estimate import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
+from stratal.study.opening import Check
 from stratal.study.question import Question
 
 Number = float | None
@@ -287,7 +288,6 @@ class NewStudy(Struct, kw_only=True):
     questions: list[Question]
     annotators: list[str]
     shown: list[str]
-    pictures: dict[str, str]
 
 
 class Served(Struct, kw_only=True):
@@ -320,16 +320,12 @@ class Team(Struct, kw_only=True):
     rubric_version: int
 
 
-class Checked(Struct, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Checked(Check):
     """Whether a study is sound."""
 
     study: str
-    sound: bool
-    problems: list[str]
-    notes: list[str]
-    items: int
-    lines: int
-    head: str
+    sound: bool = True
 
 
 class Status(Struct, kw_only=True):

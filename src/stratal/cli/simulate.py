@@ -185,7 +185,7 @@ def check_places(requested: SimulateOptions) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: --output is a Parquet file (given: results.csv; allowed: .parquet or .pq).
     """
-    from stratal.simulation.simulation_table import refuse_others_file
+    from stratal.simulation import SimulationTable
 
     output, figures = requested.output, requested.figures
     named = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
@@ -197,7 +197,8 @@ def check_places(requested: SimulateOptions) -> None:
             raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
         if not output.parent.is_dir():
             raise InputError(f"{output}: there is no directory {output.parent}", action="Make it first.")
-        refuse_others_file(output)
+        if output.exists():
+            SimulationTable.from_parquet(output)  # nothing else is written over
     if figures is not None:
         found = next(place for place in (figures, *figures.parents) if place.exists())
         if not found.is_dir():

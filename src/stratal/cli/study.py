@@ -39,8 +39,6 @@ _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodig
 _NAMELESS = ("csv", "excel", "jsonl")
 """Files that do not say who answered."""
 
-_MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
-
 KINDS = ("choices", "scale", "pair", "classes")
 
 
@@ -185,29 +183,9 @@ def new(requested: NewOptions) -> Result:
             "annotators": list(made.annotators),
             "answers": made.progress(made.annotators[0]).total,
             "shown": list(sample.shown),
-            "pictures": pictures(sample.shown, made.media),
         }
     page = study_page(found, compared=sample.predicted is not None)
     return Result(found, page, ("study", "label", requested.output))
-
-
-def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
-    """Return what has to be done for columns that name pictures or sounds, so that they are seen.
-
-    Examples
-    --------
-    >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
-    {'photo': 'serve them with --allow-images https'}
-    """
-    found = {}
-    for name, values in shown.items():
-        texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
-        files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
-        if files and all(text.startswith("https://") for text in files):
-            found[name] = "serve them with --allow-images https"
-        elif len(files) > len(texts) / 2:
-            found[name] = f"put the files into {media}, or name their folder with --media"
-    return found
 
 
 def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
@@ -399,13 +377,11 @@ def status(requested: StatusOptions) -> Result:
         level = requested.confidence_level
         found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
-    stop, items = found["stop"], found["nonresponse"]
-    if stop["enough"]:
-        then = ["estimate"]
-    elif items["open"] or not items["labelled"]:
+    stop, items, then = found["stop"], found["nonresponse"], ["estimate"]
+    if not stop["enough"] and (items["open"] or not items["labelled"]):
         then = ["study", "label"]
-    else:
-        then = ["study", "extend"] if stop["half_width"] or selecting else ["estimate"]
+    elif not stop["enough"] and (stop["half_width"] or selecting):
+        then = ["study", "extend"]
     verdict = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
     return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
 

@@ -687,18 +687,13 @@ def _yardstick(
         return Yardstick(truth=task.value)
     settings, variance = task.settings, truth.population_variance
     exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
+    random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
         left = truth.residual_variances(FIXED_LAM[estimator])
         closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
-    return Yardstick(
-        truth=truth.value,
-        random_variance=exact(np.array([truth.size]), np.array([variance]), np.array([budget])),
-        population_variance=variance,
-        size=truth.size,
-        closed_form=closed,
-        target_variance=variance / budget if settings.target == "superpopulation" else None,
-    )
+    whole = variance / budget if settings.target == "superpopulation" else random
+    return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ _ROUNDING = 1e-12
 """A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yardstick:
+class Yardstick(NamedTuple):
     """What the replicates are measured against, at one budget.
 
     Parameters
@@ -47,8 +46,8 @@ class Yardstick:
         N.
     closed_form : float
         The design's variance by formula; NaN where there is none.
-    target_variance : float, optional
-        The same as `random_variance` for the target whose variance is estimated, if that is another.
+    target_variance : float
+        The same as `random_variance` for the target whose variance is estimated.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Yardstick:
     population_variance: float = float("nan")
     size: int = 1
     closed_form: float = float("nan")
-    target_variance: float | None = None
+    target_variance: float = float("nan")
 
 
 def mean_and_error(values: FloatArray) -> tuple[float, float]:
@@ -89,7 +88,7 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
     Examples
     --------
     >>> yardstick = Yardstick(
-    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
+    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, target_variance=0.02)
     >>> summarise(np.array([0.4, 0.7]), np.array([0.01, 0.01]), yardstick)["mvr"]
     0.5
     """
@@ -99,7 +98,7 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
         found[name], found[f"{name}_se"] = mean_and_error(each)
     mse, mse_se = found["mse"], found["mse_se"]
     estimated, estimated_se = mean_and_error(variances)
-    expected = yardstick.random_variance if yardstick.target_variance is None else yardstick.target_variance
+    expected = yardstick.target_variance
     efficiency = _ratio(yardstick.random_variance, mse)
     whole = mse + yardstick.population_variance / yardstick.size
     effective = _ratio(yardstick.population_variance, whole)
@@ -365,9 +364,7 @@ class SimulationTable(Printed):
         """Return a `pyarrow.Table`."""
         import pyarrow as pa
 
-        kinds = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(WHOLE_COLUMNS, pa.int64())
-        schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])
-        return pa.Table.from_pylist(self.rows(), schema=schema)
+        return pa.table(dict(self.columns))
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the table to a Parquet file, whole or not at all, and return its path."""
@@ -380,8 +377,7 @@ class SimulationTable(Printed):
     @classmethod
     def from_parquet(cls, path: str | Path) -> SimulationTable:
         """Read what `to_parquet` wrote."""
-        table = read_own_parquet(Path(path), COLUMNS, "is no simulation table")
-        return cls.from_rows(table.select(list(COLUMNS)).to_pylist())
+        return cls.from_rows(read_own_parquet(Path(path), COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; NaN and infinity become null."""
@@ -391,12 +387,12 @@ class SimulationTable(Printed):
         return simulation_page(self.to_dict())
 
 
-def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
-    """Return a Parquet file that a simulation wrote, with the `wanted` columns, as a PyArrow table.
+def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
+    """Return the rows of a Parquet file that a simulation wrote, with the `wanted` columns.
 
     Examples
     --------
-    >>> read_own_parquet(Path("/nowhere.parquet"), COLUMNS, "is no simulation table")
+    >>> read_own_parquet(Path("/nowhere.parquet"), COLUMNS)
     Traceback (most recent call last):
     stratal.errors.InputError: /nowhere.parquet: no such file...
     """
@@ -409,28 +405,14 @@ def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
-    for name in wanted:
-        if name not in table.column_names:
-            what, given = f"{path} {otherwise}", f"without column {name!r}"
-            raise InputError(what, given=given, action="Give a path that does not exist yet.")
-    return table
-
-
-def refuse_others_file(path: Path) -> None:
-    """Refuse to write over a file that is no simulation table.
-
-    Examples
-    --------
-    >>> refuse_others_file(Path("/nowhere.parquet"))
-    """
-    names: list[str] = []
-    with suppress(InputError):
-        names = read_own_parquet(path, COLUMNS, "is no simulation table").column_names
-    if path.exists() and tuple(names) != COLUMNS:
+    if {*table.column_names} != {*wanted}:
+        what = "cells" if "cell" in wanted else "the table"
         raise InputError(
-            f"{path}: already exists, and is not a table of a simulation",
-            action="Choose another --output; nothing is overwritten that simulate did not write.",
+            f"{path}: already exists, and is not {what} of a simulation",
+            action="Give a path that does not exist yet; nothing is overwritten that simulate did not write.",
         )
+    rows: list[Row] = table.to_pylist()
+    return rows
 
 
 @dataclass(slots=True, eq=False)
@@ -480,7 +462,10 @@ class CellStore:
                 f"{path}: another run is adding to it", action="Wait for its end, or give another file."
             )
         try:
-            yield cls(path, read_cells(path) if path.exists() else {})
+            store = cls(path, {})
+            for row in read_own_parquet(path, ("cell", *COLUMNS)) if path.exists() else ():
+                store.cells.setdefault(row.pop("cell"), []).append(row)
+            yield store
         finally:
             lock.unlink(missing_ok=True)
             release()
@@ -498,11 +483,3 @@ class CellStore:
         )
         with replacing(self.path) as partial:  # whole or not at all, whenever the run is killed
             pq.write_table(table, partial)
-
-
-def read_cells(path: Path) -> dict[str, list[Row]]:
-    """Return the rows of a file's finished cells, by their keys."""
-    found: dict[str, list[Row]] = {}
-    for row in read_own_parquet(path, ("cell", *COLUMNS), "holds no cells of a simulation").to_pylist():
-        found.setdefault(row.pop("cell"), []).append(row)
-    return found

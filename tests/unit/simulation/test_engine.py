@@ -281,7 +281,7 @@ def test_a_file_that_is_no_store_is_refused(benchmark, tmp_path):
     path = tmp_path / "table.parquet"
     run(benchmark).to_parquet(path)
 
-    with pytest.raises(InputError, match="holds no cells"):
+    with pytest.raises(InputError, match="is not cells of a simulation"):
         run(benchmark, store=path)
     path.write_text("id,z\n")
     with pytest.raises(InputError, match="is not a Parquet file"):
