@@ -19,8 +19,7 @@ from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
 from stratal.simulation.draws import OrderedUnits, StratumSums, Truth
 from stratal.simulation.engine import fixed_counts
-from stratal.simulation.replicates import Replicates, replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import Settings
+from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
 from stratal.simulation.simulation_table import summarise_interval
 from stratal.strata import Strata, stratify
 

@@ -22,7 +22,10 @@ READER_LEFT = 1
 
 STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
 FILES = {
-    **{name: name for name in ("doctor", "plan", "draw", "estimate")},
+    "doctor": "doctor",
+    "plan": "draw",
+    "draw": "draw",
+    "estimate": "estimate",
     "select": "draw",
     "report": "estimate",
     "demo": "simulate",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from stratal.cli.command import command, words
+from stratal.cli.draw import new_folder
 from stratal.cli.estimate import LABEL, EvidenceOptions, made
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
-from stratal.cli.plan import new_folder
 from stratal.cli.study import whose
 from stratal.errors import InputError, StratalError
 

@@ -134,7 +134,7 @@ def simulate(requested: SimulateOptions) -> Result:
     """
     from stratal.estimation.estimand import as_estimand
     from stratal.report.pages import simulation_page
-    from stratal.simulation.benchmark import read_benchmark
+    from stratal.simulation.demonstration import read_benchmark
 
     check_places(requested)
     asked, bounds = as_estimand(requested.estimand), pair("--bounds", requested.bounds)

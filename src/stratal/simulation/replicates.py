@@ -30,10 +30,60 @@ from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
-from stratal.simulation.simulated_design import FIXED_LAM, Settings
+
+FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
+"""Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata."""
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 """`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings that all designs share.
+
+    Parameters
+    ----------
+    estimators, intervals : tuple of str
+    budgets : tuple of int
+        Increasing.
+    replicates : int
+    seed : int
+    confidence_level : float
+    target : str
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
+    bounds : (float, float), optional
+    with_replacement : bool
+
+    Examples
+    --------
+    >>> Settings(estimators=("horvitz-thompson",), intervals=("auto",), budgets=(50,), replicates=100, seed=7
+    ...          ).target
+    'population'
+    """
+
+    estimators: tuple[str, ...]
+    intervals: tuple[str, ...]
+    budgets: tuple[int, ...]
+    replicates: int
+    seed: int
+    confidence_level: float = 0.95
+    target: str = "population"
+    stratum_weights_known: bool = True
+    bounds: tuple[float, float] | None = None
+    with_replacement: bool = False
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
+        return all(FIXED_LAM.get(name) == 0.0 for name in self.estimators) and not self.thirds
+
+    @property
+    def thirds(self) -> bool:
+        """Whether an interval reads the skewness of the labels: those of outcomes without bounds."""
+        named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
+        return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
 
 
 def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray) -> FloatArray:

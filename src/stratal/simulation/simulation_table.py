@@ -18,7 +18,7 @@ from stratal.designs.files import replacing
 from stratal.errors import InputError, refuse_unknown
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, Printed, plain_dict
-from stratal.simulation.simulated_design import Settings
+from stratal.simulation.replicates import Settings
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
 

@@ -14,7 +14,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.report.figures import write_figures
 from stratal.simulation import SimulationTable
-from stratal.simulation.benchmark import read_benchmark
+from stratal.simulation.demonstration import read_benchmark
 
 
 @pytest.fixture
