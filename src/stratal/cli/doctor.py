@@ -42,9 +42,9 @@ def _inspected(requested: Reading) -> Result:
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
         proxies = {} if named == (None, None, None, None) else describe_proxies(requested.population())
     found = {"file": str(requested.file), **columns, **proxies}
+    suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
-    suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
         return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
@@ -83,9 +83,6 @@ def doctor(requested: Reading) -> Result:
     file = requested.file
     if requested != Reading(file=file):
         return _inspected(requested)
-    folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
-    if folder is not None:
-        return folder
     small = file.is_dir() or (file.is_file() and not _too_large(file))
     found = answers_of_tool(file) if small else None
     if found is None:
@@ -99,35 +96,6 @@ def _too_large(file: Path) -> bool:
     from stratal.tables.parquet import parquet_cells
 
     return file.stat().st_size > _LARGEST or parquet_cells(file) > _MOST_CELLS
-
-
-def _of_folder(folder: Path) -> Result | None:
-    """Say what a study's folder or a drawn sample's is, and what comes next; None for any other folder."""
-    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
-    from stratal.study.database import DATABASE
-
-    if (folder / DATABASE).is_file():
-        kind, then = "study", ["study", "status", folder]
-    elif (folder / SAMPLE_NAME).is_file():
-        kind, then = "sample", ["doctor", folder / TO_LABEL_NAME]
-    else:
-        return None
-    return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", tuple(then))
-
-
-def _of_logs(folder: Path) -> Result | None:
-    """Say which logs of evaluation tools a folder holds; None if none, or if it is itself a data set."""
-    from stratal.tables.logs import STATE, logs_below
-
-    found = {} if (folder / STATE).exists() else logs_below(folder)
-    if not found:
-        return None
-    return Result(
-        {"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}},
-        f"{folder}: {len(found):,} logs of evaluation tools.",
-        [f"  {path}  ({tool})" for path, tool in found.items()],
-        ("doctor", next(iter(found))),
-    )
 
 
 def _table(file: Path) -> SmallTable | None:

@@ -406,14 +406,19 @@ def reading_of(study: Study) -> dict[str, Any]:
 
 def population_again(reading: Reading, earlier: Sample) -> Population:
     """Read the file that a sample was drawn from, with the columns that the sample knows."""
+    from stratal.population.declaration import fitting
+
     known = structs.replace(
         reading,
         id=reading.id or earlier.id_name,
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        groups=reading.groups or ",".join(earlier.groups),
-        show=reading.show or ",".join(earlier.shown),
         predicted=reading.predicted or earlier.predicted,
     )
+    # What the sample holds is compared, and so must be read; a pattern may name it already.
+    for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
+        named = listed(getattr(reading, name))
+        lacking = [column for column in held if column not in fitting(named, tuple(held))]
+        known = structs.replace(known, **{name: joined(*named, *lacking) or None})
     try:
         return known.with_columns_of(earlier.estimand).population()
     except InputError as error:

@@ -173,7 +173,7 @@ class Demo(Struct, kw_only=True):
 
 
 class Recognised(Struct, kw_only=True):
-    """What a file or folder is: predictions, an annotation tool's answers, labels, a study, or logs."""
+    """What a file is: predictions, an annotation tool's answers, or labels."""
 
     file: Text = UNSET
     rows: Whole = UNSET
@@ -191,9 +191,6 @@ class Recognised(Struct, kw_only=True):
     annotators: list[str] | UnsetType = UNSET
     belongs_to: list[str] | UnsetType = UNSET
     id: Text = UNSET
-    folder: Text = UNSET
-    kind: Text = UNSET
-    logs: dict[str, str] | UnsetType = UNSET
 
 
 class Drawn(Struct, kw_only=True):

@@ -44,7 +44,7 @@ def demo(requested: DemoOptions) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
     from stratal.report.estimates import answer_page
     from stratal.report.pages import plan_page
-    from stratal.simulation.demonstration import fill_labels, run, write_data
+    from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run, write_data
 
     budget, output, label = requested.budget, requested.output, requested.label
     if label is not None:
@@ -56,14 +56,23 @@ def demo(requested: DemoOptions) -> Result:
         )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
-    found, then = shown.to_dict(), list[Any]()
+    found = {"plan": shown.plan.to_dict(), "estimate": shown.estimate.to_dict(), "truth": shown.truth}
+    images, then = f"{len(shown.data.ids):,}", list[Any]()
+    inside = "inside" if shown.truth in shown.estimate.confidence_interval() else "outside"
+    opening = [
+        f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
+        f"{images} more.",
+        f"How often is it right? {shown.estimate.n} labels may be bought.",
+        "",
+    ]
+    closing = f"The truth, from all {images} labels: {shown.truth:.4f} ({inside} the interval)."
     if output is not None:
         found["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
         then = ["", f"Wrote {predictions} and {labels} (the true labels)."]
         then += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
-    page, answer = plan_page(shown.plan.to_dict(), details=False), answer_page(shown.estimate.to_dict())
-    return Result(found, [*shown.opening(), ""], page, "", answer, ["", shown.closing(), *then])
+    page, answer = plan_page(found["plan"], details=False), answer_page(found["estimate"])
+    return Result(found, opening, page, "", answer, ["", closing, *then])
 
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"

@@ -13,11 +13,11 @@ from msgspec import Struct, structs
 
 import stratal
 from stratal.cli.command import Needs, argument, command, given, no_effect, part, words
-from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, reading_of
+from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, population_again, reading_of
 from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import finite_number, joined, listed, mapping, place, text_of, whole_numbers
+from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
 from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -223,9 +223,6 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     'scale'
     """
     table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
-    if len(table.keys() & {*KINDS}) != 1:
-        given, allowed = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none", ", ".join(KINDS)
-        raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))
@@ -291,7 +288,7 @@ def label(requested: LabelOptions) -> None:
         raise InputError("--port takes a number", given=repr(requested.port), allowed="PORT or HOST:PORT")
     served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
     as_json = click.get_current_context().params["json"]
-    formats = _pairs("--format", requested.format, "COL=FORMAT,…")
+    formats = pairs("--format", requested.format, "COL=FORMAT,…")
     with stratal.study.open_study(requested.study) as opened:
         keep_look(opened, formats, requested.media, requested.allow_images)
         names = opened.names
@@ -308,17 +305,6 @@ def label(requested: LabelOptions) -> None:
             sys.stdout.flush()
 
         serve(opened, served, fresh=requested.new_links, ready=ready)
-
-
-def _pairs(option: str, text: str | None, allowed: str) -> dict[str, str]:
-    """Return what stands before and behind the equals sign of each entry."""
-    found = {}
-    for entry in listed(text):
-        first, _, second = (part.strip() for part in entry.rpartition("="))
-        if not first or not second:
-            raise InputError(f"{option} is not understood", given=repr(entry), allowed=allowed)
-        found[first] = second
-    return found
 
 
 def _write_links(path: Path, links: dict[str, str]) -> None:
@@ -429,10 +415,13 @@ def extend(requested: ExtendOptions) -> Result:
         selection = None
         wanted = units_needed(opened) if additional is None and until is None else additional
         if wanted is not None and (wanted or additional is not None):
-            reading = read_again(opened, requested.population)
+            known = reading_of(opened) | ({"file": requested.population} if requested.population else {})
+            if not known:
+                action = "Name it with --population."
+                raise InputError("this study does not know its file of predictions", action=action)
             with progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
-                units = reading.population()
+                units = population_again(Reading(**known), opened.sample())
                 selection = selection_so_far(opened, units)
                 stratal.study.grow(opened, wanted, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
@@ -453,26 +442,6 @@ def extend(requested: ExtendOptions) -> Result:
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
         ("study", "status", requested.study),
     )
-
-
-def read_again(study: stratal.study.Study, file: Path | None) -> Reading:
-    """Return how the predictions of a study were read, perhaps from where they are now."""
-    from stratal.population.declaration import fitting
-
-    known = reading_of(study)
-    if not known and file is None:
-        action = "Name it with --population."
-        raise InputError("this study does not know its file of predictions", action=action)
-    sample = study.sample()
-    own = {"id": sample.id_name, "proxy": joined(*sample.proxy_names), "predicted": sample.predicted}
-    known = {"file": Path(), **own, **known}
-    # What the sample holds is compared, and so must be read; a pattern may name it already.
-    for name, held in (("groups", sample.groups), ("show", sample.shown)):
-        given = listed(known.get(name))
-        lacking = [column for column in held if column not in fitting(given, tuple(held))]
-        known[name] = joined(*given, *lacking) or None
-    reading = Reading(**known).with_columns_of(sample.estimand)
-    return reading if file is None else structs.replace(reading, file=file)
 
 
 class TeamOptions(Struct, frozen=True, kw_only=True):
@@ -747,7 +716,7 @@ def take_in(requested: ImportOptions) -> Result:
         tool_called(requested.from_, "page")
     people: Any = requested.annotator
     if people is not None and "=" in people:
-        people = _pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
+        people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
     with stratal.study.open_study(study) as opened:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().id_name)
         answers = answers.mapped(mapping("--map", requested.map))

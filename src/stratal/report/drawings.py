@@ -131,7 +131,8 @@ def forest_drawing(
     >>> forest_drawing("models", "Models", [row], share=True).description
     'new: 80.0%, 70.0–90.0%'
     """
-    title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
+    title = title if len(rows) <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
+    rows = rows[:_MOST_ROWS]
     values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
     known = [float(value) for value in values if value is not None]
     more = margin * (max(known) - min(known)) if known else 0.0
@@ -156,7 +157,7 @@ def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
     value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
     kind, y = "reported" if reported else "other", top + 28
     marks = [
-        _text(_LEFT, top + 14, _cut(row["name"], _NAME), "name" + (" strong" if reported else "")),
+        _text(_LEFT, top + 14, _cut(row["name"]), "name" + (" strong" if reported else "")),
         _text(_RIGHT, top + 14, _row_text(row, share), "value", "end"),
     ]
     if interval is not None:
@@ -166,37 +167,6 @@ def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
     if value is not None:
         marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
     return "".join(marks)
-
-
-def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
-    """Return each stratum's share of the units above its share of the labels, as bars.
-
-    Examples
-    --------
-    >>> rows = [{"name": "low", "size": 90, "n": 5}, {"name": "high", "size": 10, "n": 5}]
-    >>> strata_drawing(rows).description
-    'low: 90.0% of the units, 50.0% of the labels; high: 10.0% of the units, 50.0% of the labels'
-    """
-    units, labels = (max(sum(row[name] for row in rows), 1) for name in ("size", "n"))
-    title, rows = _titled("Units and labels by stratum", len(rows)), rows[:_MOST_ROWS]
-    shares = [(row["name"], row["size"] / units, row["n"] / labels) for row in rows]
-    most = max(max(pair[1:]) for pair in shares) or 1.0
-    marks = [
-        f'<rect x="{_LEFT}" y="4" width="10" height="8" class="bar units"/>',
-        _text(_LEFT + 14, 12, "share of the units", "name"),
-        f'<rect x="{_LEFT + 150}" y="4" width="10" height="8" class="bar labels"/>',
-        _text(_LEFT + 164, 12, "share of the labels", "name"),
-    ]
-    for number, (name, of_units, of_labels) in enumerate(shares):
-        top = 20 + 36 * number
-        marks.append(_text(_LEFT, top + 12, _cut(name, _NAME), "name"))
-        marks.append(_text(_RIGHT, top + 12, f"{of_units:.1%} · {of_labels:.1%}", "value", "end"))
-        for place, (share, kind) in enumerate(((of_units, "units"), (of_labels, "labels"))):
-            width = max((_RIGHT - _LEFT) * share / most, 0.5)
-            y = top + 16 + 7 * place
-            marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
-    words = [f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares]
-    return Drawing("strata-shares", title, "; ".join(words), 24 + 36 * len(shares), marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -240,34 +210,6 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
     return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
 
 
-def width_drawing(rows: Sequence[Mapping[str, Any]], share: bool) -> Drawing:
-    """Return the half-width of the interval over the number of labels, on a logarithmic scale.
-
-    Examples
-    --------
-    >>> rows = [{"labels": 100, "half_width": 0.05}, {"labels": 200, "half_width": 0.035}]
-    >>> width_drawing(rows, share=True).description
-    '100 labels: ± 5.0%; 200 labels: ± 3.5%'
-    """
-    across = Scale.of([math.log(row["labels"]) for row in rows], 40, WIDTH - 40)
-    up = Scale.of([0.0, *(row["half_width"] for row in rows)], 130, 24)
-    places = [(across(math.log(row["labels"])), up(row["half_width"])) for row in rows]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    marks = [_line(16, 140, WIDTH - 16, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
-    for (x, y), row in zip(places, rows, strict=True):
-        marks.append(_dot(x, y))
-        marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], share)}", "tick", "middle"))
-        marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
-    marks.append(_text(WIDTH / 2, 173, "labels", "name", "middle"))
-    words = [f"{row['labels']:,} labels: ± {value_text(row['half_width'], share)}" for row in rows]
-    return Drawing("half-widths", "Half-width of the interval by labels", "; ".join(words), 180, marks)
-
-
-def _titled(title: str, rows: int) -> str:
-    """Return a title that says how many rows are drawn where that is not all."""
-    return title if rows <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {rows:,}"
-
-
 def _axis(scale: Scale, y: float, share: bool) -> str:
     marks = [_line(_LEFT, y, _RIGHT, y, "axis")]
     for tick in ticks(scale.low, scale.high):
@@ -290,6 +232,6 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> st
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _cut(text: str, most: int) -> str:
+def _cut(text: str) -> str:
     """Return a text without its middle if it is too long: names of strata differ at both ends."""
-    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
+    return text if len(text) <= _NAME else f"{text[: _NAME // 2 - 1]}…{text[-(_NAME // 2) :]}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import MissingExtraError
 from stratal.report.text import level_text
 
 GREY = "#999999"
@@ -127,20 +127,11 @@ class Plotted:
         ------
         MissingExtraError
             If Matplotlib is not installed.
-        InputError
-            If `ax` is no axes.
         """
         made = self._plot()
         if ax is None:
             height = 1.2 + 0.3 * min(len(made.rows), MOST_ROWS)
             ax = grid_of_axes(1, 1, width=7.0, height=height)[1][0]
-        elif not hasattr(ax, "errorbar"):
-            raise InputError(
-                "ax must be Matplotlib's axes",
-                given=f"a {type(ax).__name__}",
-                allowed="what plt.subplots() returns second",
-                action="Leave ax out for a new figure.",
-            )
         made.draw(ax)
         return ax
 

@@ -194,7 +194,6 @@ def _strata(_: Findings, strata: Rows) -> Section:
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
         ],
-        drawings=[svg.strata_drawing(rows)],
         tables=[table_of("Strata", rows, _STRATA)],
     )
 
@@ -365,7 +364,6 @@ def _more_labels(found: Findings, rows: Rows) -> Section:
             f"about ± {half[1]}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
-        drawings=[svg.width_drawing(rows, found["share"])],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,8 +66,7 @@ class DemoData:
         return np.asarray(self.predicted == self.label, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Demonstration:
+class Demonstration(NamedTuple):
     """One run of the demonstration.
 
     Examples
@@ -81,23 +80,6 @@ class Demonstration:
     plan: Plan
     estimate: Estimate
     truth: float
-
-    def opening(self) -> list[str]:
-        """Return the lines that tell what is shown."""
-        return [
-            f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
-            f"{len(self.data.ids):,} more.",
-            f"How often is it right? {self.estimate.n} labels may be bought.",
-        ]
-
-    def closing(self) -> str:
-        """Return the line that compares with the truth."""
-        inside = "inside" if self.truth in self.estimate.confidence_interval() else "outside"
-        return f"The truth, from all {len(self.data.ids):,} labels: {self.truth:.4f} ({inside} the interval)."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict."""
-        return {"plan": self.plan.to_dict(), "estimate": self.estimate.to_dict(), "truth": self.truth}
 
 
 def run(budget: int = 100, seed: int = 7) -> Demonstration:
@@ -123,12 +105,7 @@ def run(budget: int = 100, seed: int = 7) -> Demonstration:
     sample = planned.draw(seed)
     truth = dict(zip(data.ids.tolist(), data.outcomes.tolist(), strict=True))
     result = estimate(sample, {name: truth[name] for name in sample.ids.tolist()})
-    return Demonstration(
-        data=data,
-        plan=planned,
-        estimate=result,
-        truth=float(data.outcomes.mean()),
-    )
+    return Demonstration(data, planned, result, float(data.outcomes.mean()))
 
 
 def make_data() -> DemoData:
