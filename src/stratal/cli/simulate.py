@@ -56,7 +56,11 @@ def demo(requested: DemoOptions) -> Result:
         )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
-    found = {"plan": shown.plan.to_dict(), "estimate": shown.estimate.to_dict(), "truth": shown.truth}
+    found: dict[str, Any] = {
+        "plan": shown.plan.to_dict(),
+        "estimate": shown.estimate.to_dict(),
+        "truth": shown.truth,
+    }
     images, then = f"{len(shown.data.ids):,}", list[Any]()
     inside = "inside" if shown.truth in shown.estimate.confidence_interval() else "outside"
     opening = [
@@ -132,8 +136,8 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 
 @command(
     SimulateOptions,
-    without="groups by show features softmax missing label",
-    needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
+    without="groups by show features softmax missing label answers history margin",
+    needs={"predicted": "with --estimand", "bounds": "without --estimand"},
 )
 def simulate(requested: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -154,9 +158,7 @@ def simulate(requested: SimulateOptions) -> Result:
         listed(requested.proxy),
         estimand=question,
         bounds=bounds,
-        scaled=False if requested.margin else None,
-        answers=listed(requested.answers) or None,
-        **given(requested, "predicted", "history", "id"),
+        **given(requested, "predicted", "id"),
         **requested.of_file,
     )
     with progress("simulating") as advance:

@@ -27,7 +27,6 @@ from stratal.estimation.evaluation import estimate
 from stratal.planning.plan import Plan
 from stratal.planning.planner import plan
 from stratal.population import Population
-from stratal.proxy import Proxy
 
 TRAINING_IMAGES = 300
 DATA_SEED = 0
@@ -243,9 +242,7 @@ def read_benchmark(
     proxies: Sequence[str] = (),
     *,
     estimand: Estimand | None = None,
-    groups: Sequence[str] = (),
     bounds: tuple[float, float] | None = None,
-    scaled: bool | None = None,
     predicted: str | None = None,
     **reading: Any,
 ) -> tuple[Population, AnyArray]:
@@ -257,19 +254,16 @@ def read_benchmark(
         Parquet, CSV or JSON Lines.
     outcome : str
         Column of the labels, known for every unit: z, or true classes where the estimand compares classes.
-    proxies, groups : sequence of str
+    proxies : sequence of str
         Columns, as in `Population.read`.
     estimand : Estimand, optional
         The mean unless given. Its columns are read with the others.
     bounds : (float, float), optional
         Of the outcome and what the proxies predict.
-    scaled : bool, optional
-        False for proxies that only order.
     predicted : str, optional
         Column of the model's answers.
     **reading
-        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers` and `history`, of
-        which proxies are made.
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
 
     Returns
     -------
@@ -294,7 +288,7 @@ def read_benchmark(
     """
     quantity = Mean() if estimand is None else estimand
     proxies = tuple(dict.fromkeys((*proxies, *quantity.proxy_names)))
-    groups = tuple(name for name in dict.fromkeys((*groups, *quantity.groups, predicted)) if name is not None)
+    groups = tuple(dict.fromkeys((*quantity.groups, *([predicted] if predicted else []))))
     numbers = tuple(name for name in quantity.numbers if name not in proxies)
     if outcome in (*proxies, *groups, *numbers):
         raise InputError(
@@ -311,23 +305,16 @@ def read_benchmark(
         bounds=bounds,
         **reading,
     )
-    agreements = [info for info in read.proxies if info.name not in (*proxies, outcome)]
-    proxies = (*(info.name for info in agreements), *proxies)
     names = (*proxies, *groups, *numbers, outcome)
     batches = list(read.batches(names))
     whole = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
-    on_own_scale = {
-        one.name: Proxy(values=whole[one.name], scaled=one.scaled, bounds=one.bounds, name=one.name)
-        for one in agreements
-    }
     population = Population.from_arrays(
-        proxy={name: whole[name] for name in proxies} | on_own_scale or None,
+        proxy={name: whole[name] for name in proxies} or None,
         groups={name: whole[name] for name in groups} or None,
         features={name: whole[name] for name in numbers} or None,
         show=None if proxies or groups or numbers else {outcome: whole[outcome]},
         predicted=predicted,
         bounds=bounds if proxies else None,
-        scaled=scaled,
     )
     labels = whole[outcome]
     return population, labels.astype(np.float64) if of_mean else labels
