@@ -15,7 +15,7 @@ import stratal
 from stratal.cli.command import Needs, argument, command, given, no_effect, part, words
 from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, population_again, reading_of
 from stratal.cli.estimate import STATUSES, require_present
-from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
+from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
 from stratal.errors import InputError, MissingExtraError
@@ -230,7 +230,13 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     return stratal.study.Question.from_table({"text": text, **table}, rubric=rubric)
 
 
-class LabelOptions(Struct, frozen=True, kw_only=True):
+class OfStudy(Struct, frozen=True, kw_only=True):
+    """What every command on a study takes."""
+
+    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
+
+
+class LabelOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study label`: where the page is, and how items look.
 
     Parameters
@@ -259,7 +265,6 @@ class LabelOptions(Struct, frozen=True, kw_only=True):
     '8000'
     """
 
-    study: Study
     port: str = "8000"
     address: Text = None
     format: Text = None
@@ -329,7 +334,7 @@ def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -
     print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
 
 
-class StatusOptions(Struct, frozen=True, kw_only=True):
+class StatusOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study status`.
 
     Parameters
@@ -343,7 +348,6 @@ class StatusOptions(Struct, frozen=True, kw_only=True):
     0.95
     """
 
-    study: Study
     confidence_level: ConfidenceLevel = 0.95
     require: Text = None
 
@@ -372,7 +376,7 @@ def status(requested: StatusOptions) -> Result:
     return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
 
 
-class ExtendOptions(Struct, frozen=True, kw_only=True):
+class ExtendOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study extend`.
 
     Parameters
@@ -392,7 +396,6 @@ class ExtendOptions(Struct, frozen=True, kw_only=True):
     False
     """
 
-    study: Study
     additional: Whole = None
     until: Number = None
     without_labels: bool = False
@@ -444,7 +447,7 @@ def extend(requested: ExtendOptions) -> Result:
     )
 
 
-class TeamOptions(Struct, frozen=True, kw_only=True):
+class TeamOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study team`.
 
     Parameters
@@ -466,7 +469,6 @@ class TeamOptions(Struct, frozen=True, kw_only=True):
     ''
     """
 
-    study: Study
     add: Text = None
     set_aside: Text = None
     take_back: Text = None
@@ -507,7 +509,7 @@ def team(requested: TeamOptions) -> Result:
     return Result(found, [f"{name} (set aside)" if name in aside else name for name in people])
 
 
-class CheckOptions(Struct, frozen=True, kw_only=True):
+class CheckOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study check`.
 
     Parameters
@@ -521,7 +523,6 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Study
     head: Text = None
 
 
@@ -536,10 +537,9 @@ def check(requested: CheckOptions) -> Result:
         return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
-class BackupOptions(Struct, frozen=True, kw_only=True):
+class BackupOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study backup`."""
 
-    study: Study
     output: Output
 
 
@@ -561,7 +561,7 @@ def _checked(study: Path, found: Any) -> Result:
     return Result(described, check_page, status=0 if found.sound else UNSOUND)
 
 
-class ExportOptions(Struct, frozen=True, kw_only=True):
+class ExportOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study export`.
 
     Parameters
@@ -581,7 +581,6 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
     output: Path
     to: Text = None
     annotator: Text = None
@@ -654,7 +653,7 @@ def _page(requested: ExportOptions) -> Result:
     )
 
 
-class ImportOptions(Struct, frozen=True, kw_only=True):
+class ImportOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study import`.
 
     Parameters
@@ -676,7 +675,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     False
     """
 
-    study: Study
     file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
     from_: Text = None
     annotator: Text = None

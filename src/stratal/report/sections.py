@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,33 +16,13 @@ Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section(Page):
-    """One section of a report: a page with its notes as a list, and more.
-
-    Parameters
-    ----------
-    title : str
-    name : str
-        Its address within the page.
-    drawings : sequence of svg.Drawing
-    commands : sequence of str
-        Lines to type.
-    """
-
-    title: str = ""
-    name: str = ""
-    drawings: Sequence[svg.Drawing] = ()
-    commands: Sequence[str] = ()
-
-
 MOST_IDS = 20
 
 PERCENT = ("comparisons", "domains")
 """Rows that are shares where the estimate is; the others may each be something else."""
 
 
-def report_sections(findings: Findings) -> list[Section]:
+def report_sections(findings: Findings) -> list[Page]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
     found = [replace(_answer(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
@@ -71,7 +51,7 @@ def _compared(found: Findings) -> bool:
     return bool(found["estimate"].get("leaderboard"))
 
 
-def _answer(found: Findings) -> Section:
+def _answer(found: Findings) -> Page:
     estimate = found["estimate"]
     lines = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
     lines.append(estimates.answer_sentence(found))
@@ -83,10 +63,10 @@ def _answer(found: Findings) -> Section:
             row = {**estimate, "name": found["quantity"], "reported": True}
             drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
     notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in estimate["notes"]]
-    return Section(lines=lines, drawings=drawings, notes=notes)
+    return Page(lines=lines, drawings=drawings, notes=notes)
 
 
-def _table(found: Findings, kind: str) -> Section:
+def _table(found: Findings, kind: str) -> Page:
     """Return the section of a table that the estimate's dict carries."""
     rows, title, named = found["estimate"][kind], estimates.TABLES[kind], []
     for row in rows:  # by what its label says, which stands before its estimate
@@ -94,7 +74,7 @@ def _table(found: Findings, kind: str) -> Section:
         named.append({**row, "name": " · ".join(label)})
     drawing = svg.forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
     table = estimates.estimates_table(title, rows, found["confidence_level"])
-    return Section(drawings=[drawing], tables=[table])
+    return Page(drawings=[drawing], tables=[table])
 
 
 _MOST_JUDGES = 6
@@ -108,7 +88,7 @@ _DRAWN = {
 """Shares of a judge that a report draws, and what it calls them."""
 
 
-def _judge(found: Findings) -> Section:
+def _judge(found: Findings) -> Page:
     """Return the section of judges: what each gets right."""
     rows, drawings = found["estimate"]["judge"], []
     for k, judge in enumerate([*estimates.by_judge(rows)][:_MOST_JUDGES]):
@@ -125,7 +105,7 @@ def _judge(found: Findings) -> Section:
         if row["metric"] in ("kappa", "pearson", "spearman", "icc")
     ]
     drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
-    return Section(
+    return Page(
         lines=[
             *estimates.judge_sentences(rows, _MOST_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
@@ -135,7 +115,7 @@ def _judge(found: Findings) -> Section:
     )
 
 
-def _models(found: Findings) -> Section:
+def _models(found: Findings) -> Page:
     """Return the section of differences, with the models' ranks where there are any."""
     section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
     if not board:
@@ -144,7 +124,7 @@ def _models(found: Findings) -> Section:
         {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
         for row in board
     ]
-    return Section(
+    return Page(
         title="Models",
         name="models",
         lines=[
@@ -156,7 +136,7 @@ def _models(found: Findings) -> Section:
     )
 
 
-def _side_by_side(found: Findings, rows: Rows) -> Section:
+def _side_by_side(found: Findings, rows: Rows) -> Page:
     title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
@@ -164,7 +144,7 @@ def _side_by_side(found: Findings, rows: Rows) -> Section:
         level_text(found["confidence_level"]): "confidence_interval",
         "what it is": "what",
     }
-    return Section(
+    return Page(
         lines=[
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
@@ -181,7 +161,7 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _strata(_: Findings, strata: Rows) -> Section:
+def _strata(_: Findings, strata: Rows) -> Page:
     rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(strata, 1)]
     drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
     shares = (
@@ -189,7 +169,7 @@ def _strata(_: Findings, strata: Rows) -> Section:
     )
     if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):  # to a label
         shares = "Each has its share of the labels."
-    return Section(
+    return Page(
         lines=[
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
@@ -229,7 +209,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
+def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
     level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
         far, (low, high) = bias["estimate"], bias["confidence_interval"]
@@ -243,7 +223,7 @@ def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
-    return Section(
+    return Page(
         lines=[
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
@@ -300,19 +280,14 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=[table], notes=needs)
 
 
-def _new_version(found: Findings, new: Mapping[str, Any]) -> Section:
+def _new_version(found: Findings, new: Mapping[str, Any]) -> Page:
     """Return the section of an old and a new version on the same labels."""
-    page = new_version_page(new)
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
-    return Section(
-        lines=page.lines,
-        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found["share"])],
-        tables=page.tables,
-        notes=page.notes,
-    )
+    drawing = svg.forest_drawing("versions", "Old and new version", rows, found["share"])
+    return replace(new_version_page(new), drawings=[drawing])
 
 
-def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
+def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Page:
     lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
     if estimates.unlabelled(found["estimate"]):
         hard = "They are not missing at random if they were left out because they are hard."
@@ -325,10 +300,10 @@ def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
         }
         rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
         tables.append(table_of("By stratum", rows, columns))
-    return Section(lines=lines, tables=tables)
+    return Page(lines=lines, tables=tables)
 
 
-def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
+def _agreement(_: Findings, seen: Mapping[str, Any]) -> Page:
     alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
     lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
     if seen.get("units") is not None:
@@ -339,13 +314,13 @@ def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
         )
     pairs = seen.get("pairs", ())
     tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
-    return Section(lines=lines, tables=tables)
+    return Page(lines=lines, tables=tables)
 
 
-def _second_look(_: Findings, rows: Rows) -> Section:
+def _second_look(_: Findings, rows: Rows) -> Page:
     """Return the section of labels that another answer replaced, with their history."""
     changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
-    return Section(
+    return Page(
         lines=[
             f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
             "wrong. The estimate takes the later ones."
@@ -354,11 +329,11 @@ def _second_look(_: Findings, rows: Rows) -> Section:
     )
 
 
-def _more_labels(found: Findings, rows: Rows) -> Section:
+def _more_labels(found: Findings, rows: Rows) -> Page:
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
     half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
-    return Section(
+    return Page(
         lines=[
             f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
             f"about ± {half[1]}.",
@@ -368,30 +343,30 @@ def _more_labels(found: Findings, rows: Rows) -> Section:
     )
 
 
-def _method(_: Findings, method: Mapping[str, Any]) -> Section:
+def _method(_: Findings, method: Mapping[str, Any]) -> Page:
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
-    return Section(lines=lines, notes=method["assumptions"])
+    return Page(lines=lines, notes=method["assumptions"])
 
 
-def _sources(_: Findings, references: Sequence[str]) -> Section:
-    return Section(notes=references)
+def _sources(_: Findings, references: Sequence[str]) -> Page:
+    return Page(notes=references)
 
 
-def _provenance(_: Findings, made: Mapping[str, Any]) -> Section:
+def _provenance(_: Findings, made: Mapping[str, Any]) -> Page:
     versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
-    return Section(
+    return Page(
         lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
         commands=made["commands"],
     )
 
 
-def _examples(_: Findings, examples: Rows) -> Section:
+def _examples(_: Findings, examples: Rows) -> Page:
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
     names = list(dict.fromkeys(name for row in examples for name in row))
-    return Section(lines=lines, tables=[table_of("Examples", examples, names)])
+    return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
-_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Section]]] = {
+_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version),
     "more_labels": ("What more labels would buy", _more_labels),
     "examples": ("Examples", _examples),

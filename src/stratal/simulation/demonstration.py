@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -210,27 +209,24 @@ def fill_labels(path: Path) -> int:
     classes = drawn.exists() and Sample.read(drawn).predicted is not None
     values = data.label if classes else data.outcomes.astype(int)
     truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
-    rows: list[dict[str, str]] = []
-    columns: tuple[str, ...] = ()
-    with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8-sig", newline="") as stream:
-        table = csv.DictReader(stream)
-        rows, columns = list(table), tuple(table.fieldnames or ())
-    if not {"id", "label"} <= set(columns):
-        raise InputError(
-            f"{path}: this is not a table to label",
-            given=", ".join(columns) or "no column that could be read",
-            allowed="the to_label.csv of a draw, with the columns id and label",
-        )
-    unknown = next((row["id"] for row in rows if row["id"] not in truth), None)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        strange = (row["id"] for row in rows if row["id"] not in truth or "label" not in row)
+        unknown: Any = next(strange, None if rows else "no row")
+    except (OSError, UnicodeDecodeError, KeyError) as error:
+        unknown = error
     if unknown is not None:
         raise InputError(
-            f"{path}: {unknown!r} is not an image of the demonstration", allowed="digit-0000 to digit-1796"
+            f"{path}: this is not a table to label of the demonstration",
+            given=unknown,
+            allowed="the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label",
         )
     empty = [row for row in rows if not row["label"]]
     for row in empty:
         row["label"] = str(truth[row["id"]])
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        filled = csv.DictWriter(stream, columns, lineterminator="\n")
+        filled = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
         filled.writeheader()
         filled.writerows(rows)
     return len(empty)

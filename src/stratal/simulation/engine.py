@@ -74,7 +74,6 @@ PLANS = ("planned", "two-round")
 """Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
 
 
-_DRAWN = re.compile(r"(poisson|proportional-to-size)(?::([^:]+))?")
 _IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
 
 
@@ -186,11 +185,10 @@ class SimulatedDesign:
         """
         if text == "simple-random":
             return cls()
-        if text in PLANS or text == "systematic":
-            return cls(mechanism=text)
-        drawn, strata = _DRAWN.fullmatch(text), _IN_STRATA.fullmatch(text)
-        if drawn is not None:
-            return cls(mechanism=drawn[1], size=drawn[2] or "sqrt-variance")
+        first, _, size = text.partition(":")
+        if text in (*PLANS, "systematic") or first in ("poisson", "proportional-to-size"):
+            return cls(mechanism=first, size=size or "sqrt-variance")
+        strata = _IN_STRATA.fullmatch(text)
         if strata is None or int(strata[2]) < 1:
             raise InputError(
                 "this design cannot be read",
@@ -680,8 +678,6 @@ def fixed_counts(
     """Return n_h (H,) at each budget of a design that does not look at labels."""
     result = []
     for budget in budgets:
-        if budget > strata.size:
-            raise BudgetError("the budget is above the population", given=budget, allowed=f"to {strata.size}")
         if strata.n_strata == 1:
             result.append(np.array([budget]))
             continue
