@@ -15,7 +15,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.regression import heuristic_spreads, influence_spreads, linear_regression
 from stratal.estimation.regression.losses import ArrayUnlabelled, LinearLoss
-from stratal.simulation.simulation_table import mean_and_error
+from stratal.simulation.engine import mean_and_error
 from stratal.strata import neyman
 
 ARMS: dict[str, dict[str, Any]] = {

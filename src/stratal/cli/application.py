@@ -7,14 +7,15 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from msgspec import Struct
 
 from stratal import __version__
 from stratal.cli import stopping
-from stratal.cli.command import COMMANDS, Command
-from stratal.cli.output import SHOWN, in_options, printable, visible
+from stratal.cli.command import COMMANDS, Command, argument, command
+from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 READER_LEFT = 1
@@ -31,7 +32,7 @@ FILES = {
     "demo": "simulate",
     "simulate": "simulate",
     **{f"study {name}": "study" for name in STUDY},
-    "schema": "schema",
+    "schema": "application",
 }
 """The file that declares each command, in the order of the help; a file is loaded when it is needed."""
 
@@ -86,6 +87,26 @@ def commands(*wanted: str) -> Mapping[str, Command]:
             import_module(f"stratal.cli.{file}")
             found[name] = COMMANDS[name]()
     return found
+
+
+class SchemaOptions(Struct, frozen=True, kw_only=True):
+    """The options of `schema`."""
+
+    of: Annotated[
+        list[str],
+        argument("COMMAND…", "Such as estimate, study status, or plan-file for what `plan --output` writes."),
+    ]
+
+
+@command(SchemaOptions)
+def schema(requested: SchemaOptions) -> None:
+    """Print the JSON Schema of what a command prints with --json.
+
+    Objects may gain names in later versions, and never lose any. The output is JSON with or without --json.
+    """
+    from stratal.cli.printed import command_schema
+
+    print_json(command_schema(" ".join(requested.of)))
 
 
 HELP = {"help_option_names": ["-h", "--help"]}

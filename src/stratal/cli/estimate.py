@@ -241,7 +241,7 @@ def estimate(requested: EstimateOptions) -> Result:
     status = 0 if held is None else STATUSES[status_of(held)]
     then: tuple[Any, ...] | None = None
     page: Any = estimate_page if requested.details else answer_page
-    if result.several:
+    if isinstance(estimates, stratal.Estimates):
         found, about = estimates.to_dict(level), partial(answer_page, about=estimates.title)
         page = estimates.page(level) if requested.details else about
     else:
@@ -308,11 +308,6 @@ class Made:
 
     held: list[dict[str, Any]] | None
     """The verdicts on what is required; None where nothing is."""
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several estimates."""
-        return isinstance(self.estimate, stratal.Estimates)
 
 
 def made(requested: EvidenceOptions) -> Made:
@@ -756,6 +751,7 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
             mapping=mapping("--map", requested.map),
             **given(requested, "value", "positive"),
         )
+    graded = not isinstance(result.estimate, stratal.Estimates) and result.estimate.outcome == "bounded"
     return stratal.new_version(
         sample,
         result.labels,
@@ -763,7 +759,7 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
         old_answers=old,
         new_labels=changed,
         **given(requested, "confidence_level", "interval"),
-        bounds=None if result.several or result.estimate.outcome != "bounded" else result.estimate.bounds,
+        bounds=result.estimate.bounds if graded else None,
         **asked.shared,
         **asked.fitted,
     )
