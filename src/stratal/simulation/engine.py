@@ -147,11 +147,6 @@ class SimulatedDesign:
         return usual.get(self.allocation, 0) if self.pilot is None else self.pilot
 
     @property
-    def step_size(self) -> int:
-        """Labels of one step, the default filled in."""
-        return 10 if self.step is None else self.step
-
-    @property
     def name(self) -> str:
         """The label, or the text that `parse` understands."""
         if self.label is not None:
@@ -741,7 +736,7 @@ def adaptive_sums(
 def _step_by_step(
     design: SimulatedDesign, strata: Strata, budgets: tuple[int, ...], draws: Draws
 ) -> Iterator[StratumSums]:
-    step = design.step_size
+    step = design.step or 10
     counts = pilot_counts(design, strata.sizes, min(budgets))
     sums, spent = draws.sums(counts), int(counts.sum())
     for budget in budgets:
