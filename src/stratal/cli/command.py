@@ -70,8 +70,8 @@ class Needs:
         sentence, bracket, reason = words.partition(" (")
         self._reason = bracket + reason
         self._kind = sentence.partition(" ")[0]
-        named = re.findall(r"(--[a-z-]+|[A-Z]+)((?:,? [a-z][a-z-]*)*)", sentence) if holds is None else ()
-        self._wanted = {token: re.findall(r"\b(?!or\b)[a-z][a-z-]*", values) for token, values in named}
+        named = () if holds else re.findall(r"(--[a-z-]+|[A-Z]+)((?:,? [a-z0-9][a-z0-9-]*)*)", sentence)
+        self._wanted = {token: re.findall(r"\b(?!or\b)[a-z0-9][a-z0-9-]*", values) for token, values in named}
 
     def _known(self, given: Given) -> dict[str, tuple[str, list[str]]]:
         """Return name and values of each option that the words name and the command has."""
