@@ -11,7 +11,7 @@ from functools import cache
 from matplotlib.figure import Figure
 from pathlib import Path
 from stratal.estimands import ClassReport
-from stratal.report.figures import COLOURS, Line, Panel, draw_lines
+from stratal.report.figures import COLOURS
 from stratal.simulation.demonstration import make_data
 from typing import Any
 import matplotlib
@@ -20,6 +20,10 @@ import re
 import stratal
 import sys
 
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from papers.panels import Line, Panel, draw_lines  # noqa: E402
 
 PLACE = Path(__file__).with_name("figures")
 INK, PAPER, RANDOM, CHOSEN = "#123456", "#fedcba", COLOURS[1], COLOURS[0]

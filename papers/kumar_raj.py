@@ -10,8 +10,8 @@ from papers.kumar_raj_optimal import add_optimal
 from papers.kumar_raj_runs import METHODS, NUMBERS, SHOWN, Run, accuracies, run_set
 from papers.page import Page
 from papers.palette import line, panel
+from papers.panels import Line
 from papers.scored import ACCURACIES, SHAPES
-from stratal.report.figures import Line
 from stratal.simulation import SimulationTable
 
 PRINTED = {("proportional", "rcv1"): (284, 218), ("equal", "rcv1"): (284, 118)}

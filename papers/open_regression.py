@@ -10,13 +10,13 @@ import numpy as np
 from papers.claims import Pair
 from papers.page import Page
 from papers.palette import line, panel
+from papers.panels import Panel
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.estimation.regression import linear_regression
 from stratal.estimation.regression.losses import ArrayUnlabelled
-from stratal.report.figures import Panel
-from stratal.simulation.simulation_table import mean_and_error
+from stratal.simulation.engine import mean_and_error
 from stratal.strata import neyman
 
 ARMS: dict[str, dict[str, Any]] = {

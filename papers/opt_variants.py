@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.simulation_table import mean_and_error
+from stratal.simulation.engine import mean_and_error
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 
 Deviations = Callable[[IntArray, IntArray], FloatArray]

@@ -15,7 +15,7 @@ from typing import Any
 
 import stratal
 from papers.claims import Claim, Number
-from stratal.report.figures import Panel, draw_lines
+from papers.panels import Panel, draw_lines
 
 CLAIMS_HEADER = ("where", "the paper says", "data", "we get", "off by", "±", "allowed", "agrees")
 

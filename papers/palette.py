@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stratal.report.figures import GREY, Line, Panel, line_style
+from papers.panels import Line, Panel, line_style
+from stratal.report.figures import GREY
 
 _SAME = (
     ("classical", "random", "SRS, HT", "SRS HT", "own confidence", "none, neyman"),

@@ -13,10 +13,10 @@ from papers.files import prediction_files
 from papers.gaussian import ARMS, SCENARIOS, run_scenario
 from papers.page import Page
 from papers.palette import line, panel
+from papers.panels import Panel
 from papers.stratppi_arms import run_arms
 from papers.stratppi_files import add_files
 from stratal.arrays import FloatArray
-from stratal.report.figures import Panel
 
 Series = dict[str, FloatArray]
 """Column → one value for each budget."""

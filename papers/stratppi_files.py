@@ -11,9 +11,9 @@ from papers import palette
 from papers.claims import Pair, at_least, at_most, joint, near
 from papers.page import Page
 from papers.palette import line, panel
+from papers.panels import Line, Panel
 from papers.stratppi_arms import Simulated
 from stratal.arrays import FloatArray
-from stratal.report.figures import Line, Panel
 
 PRINTED_ARMS = ("classical", "PPI++", "StratPPI proportional", "StratPPI heuristic")
 

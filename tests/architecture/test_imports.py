@@ -135,7 +135,7 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
 
 def test_a_command_loads_the_compiled_special_functions_alone_until_more_is_asked_for():
     code = (
-        "import sys; from stratal.cli.imports import needed_alone; needed_alone(); from scipy import special;"
+        "import sys; from stratal.cli import needed_alone; needed_alone(); from scipy import special;"
         "print(special.ndtri(0.975), 'numpy.f2py' in sys.modules, special.comb(4, 2))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import pytest
 from tests.golden.make import population, samples
 
 import stratal
-from stratal.simulation.simulation_table import SimulationTable, read_cells
+from stratal.simulation.simulation_table import CellStore, SimulationTable
 from stratal.study import check_study, estimate_study, open_study
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "estimates.json").exists())
@@ -56,7 +56,8 @@ def test_simulations_are_read(folder, tmp_path):
     path = Path(shutil.copy(folder / "cells.parquet", tmp_path))
     table = SimulationTable.from_parquet(folder / "simulation.parquet")
 
-    assert len(read_cells(path)) == 2
+    with CellStore.kept(path) as store:
+        assert len(store.cells) == 2
     assert np.unique(table["budget"]).tolist() == [20, 40]
 
 

@@ -7,34 +7,34 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from msgspec import Struct
 
 from stratal import __version__
 from stratal.cli import stopping
-from stratal.cli.command import COMMANDS, Command
-from stratal.cli.output import SHOWN, in_options, printable, visible
+from stratal.cli.command import COMMANDS, Command, argument, command
+from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 READER_LEFT = 1
 """Exit status with which Click ends when standard output has been closed."""
 
+STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
 FILES = {
-    "doctor": ("doctor",),
-    "plan": ("plan",),
-    "draw": ("draw",),
-    "estimate": ("estimate",),
-    "select": ("select",),
-    "report": ("report",),
-    "simulate": ("demo", "simulate"),
-    "study": tuple(
-        f"study {name}"
-        for name in ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
-    ),
-    "schema": ("schema",),
+    "doctor": "doctor",
+    "plan": "draw",
+    "draw": "draw",
+    "estimate": "estimate",
+    "select": "draw",
+    "report": "estimate",
+    "demo": "simulate",
+    "simulate": "simulate",
+    **{f"study {name}": "study" for name in STUDY},
+    "schema": "application",
 }
-"""Commands by the file that declares them, in the order of the help; a file is loaded when it is needed."""
+"""The file that declares each command, in the order of the help; a file is loaded when it is needed."""
 
 GROUPS = {"study": "A folder in which annotators label what was drawn: make it, serve it, see how it stands."}
 """Commands of several words, by the first of these, and what they are about."""
@@ -62,7 +62,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the next word of each name, in the order of the help."""
-        names = (name for names in FILES.values() for name in names if name.startswith(self.prefix))
+        names = (name for name in FILES if name.startswith(self.prefix))
         return list(dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in names))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -82,12 +82,31 @@ def commands(*wanted: str) -> Mapping[str, Command]:
     ['study status']
     """
     found = {}
-    for file, names in FILES.items():
-        for name in names:
-            if not wanted or name in wanted:
-                import_module(f"stratal.cli.{file}")
-                found[name] = COMMANDS[name]()
+    for name, file in FILES.items():
+        if not wanted or name in wanted:
+            import_module(f"stratal.cli.{file}")
+            found[name] = COMMANDS[name]()
     return found
+
+
+class SchemaOptions(Struct, frozen=True, kw_only=True):
+    """The options of `schema`."""
+
+    of: Annotated[
+        list[str],
+        argument("COMMAND…", "Such as estimate, study status, or plan-file for what `plan --output` writes."),
+    ]
+
+
+@command(SchemaOptions)
+def schema(requested: SchemaOptions) -> None:
+    """Print the JSON Schema of what a command prints with --json.
+
+    Objects may gain names in later versions, and never lose any. The output is JSON with or without --json.
+    """
+    from stratal.cli.printed import command_schema
+
+    print_json(command_schema(" ".join(requested.of)))
 
 
 HELP = {"help_option_names": ["-h", "--help"]}

@@ -69,13 +69,9 @@ class Needs:
         self.words, self.holds = words, holds
         sentence, bracket, reason = words.partition(" (")
         self._reason = bracket + reason
-        self._kind, *tokens = re.split(r",? or |, | ", sentence)
-        self._wanted: dict[str, list[str]] = {}
-        for token in tokens if holds is None else ():
-            if token.startswith("--") or token.isupper():
-                self._wanted[token] = []
-            else:
-                self._wanted[list(self._wanted)[-1]].append(token)
+        self._kind = sentence.partition(" ")[0]
+        named = () if holds else re.findall(r"(--[a-z-]+|[A-Z]+)((?:,? [a-z0-9][a-z0-9-]*)*)", sentence)
+        self._wanted = {token: re.findall(r"\b(?!or\b)[a-z0-9][a-z0-9-]*", values) for token, values in named}
 
     def _known(self, given: Given) -> dict[str, tuple[str, list[str]]]:
         """Return name and values of each option that the words name and the command has."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from stratal.cli.command import command, words
-from stratal.cli.estimate import LABEL, EvidenceOptions, made
+from stratal.cli.draw import new_folder
+from stratal.cli.estimate import LABEL
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
-from stratal.cli.plan import new_folder
 from stratal.cli.study import whose
-from stratal.errors import InputError, StratalError
+from stratal.errors import InputError
 
 if TYPE_CHECKING:
     from stratal.labels.annotation_tools import Answers
@@ -42,9 +41,9 @@ def _inspected(requested: Reading) -> Result:
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
         proxies = {} if named == (None, None, None, None) else describe_proxies(requested.population())
     found = {"file": str(requested.file), **columns, **proxies}
+    suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
-    suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
         return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}")
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
@@ -83,9 +82,6 @@ def doctor(requested: Reading) -> Result:
     file = requested.file
     if requested != Reading(file=file):
         return _inspected(requested)
-    folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
-    if folder is not None:
-        return folder
     small = file.is_dir() or (file.is_file() and not _too_large(file))
     found = answers_of_tool(file) if small else None
     if found is None:
@@ -99,35 +95,6 @@ def _too_large(file: Path) -> bool:
     from stratal.tables.parquet import parquet_cells
 
     return file.stat().st_size > _LARGEST or parquet_cells(file) > _MOST_CELLS
-
-
-def _of_folder(folder: Path) -> Result | None:
-    """Say what a study's folder or a drawn sample's is, and what comes next; None for any other folder."""
-    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
-    from stratal.study.database import DATABASE
-
-    if (folder / DATABASE).is_file():
-        kind, then = "study", ["study", "status", folder]
-    elif (folder / SAMPLE_NAME).is_file():
-        kind, then = "sample", ["doctor", folder / TO_LABEL_NAME]
-    else:
-        return None
-    return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", tuple(then))
-
-
-def _of_logs(folder: Path) -> Result | None:
-    """Say which logs of evaluation tools a folder holds; None if none, or if it is itself a data set."""
-    from stratal.tables.logs import STATE, logs_below
-
-    found = {} if (folder / STATE).exists() else logs_below(folder)
-    if not found:
-        return None
-    return Result(
-        {"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}},
-        f"{folder}: {len(found):,} logs of evaluation tools.",
-        [f"  {path}  ({tool})" for path, tool in found.items()],
-        ("doctor", next(iter(found))),
-    )
 
 
 def _table(file: Path) -> SmallTable | None:
@@ -180,17 +147,6 @@ def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
     return own or homes
 
 
-def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
-    """Return the command that estimates, or what it would say is wrong."""
-    requested = EvidenceOptions(sample=sample, labels=[labels], **more)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            made(requested)
-    except StratalError as error:
-        return f"As it is, it gives no estimate: {error.args[0]}"
-    return ("estimate", *words(requested))
-
-
 def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
     from stratal.labels.exchange import ANNOTATOR_NAMES
@@ -212,7 +168,7 @@ def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, i
         who, said = whose(home) if table.find(*ANNOTATOR_NAMES) is None else ([], [])
         about, then = [*about, *said], [*then, *who, "--dry-run"]
     else:
-        return [*about, _estimated(home, file, id=None if ids in ID_NAMES else ids, model=answers.model)]
+        then += [] if answers.model is None else ["--model", answers.model]
     return [*about, tuple(then)]
 
 
@@ -260,7 +216,7 @@ def _of_answers(file: Path, found: Answers) -> Result:
     for home in homes:
         who, said = whose(home) if home.is_dir() and not people else ([], [])
         take = ("study", "import", home, file, *who, "--dry-run")
-        then += [*said, take if home.is_dir() else _estimated(home, file)]
+        then += [*said, take if home.is_dir() else ("estimate", home, file)]
     nowhere = (
         "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."

@@ -1,10 +1,11 @@
-"""`stratal draw`: which units to label, as files for the annotators and for the estimate."""
+"""`stratal plan`, `draw` and `select`: what a budget will buy, and which units to label."""
 
 from __future__ import annotations
 
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +13,16 @@ import msgspec
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, Option, argument, command, part
-from stratal.cli.options import Output, Planning, Reading, Seed, Text, Whole
+from stratal.cli.command import Needs, Option, argument, command, given, part, words
+from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import Widths, joined, listed, pair, place
+from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal import Labels, Population, Sample
+    from stratal import Labels, Population, Sample, Selection
     from stratal.planning import Narrowing
+    from stratal.planning.planner import Plan
     from stratal.study import Study
 
 
@@ -404,16 +406,356 @@ def reading_of(study: Study) -> dict[str, Any]:
 
 def population_again(reading: Reading, earlier: Sample) -> Population:
     """Read the file that a sample was drawn from, with the columns that the sample knows."""
+    from stratal.population.declaration import fitting
+
     known = structs.replace(
         reading,
         id=reading.id or earlier.id_name,
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        groups=reading.groups or ",".join(earlier.groups),
-        show=reading.show or ",".join(earlier.shown),
         predicted=reading.predicted or earlier.predicted,
     )
+    # What the sample holds is compared, and so must be read; a pattern may name it already.
+    for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
+        named = listed(getattr(reading, name))
+        lacking = [column for column in held if column not in fitting(named, tuple(held))]
+        known = structs.replace(known, **{name: joined(*named, *lacking) or None})
     try:
         return known.with_columns_of(earlier.estimand).population()
     except InputError as error:
         action = "Give the file that it was drawn from, unchanged."
         raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
+
+
+_FIRST_OF_SELECTION = "answers budget confidence_level indifference estimand positive seed show"
+"""Options of a first round, which a sample carries itself."""
+
+
+class SelectOptions(Reading, frozen=True, kw_only=True):
+    """The options of `select`: which models, when to stop, where to write, and how to go on.
+
+    Parameters
+    ----------
+    output : DIR
+        Directory for the units to label; must be empty or not exist. With --extend, only look without it.
+    answers : COL,… or PATTERN
+        The models' answers: 'answer_*'.
+    budget : int
+        Labels at most.
+    indifference : float
+        How much worse than the best the winner may be.
+    estimand : str, default accuracy
+        What the best is best in: accuracy, preference (labels name the column of the preferred model, or say
+        tie), or a metric of classes such as f1, balanced_accuracy or mcc.
+    extend : DIR
+        The folder of the last round, or its sample, to go on from.
+    labels : paths
+        Labels of all rounds so far, for --extend; may be repeated.
+    value : str, default label
+        Column of the label, for --extend.
+    positive : LABEL
+        The class of a metric; else the average over classes.
+    map : LABEL=NUMBER,…
+        What labels count as: a class (kitty=cat), or no answer (unsure=).
+    additional : int, default 50, then a quarter of those drawn
+        Units of the next round.
+
+    Examples
+    --------
+    >>> SelectOptions(file=Path("p.csv"), answers="answer_*").indifference
+    0.01
+    """
+
+    file: Annotated[Path, argument("FILE", "The models' answers; none with --extend.", parser=place)] = None  # type: ignore[assignment]
+    answers: Text = None
+    output: Path | None = None
+    budget: Whole = None
+    confidence_level: ConfidenceLevel = 0.95
+    indifference: float = 0.01
+    estimand: Text = None
+    positive: Text = None
+    seed: Seed = 0
+    extend: Path | None = None
+    labels: Annotated[list[Path] | None, Option(needs="with --extend")] = None
+    value: Annotated[Text, Option(needs="with --extend")] = None
+    map: Annotated[Text, Option(needs="with --extend")] = None
+    additional: Whole = None
+
+
+def answers_as_groups(requested: Reading) -> Reading:
+    """Return how to read a file with the columns of the models' answers as groups, and nothing else."""
+    from stratal.population.declaration import columns_fitting
+    from stratal.population.inspection import column_names
+
+    if requested.file is None or requested.answers is None:
+        ways = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
+        raise InputError("there is nothing to select from", allowed=ways)
+    existing = list(column_names(requested.file, **requested.of_file))
+    file, own = str(requested.file), (requested.id or "",)
+    names = columns_fitting("answers", requested.answers, existing, file, own)
+    return structs.replace(
+        part(Reading, requested), groups=joined(*names), answers=None, predicted=None, proxy=None
+    )
+
+
+@command(
+    SelectOptions,
+    without="proxy groups by features predicted bounds margin softmax missing label history",
+    needs={_FIRST_OF_SELECTION: "without --extend (in a first round)"},
+)
+def select(requested: SelectOptions) -> Result:
+    """Find the best of several models, with labels only for units on which their answers differ.
+
+    Writes a first round as `draw` does: sample.parquet, and to_label.csv, whose column `label` takes the
+    right answers. With --extend and --labels it says which models can still be the best and writes the next
+    round, until the winner is known: however often one looks, it is further than the indifference below the
+    best with probability 1 − confidence at most.
+    """
+    from stratal.designs.handover import empty_folder, write_handover
+
+    output = requested.output
+    if output is not None:
+        empty_folder(output)
+    elif requested.extend is None:
+        raise InputError("--output is missing", action="Say where the units to label go: --output round1/.")
+    if requested.extend is None:
+        reading = answers_as_groups(requested)
+        with progress("reading and drawing"):
+            selection = stratal.select(
+                reading.population(),
+                reading.group_names,
+                criterion=requested.estimand or "accuracy",
+                confidence=requested.confidence_level,
+                **given(requested, "indifference", "budget", "positive", "additional", "seed"),
+            )
+    else:
+        reading, selection = _next(requested, requested.extend)
+    found, page = selection.to_dict(), selection._page()
+    if selection.done or output is None:
+        return Result(found, page)
+    options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
+    written = write_handover(selection.sample, output, PlanFile.of(options, None).text(output))
+    found |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
+    labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
+    folder = str(output).rstrip("/")
+    stem = folder.rstrip("0123456789")
+    following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
+    line = f"To label: {written.to_label}  ({written.new} units: fill in the column `label`)"
+    return Result(found, page, line, ("select", "--extend", output, *labels, "--output", f"{following}/"))
+
+
+def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
+    """Return how the answers were read, and the selection with the labels so far."""
+    from stratal.designs.handover import SAMPLE_NAME
+
+    if not requested.labels:
+        raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
+    place = extend / SAMPLE_NAME if extend.is_dir() else extend
+    earlier, plan = stratal.Sample.read(place), PlanFile.beside(place)
+    reading = part(Reading, requested)
+    if requested.file is None:
+        if plan is None:
+            raise file_unknown(extend)
+        reading = part(Reading, plan.options)
+    meant = mapping("--map", requested.map)
+    given = stratal.read_labels(
+        *requested.labels, id_name=earlier.id_name, value=requested.value, mapping=meant
+    )
+    with progress("reading and drawing"):
+        selection = stratal.Selection.resume(earlier, population_again(reading, earlier))
+        return reading, selection.update(given, requested.additional)
+
+
+ALONE = "population_size rate equal_answers"
+EITHER = "file detect power budget half_width confidence_level details value calibrate_by indifference"
+
+NOT_SELECTING = """proxy groups by features predicted margin softmax missing label history
+    half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
+
+
+class PlanOptions(Planning, frozen=True, kw_only=True):
+    """The options of `plan`: with a file, or with the number of units alone.
+
+    Parameters
+    ----------
+    population_size : int
+        Plan without a file: units in all.
+    rate : float
+        Without a file: the share that is expected to be right.
+    detect : float
+        The difference that is to show, of two models (--estimand difference:A,B with a file), of two versions
+        or of a kappa.
+    equal_answers : float, default as if they erred independently
+        With --detect, without a file: share of items on which both answer alike.
+    power : float
+        With --detect: the chance that it shows.
+    labels : paths
+        Labels to promise by, of an earlier sample of FILE or, with the proxy's column, of other units; may be
+        repeated.
+    value : str, default label
+        Column of the label, in --labels.
+    calibrate_by : COL
+        Learn from --labels what the proxy is worth in each category of this column by itself.
+    output : FILE
+        Write the plan, which `draw` takes: plan.json.
+    details : bool
+        Print the designs, the strata and all notes, after the answer.
+    select : bool
+        How many labels `stratal select` will need to find the best of the models in --answers.
+    indifference : float
+        How much worse than the best the winner may be.
+
+    Examples
+    --------
+    >>> PlanOptions(population_size=1000).assume
+    'conservative'
+    """
+
+    file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
+    population_size: Whole = None
+    rate: float = 0.5
+    detect: Annotated[Number, Option(needs="without --budget or --half-width")] = None
+    equal_answers: Annotated[Number, Option(needs="with --detect")] = None
+    power: Annotated[float, Option(needs="with --detect")] = 0.8
+    labels: list[Path] | None = None
+    value: Annotated[Text, Option(needs="with --labels")] = None
+    calibrate_by: Annotated[Text, Option(needs="with --labels")] = None
+    output: Path | None = None
+    details: bool = False
+    select: Annotated[bool, Option(needs="with --answers")] = False
+    indifference: Annotated[float, Option(needs="with --select")] = 0.01
+
+
+OF_A_FILE = " ".join(
+    name for name in PlanOptions.__struct_fields__ if name not in f"{ALONE} {EITHER}".split()
+)
+
+
+@command(
+    PlanOptions,
+    without="show",
+    needs={OF_A_FILE: "with FILE", ALONE: "without FILE", NOT_SELECTING: "without --select"},
+)
+def plan(requested: PlanOptions) -> Result:
+    """Say what a budget will buy, before any label is bought.
+
+    Compares designs and estimators by their expected standard error, recommends one, and shows how many
+    units of each stratum would be labelled. With --half-width it finds the budget instead: one that will do
+    even if the proxy is off (--assume). To draw a pilot first is cheaper, and it is what `stratal draw
+    --half-width` does.
+
+    With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
+    instead of its own word.
+    """
+    from stratal.planning.detecting import plan_to_detect, width_to_detect
+    from stratal.planning.planner import plan_for_rate
+    from stratal.report.pages import detection_page, plan_page
+
+    page, shows = partial(plan_page, details=requested.details), None
+    if requested.file is None and requested.detect is not None:
+        known = given(requested, *ALONE.split(), "power", "confidence_level")
+        return Result(plan_to_detect(requested.detect, **known), detection_page)
+    if requested.file is None:
+        size = requested.population_size
+        if size is None:
+            ways = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
+            raise InputError("there is nothing to plan for", allowed=ways)
+        known = given(requested, "budget", "half_width", "confidence_level")
+        return Result(plan_for_rate(size, requested.rate, **known).to_dict(), page)
+    if requested.select:
+        return _selection(requested)
+    if requested.detect is not None:
+        width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
+        width = float(f"{width:.4g}")  # as one types it
+        chance = f"with a chance of {requested.power:g} at ± {width:.3g}"
+        shows = f"A difference of {requested.detect:g} shows {chance}."
+        requested = structs.replace(requested, half_width=width)
+    requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
+    made = requested.plan(**_learned(requested))
+    # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
+    # design than the proxy alone.
+    wanted: dict[str, Any] = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
+    if requested.half_width is None or requested.labels:
+        # A budget of money is more than the number of labels.
+        budget = requested.budget if made.allocation.method == "cost-optimal" else made.budget
+        wanted |= {"budget": budget, "half_width": None}
+    design = made.recommended.design if requested.labels else "auto"
+    options = SharedDrawOptions(**wanted, design=design)
+    drawing = words(options)
+    if requested.output is not None:
+        _write(requested.output, options, made)
+        drawing = [str(requested.output)]
+    drawing += ["--seed", "7", "--output", new_folder("audit")]
+    every = made.half_width is not None and made.budget == made.population_size
+    about = "No sample short of all units reaches this half-width." if every else None
+    return Result(made.to_dict(), shows, page, about, ("draw", *drawing))
+
+
+def _learned(requested: PlanOptions) -> dict[str, Any]:
+    """Return the earlier labels, and their units where the file holds the proxy's column too."""
+    from stratal.tables.small_table import SmallTable
+
+    if not requested.labels:
+        return {}
+    reading, units = requested.for_planning, None
+    columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
+    others = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
+    if others:
+        same = given(reading, "id", "proxy", "groups", "by", "bounds", "margin")
+        units = Reading(file=others[0], **same).population()
+    name = requested.id or "id" if units is None else units.id_name
+    labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
+    return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
+
+
+def _selection(requested: PlanOptions) -> Result:
+    """Say how many labels it takes to find the best of several models."""
+    from stratal.planning.selection import expected_labels
+    from stratal.report.text import Page
+
+    reading = answers_as_groups(requested)
+    found = expected_labels(
+        reading.population(),
+        reading.group_names,
+        requested.confidence_level,
+        requested.indifference,
+        criterion=requested.estimand or "accuracy",
+    )
+    few, many, most = (f"{found[name]:,}" for name in ("optimistic", "conservative", "most"))
+    lines = [
+        f"The best of {found['models']} models within {requested.indifference:g}: about {few} labels if "
+        f"others are clearly worse, {many} if all are equally good, {most} at most, "
+        f"of {found['population_size']:,} units."
+    ]
+    read_by = "file id answers delimiter remote engine threads memory"
+    shared = f"{read_by} budget confidence_level indifference estimand positive"
+    following = SelectOptions(**given(requested, *shared.split()))
+    typed = (*words(following), "--output", new_folder("round1"))
+    return Result(found, Page(lines=lines), ("select", *typed))
+
+
+def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
+    """Write a plan, over an earlier one at most."""
+    from stratal.designs.files import replacing
+
+    if path.suffix.lower() != ".json":
+        raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
+    if path.exists() and PlanFile.read(path) is None:
+        raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
+    text = PlanFile.of(options, made.population).text(path.parent)
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def new_folder(name: str) -> str:
+    """Return the name of a folder that does not exist or is empty: `audit`, `audit-2`, …
+
+    Examples
+    --------
+    >>> new_folder("nowhere-at-all")
+    'nowhere-at-all/'
+    """
+    number, chosen = 1, name
+    while Path(chosen).exists() and not (Path(chosen).is_dir() and not any(Path(chosen).iterdir())):
+        number += 1
+        chosen = f"{name}-{number}"
+    return f"{chosen}/"

@@ -21,7 +21,6 @@ Text = str | None
 Whole = int | None
 Number = float | None
 
-Study = Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
 Output = Annotated[Path, Option("Directory to write to; must be empty or not exist.")]
 EstimandText = Annotated[
     Text,

@@ -14,16 +14,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from stratal.report.text import Table
 
-
-_WIDEST = 10_000
-"""Characters; a table as wide as its names, so that none is broken."""
-
-_MOST_ROWS = 1_000
-"""Rows of a table that are printed; of more, as many from the top, and how many were left out is said."""
 
 _COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 _IN_JSON = re.compile(f"[{_COMMANDING}]")
@@ -201,49 +193,17 @@ def print_text(*lines: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
+def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show a bar on standard error, if that is a terminal, once the block has taken over a second.
 
-    Examples
-    --------
-    >>> with progress("reading"):
-    ...     pass
-    """
-    with _bar(what) as bar:
-        if bar is None:
-            yield
-            return
-        timer = threading.Timer(PATIENCE, bar.start)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()
-
-
-@contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar of finished parts on standard error, if that is a terminal.
+    What it yields is told how many parts are finished, and of how many.
 
     Examples
     --------
-    >>> with counting("simulating") as advance:
+    >>> with progress("simulating") as advance:
     ...     advance is None or callable(advance)
     True
     """
-    with _bar(what) as bar:
-        if bar is None:
-            yield None
-            return
-        bar.start()
-        yield lambda done, total: bar.update(bar.task_ids[0], completed=done, total=total)
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[Progress | None]:
-    """Make a bar that has not started; None where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -252,8 +212,13 @@ def _bar(what: str) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(what, total=None)
+    task = bar.add_task(what, total=None)
+    timer = threading.Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield bar
+        yield lambda done, total: bar.update(task, completed=done, total=total)
     finally:
+        timer.cancel()
+        timer.join()
         bar.stop()

@@ -80,15 +80,31 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
 
     if text is None:
         return None
+    ways = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
     found: dict[str, float | str | None] = {}
-    for part in text.split(","):
-        label, equals, value = (piece.strip() for piece in part.rpartition("="))
-        if not equals or not label or label in found:
-            ways = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
-            what = f"{option} takes each label once, and what it counts as"
-            raise InputError(what, given=repr(text), allowed=ways)
+    for label, value in pairs(option, text, ways, blank=True).items():
         number = number_of_text(value)
         found[label] = (value or None) if number != number else number
+    return found
+
+
+def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -> dict[str, str]:
+    """Return what stands before and behind the equals sign of each entry; behind it perhaps nothing.
+
+    Examples
+    --------
+    >>> pairs("--format", "answer=markdown,page=html", "COL=FORMAT,…")
+    {'answer': 'markdown', 'page': 'html'}
+    """
+    found: dict[str, str] = {}
+    for entry in text.split(",") if text else ():
+        first, _, second = (part.strip() for part in entry.rpartition("="))
+        if not first or first in found or not (second or blank):
+            what = f"{option} takes each label once, and what it counts as"
+            raise InputError(
+                what if blank else f"{option} is not understood", given=repr(text), allowed=allowed
+            )
+        found[first] = second
     return found
 
 

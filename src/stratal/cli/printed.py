@@ -14,6 +14,7 @@ from stratal.estimation.estimate import StratumRow
 from stratal.planning.planner import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
+from stratal.study.opening import Check
 from stratal.study.question import Question
 
 Number = float | None
@@ -164,15 +165,13 @@ class Demo(Struct, kw_only=True):
     plan: Plan | UnsetType = UNSET
     estimate: Estimate | UnsetType = UNSET
     truth: float | UnsetType = UNSET
-    equivalent_random_labels: Number | UnsetType = UNSET
-    repeats: Whole = UNSET
     output: Text = UNSET
     file: Text = UNSET
     labels: Whole = UNSET
 
 
 class Recognised(Struct, kw_only=True):
-    """What a file or folder is: predictions, an annotation tool's answers, labels, a study, or logs."""
+    """What a file is: predictions, an annotation tool's answers, or labels."""
 
     file: Text = UNSET
     rows: Whole = UNSET
@@ -190,9 +189,6 @@ class Recognised(Struct, kw_only=True):
     annotators: list[str] | UnsetType = UNSET
     belongs_to: list[str] | UnsetType = UNSET
     id: Text = UNSET
-    folder: Text = UNSET
-    kind: Text = UNSET
-    logs: dict[str, str] | UnsetType = UNSET
 
 
 class Drawn(Struct, kw_only=True):
@@ -287,7 +283,6 @@ class NewStudy(Struct, kw_only=True):
     questions: list[Question]
     annotators: list[str]
     shown: list[str]
-    pictures: dict[str, str]
 
 
 class Served(Struct, kw_only=True):
@@ -320,16 +315,11 @@ class Team(Struct, kw_only=True):
     rubric_version: int
 
 
-class Checked(Struct, kw_only=True):
+class Checked(Check, frozen=True, kw_only=True):
     """Whether a study is sound."""
 
     study: str
-    sound: bool
-    problems: list[str]
-    notes: list[str]
-    items: int
-    lines: int
-    head: str
+    sound: bool = True
 
 
 class Status(Struct, kw_only=True):

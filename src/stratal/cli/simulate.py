@@ -10,7 +10,7 @@ from msgspec import Struct
 import stratal
 from stratal.cli.command import Option, command, given
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
-from stratal.cli.output import Result, counting, progress
+from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, pair, whole_numbers
 from stratal.errors import InputError
 
@@ -44,7 +44,7 @@ def demo(requested: DemoOptions) -> Result:
     """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
     from stratal.report.estimates import answer_page
     from stratal.report.pages import plan_page
-    from stratal.simulation.demonstration import fill_labels, run, write_data
+    from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run, write_data
 
     budget, output, label = requested.budget, requested.output, requested.label
     if label is not None:
@@ -56,14 +56,27 @@ def demo(requested: DemoOptions) -> Result:
         )
     with progress("training, planning, drawing, labelling"):
         shown = run(budget=budget, seed=requested.seed)
-    found, then = shown.to_dict(), list[Any]()
+    found: dict[str, Any] = {
+        "plan": shown.plan.to_dict(),
+        "estimate": shown.estimate.to_dict(),
+        "truth": shown.truth,
+    }
+    images, then = f"{len(shown.data.ids):,}", list[Any]()
+    inside = "inside" if shown.truth in shown.estimate.confidence_interval() else "outside"
+    opening = [
+        f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
+        f"{images} more.",
+        f"How often is it right? {shown.estimate.n} labels may be bought.",
+        "",
+    ]
+    closing = f"The truth, from all {images} labels: {shown.truth:.4f} ({inside} the interval)."
     if output is not None:
         found["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
         then = ["", f"Wrote {predictions} and {labels} (the true labels)."]
         then += [("plan", predictions, "--proxy", "confidence", "--budget", budget)]
-    page, answer = plan_page(shown.plan.to_dict(), details=False), answer_page(shown.estimate.to_dict())
-    return Result(found, [*shown.opening(), ""], page, "", answer, ["", shown.closing(), *then])
+    page, answer = plan_page(found["plan"], details=False), answer_page(found["estimate"])
+    return Result(found, opening, page, "", answer, ["", closing, *then])
 
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
@@ -123,8 +136,8 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 
 @command(
     SimulateOptions,
-    without="groups by show features softmax missing label",
-    needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
+    without="groups by show features softmax missing label answers history margin",
+    needs={"predicted": "with --estimand", "bounds": "without --estimand"},
 )
 def simulate(requested: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -134,7 +147,7 @@ def simulate(requested: SimulateOptions) -> Result:
     """
     from stratal.estimation.estimand import as_estimand
     from stratal.report.pages import simulation_page
-    from stratal.simulation.benchmark import read_benchmark
+    from stratal.simulation.demonstration import read_benchmark
 
     check_places(requested)
     asked, bounds = as_estimand(requested.estimand), pair("--bounds", requested.bounds)
@@ -145,12 +158,10 @@ def simulate(requested: SimulateOptions) -> Result:
         listed(requested.proxy),
         estimand=question,
         bounds=bounds,
-        scaled=False if requested.margin else None,
-        answers=listed(requested.answers) or None,
-        **given(requested, "predicted", "history", "id"),
+        **given(requested, "predicted", "id"),
         **requested.of_file,
     )
-    with counting("simulating") as advance:
+    with progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,
@@ -185,7 +196,7 @@ def check_places(requested: SimulateOptions) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: --output is a Parquet file (given: results.csv; allowed: .parquet or .pq).
     """
-    from stratal.simulation.simulation_table import refuse_others_file
+    from stratal.simulation import SimulationTable
 
     output, figures = requested.output, requested.figures
     named = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
@@ -197,7 +208,8 @@ def check_places(requested: SimulateOptions) -> None:
             raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
         if not output.parent.is_dir():
             raise InputError(f"{output}: there is no directory {output.parent}", action="Make it first.")
-        refuse_others_file(output)
+        if output.exists():
+            SimulationTable.from_parquet(output)  # nothing else is written over
     if figures is not None:
         found = next(place for place in (figures, *figures.parents) if place.exists())
         if not found.is_dir():

@@ -13,11 +13,11 @@ from msgspec import Struct, structs
 
 import stratal
 from stratal.cli.command import Needs, argument, command, given, no_effect, part, words
-from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, reading_of
+from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, population_again, reading_of
 from stratal.cli.estimate import STATUSES, require_present
-from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
+from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import finite_number, joined, listed, mapping, place, text_of, whole_numbers
+from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
 from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodig
 
 _NAMELESS = ("csv", "excel", "jsonl")
 """Files that do not say who answered."""
-
-_MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
 KINDS = ("choices", "scale", "pair", "classes")
 
@@ -185,29 +183,9 @@ def new(requested: NewOptions) -> Result:
             "annotators": list(made.annotators),
             "answers": made.progress(made.annotators[0]).total,
             "shown": list(sample.shown),
-            "pictures": pictures(sample.shown, made.media),
         }
     page = study_page(found, compared=sample.predicted is not None)
     return Result(found, page, ("study", "label", requested.output))
-
-
-def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
-    """Return what has to be done for columns that name pictures or sounds, so that they are seen.
-
-    Examples
-    --------
-    >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
-    {'photo': 'serve them with --allow-images https'}
-    """
-    found = {}
-    for name, values in shown.items():
-        texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
-        files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
-        if files and all(text.startswith("https://") for text in files):
-            found[name] = "serve them with --allow-images https"
-        elif len(files) > len(texts) / 2:
-            found[name] = f"put the files into {media}, or name their folder with --media"
-    return found
 
 
 def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
@@ -245,9 +223,6 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     'scale'
     """
     table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
-    if len(table.keys() & {*KINDS}) != 1:
-        given, allowed = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none", ", ".join(KINDS)
-        raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))
@@ -255,7 +230,13 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     return stratal.study.Question.from_table({"text": text, **table}, rubric=rubric)
 
 
-class LabelOptions(Struct, frozen=True, kw_only=True):
+class OfStudy(Struct, frozen=True, kw_only=True):
+    """What every command on a study takes."""
+
+    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
+
+
+class LabelOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study label`: where the page is, and how items look.
 
     Parameters
@@ -284,7 +265,6 @@ class LabelOptions(Struct, frozen=True, kw_only=True):
     '8000'
     """
 
-    study: Study
     port: str = "8000"
     address: Text = None
     format: Text = None
@@ -313,7 +293,7 @@ def label(requested: LabelOptions) -> None:
         raise InputError("--port takes a number", given=repr(requested.port), allowed="PORT or HOST:PORT")
     served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
     as_json = click.get_current_context().params["json"]
-    formats = _pairs("--format", requested.format, "COL=FORMAT,…")
+    formats = pairs("--format", requested.format, "COL=FORMAT,…")
     with stratal.study.open_study(requested.study) as opened:
         keep_look(opened, formats, requested.media, requested.allow_images)
         names = opened.names
@@ -330,17 +310,6 @@ def label(requested: LabelOptions) -> None:
             sys.stdout.flush()
 
         serve(opened, served, fresh=requested.new_links, ready=ready)
-
-
-def _pairs(option: str, text: str | None, allowed: str) -> dict[str, str]:
-    """Return what stands before and behind the equals sign of each entry."""
-    found = {}
-    for entry in listed(text):
-        first, _, second = (part.strip() for part in entry.rpartition("="))
-        if not first or not second:
-            raise InputError(f"{option} is not understood", given=repr(entry), allowed=allowed)
-        found[first] = second
-    return found
 
 
 def _write_links(path: Path, links: dict[str, str]) -> None:
@@ -365,7 +334,7 @@ def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -
     print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
 
 
-class StatusOptions(Struct, frozen=True, kw_only=True):
+class StatusOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study status`.
 
     Parameters
@@ -379,7 +348,6 @@ class StatusOptions(Struct, frozen=True, kw_only=True):
     0.95
     """
 
-    study: Study
     confidence_level: ConfidenceLevel = 0.95
     require: Text = None
 
@@ -399,18 +367,16 @@ def status(requested: StatusOptions) -> Result:
         level = requested.confidence_level
         found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
-    stop, items = found["stop"], found["nonresponse"]
-    if stop["enough"]:
-        then = ["estimate"]
-    elif items["open"] or not items["labelled"]:
+    stop, items, then = found["stop"], found["nonresponse"], ["estimate"]
+    if not stop["enough"] and (items["open"] or not items["labelled"]):
         then = ["study", "label"]
-    else:
-        then = ["study", "extend"] if stop["half_width"] or selecting else ["estimate"]
+    elif not stop["enough"] and (stop["half_width"] or selecting):
+        then = ["study", "extend"]
     verdict = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
     return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
 
 
-class ExtendOptions(Struct, frozen=True, kw_only=True):
+class ExtendOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study extend`.
 
     Parameters
@@ -430,7 +396,6 @@ class ExtendOptions(Struct, frozen=True, kw_only=True):
     False
     """
 
-    study: Study
     additional: Whole = None
     until: Number = None
     without_labels: bool = False
@@ -453,10 +418,13 @@ def extend(requested: ExtendOptions) -> Result:
         selection = None
         wanted = units_needed(opened) if additional is None and until is None else additional
         if wanted is not None and (wanted or additional is not None):
-            reading = read_again(opened, requested.population)
+            known = reading_of(opened) | ({"file": requested.population} if requested.population else {})
+            if not known:
+                action = "Name it with --population."
+                raise InputError("this study does not know its file of predictions", action=action)
             with progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
-                units = reading.population()
+                units = population_again(Reading(**known), opened.sample())
                 selection = selection_so_far(opened, units)
                 stratal.study.grow(opened, wanted, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
@@ -479,27 +447,7 @@ def extend(requested: ExtendOptions) -> Result:
     )
 
 
-def read_again(study: stratal.study.Study, file: Path | None) -> Reading:
-    """Return how the predictions of a study were read, perhaps from where they are now."""
-    from stratal.population.declaration import fitting
-
-    known = reading_of(study)
-    if not known and file is None:
-        action = "Name it with --population."
-        raise InputError("this study does not know its file of predictions", action=action)
-    sample = study.sample()
-    own = {"id": sample.id_name, "proxy": joined(*sample.proxy_names), "predicted": sample.predicted}
-    known = {"file": Path(), **own, **known}
-    # What the sample holds is compared, and so must be read; a pattern may name it already.
-    for name, held in (("groups", sample.groups), ("show", sample.shown)):
-        given = listed(known.get(name))
-        lacking = [column for column in held if column not in fitting(given, tuple(held))]
-        known[name] = joined(*given, *lacking) or None
-    reading = Reading(**known).with_columns_of(sample.estimand)
-    return reading if file is None else structs.replace(reading, file=file)
-
-
-class TeamOptions(Struct, frozen=True, kw_only=True):
+class TeamOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study team`.
 
     Parameters
@@ -521,7 +469,6 @@ class TeamOptions(Struct, frozen=True, kw_only=True):
     ''
     """
 
-    study: Study
     add: Text = None
     set_aside: Text = None
     take_back: Text = None
@@ -562,7 +509,7 @@ def team(requested: TeamOptions) -> Result:
     return Result(found, [f"{name} (set aside)" if name in aside else name for name in people])
 
 
-class CheckOptions(Struct, frozen=True, kw_only=True):
+class CheckOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study check`.
 
     Parameters
@@ -576,7 +523,6 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Study
     head: Text = None
 
 
@@ -591,10 +537,9 @@ def check(requested: CheckOptions) -> Result:
         return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
-class BackupOptions(Struct, frozen=True, kw_only=True):
+class BackupOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study backup`."""
 
-    study: Study
     output: Output
 
 
@@ -616,7 +561,7 @@ def _checked(study: Path, found: Any) -> Result:
     return Result(described, check_page, status=0 if found.sound else UNSOUND)
 
 
-class ExportOptions(Struct, frozen=True, kw_only=True):
+class ExportOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study export`.
 
     Parameters
@@ -636,7 +581,6 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     True
     """
 
-    study: Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
     output: Path
     to: Text = None
     annotator: Text = None
@@ -658,7 +602,7 @@ def export(requested: ExportOptions) -> Result:
     to = requested.to or named_for(output) or "html"
     if to == "html":
         return _page(requested)
-    tool = tool_called(to)
+    tool = tool_called(to, "html")
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
@@ -709,7 +653,7 @@ def _page(requested: ExportOptions) -> Result:
     )
 
 
-class ImportOptions(Struct, frozen=True, kw_only=True):
+class ImportOptions(OfStudy, frozen=True, kw_only=True):
     """The options of `study import`.
 
     Parameters
@@ -731,7 +675,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     False
     """
 
-    study: Study
     file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
     from_: Text = None
     annotator: Text = None
@@ -748,7 +691,7 @@ def take_in(requested: ImportOptions) -> Result:
     file may be imported again, and so may a later one with more labels: nothing is saved twice, and answers
     that were changed in the study since are kept.
     """
-    from stratal.labels.exchange import read_answers
+    from stratal.labels.exchange import read_answers, tool_called
     from stratal.report.pages import import_page
     from stratal.study.exchange import LARGEST
 
@@ -767,9 +710,11 @@ def take_in(requested: ImportOptions) -> Result:
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
         line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
         return Result(found | {"applied": not dry_run}, line, then)
+    if requested.from_ is not None:
+        tool_called(requested.from_, "page")
     people: Any = requested.annotator
     if people is not None and "=" in people:
-        people = _pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
+        people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
     with stratal.study.open_study(study) as opened:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().id_name)
         answers = answers.mapped(mapping("--map", requested.map))

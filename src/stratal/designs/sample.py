@@ -51,7 +51,7 @@ class Design(Described, ABC):
     noun: ClassVar[str] = "design"
     registry: ClassVar[dict[str, Any]] = {}
     words: ClassVar[tuple[str, ...]] = ()
-    """What was drawn, as a report says it, then its sources: keys of `report.method.SOURCES`, or as cited."""
+    """What was drawn, as a report says it, then its sources: keys of `report.document`, or as cited."""
     assumption: ClassVar[str] = ""
     """What else could fail, for a report."""
     one_simple_sample: ClassVar[bool] = False

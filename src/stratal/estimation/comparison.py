@@ -334,8 +334,8 @@ class _RatioLimits(OffsetLimits):
 
 
 def _limit(mean: Term, alternative: str, error: float) -> float:
-    low, high = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
-    return max(low, 0.0) if alternative == "greater" else high
+    found = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
+    return max(float(found.low), 0.0) if alternative == "greater" else float(found.high)
 
 
 def contrast_limits(found: Estimate) -> StudentLimits:

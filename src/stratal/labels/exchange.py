@@ -390,8 +390,8 @@ TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_
 _SUFFIXES = {"excel": (".xlsx",), "csv": (".csv",), "jsonl": (".jsonl", ".ndjson"), "prodigy": (".jsonl",)}
 
 
-def tool_called(name: str) -> Tool:
-    """Return a tool by its name.
+def tool_called(name: str, *others: str) -> Tool:
+    """Return a tool by its name; `others` would have been allowed too.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def tool_called(name: str) -> Tool:
     'Argilla'
     """
     if name not in TOOLS:
-        raise InputError("unknown annotation tool", given=repr(name), allowed=", ".join(TOOLS))
+        raise InputError("unknown annotation tool", given=repr(name), allowed=", ".join((*others, *TOOLS)))
     return TOOLS[name]
 
 

@@ -30,9 +30,8 @@ from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import Labels, join, with_ids_of
 from stratal.labels.meanings import class_text
 from stratal.planning.rounds import more_labels
-from stratal.report.document import WRITERS, report_html
+from stratal.report.document import WRITERS, described_method, report_html
 from stratal.report.estimates import answer_sentence
-from stratal.report.method import described_method
 from stratal.report.text import plain_dict
 
 KIND = "stratal report"

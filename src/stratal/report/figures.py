@@ -1,18 +1,14 @@
-"""Figures, drawn by Matplotlib from plain numbers: results that draw themselves, and panels of lines.
-
-Nothing here knows of designs or papers; whoever calls hands in numbers and names. Files are PNG or whatever
-the path's ending says.
-"""
+"""Figures, drawn by Matplotlib from plain numbers: of results that draw themselves, and of simulations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import MissingExtraError
 from stratal.report.text import level_text
 
 GREY = "#999999"
@@ -131,20 +127,11 @@ class Plotted:
         ------
         MissingExtraError
             If Matplotlib is not installed.
-        InputError
-            If `ax` is no axes.
         """
         made = self._plot()
         if ax is None:
             height = 1.2 + 0.3 * min(len(made.rows), MOST_ROWS)
             ax = grid_of_axes(1, 1, width=7.0, height=height)[1][0]
-        elif not hasattr(ax, "errorbar"):
-            raise InputError(
-                "ax must be Matplotlib's axes",
-                given=f"a {type(ax).__name__}",
-                allowed="what plt.subplots() returns second",
-                action="Leave ax out for a new figure.",
-            )
         made.draw(ax)
         return ax
 
@@ -170,106 +157,8 @@ COLOURS = tuple(
 )
 """Okabe and Ito's palette, distinguished by most colour-blind readers."""
 
-MARKERS = "osD^vPX*<>"
-
 LEAST_PIXELS = 1200
 """Width of a figure, so that it can be printed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a panel.
-
-    Parameters
-    ----------
-    x, y : sequence of float
-    label : str
-    low, high : sequence of float, optional
-        A band around it.
-    style : dict
-        Keywords of Matplotlib's `plot`, in place of the usual colour, marker and line.
-    names : sequence of str
-        One for each point, written next to it.
-
-    Examples
-    --------
-    >>> Line(x=[1, 2], y=[3, 4], label="HT", style={"linestyle": "--"}).names
-    ()
-    """
-
-    x: Sequence[float]
-    y: Sequence[float]
-    label: str
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-    style: dict[str, Any] = field(default_factory=dict)
-    names: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One set of axes.
-
-    Parameters
-    ----------
-    title, x_label, y_label : str
-    lines : sequence of Line
-    level : float, optional
-        A horizontal line to compare with.
-    level_label : str
-        What it is, for the legend.
-    logarithmic : str
-        "x", "y", "xy" or "".
-    limits : (float, float), optional
-        Of the vertical axis.
-
-    Examples
-    --------
-    >>> Panel(title="galaxies", x_label="n", y_label="MSE", lines=[]).level is None
-    True
-    """
-
-    title: str
-    x_label: str
-    y_label: str
-    lines: Sequence[Line]
-    level: float | None = None
-    level_label: str = ""
-    logarithmic: str = ""
-    limits: tuple[float, float] | None = None
-
-
-def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, heading: str = "") -> Path:
-    """Draw panels of lines, a heading above and one legend below them all, and return the file's path.
-
-    Raises
-    ------
-    MissingExtraError
-        If Matplotlib is not installed.
-    """
-    figure, axes = grid_of_axes(len(panels), columns)
-    if heading:
-        figure.suptitle(heading, fontsize=8)
-    numbers: dict[str, int] = {}
-    for panel, ax in zip(panels, axes, strict=False):
-        for line in panel.lines:
-            style = line.style
-            if "color" not in style:
-                style = line_style(numbers.setdefault(line.label, len(numbers))) | style
-            ax.plot(line.x, line.y, label=line.label or "_nolegend_", **style)
-            if line.low is not None and line.high is not None:
-                ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
-            for x, y, name in zip(line.x, line.y, line.names, strict=False):
-                ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=5.5)
-        name_axes(ax, panel.title, panel.x_label, panel.y_label)
-        if panel.level is not None:
-            named = panel.level_label or "_nolegend_"
-            ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":", label=named)
-        for which in panel.logarithmic:
-            logarithmic_scale(ax, which)
-        if panel.limits is not None:
-            ax.set_ylim(*panel.limits)
-    return save_figure(figure, axes, path)
 
 
 def grid_of_axes(
@@ -308,57 +197,15 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def line_style(number: int) -> dict[str, Any]:
-    """Return the colour and marker of a number; from 10 on the colours come again, dashed.
-
-    Examples
-    --------
-    >>> line_style(0)["color"], line_style(10)["linestyle"]
-    ('#0072b2', '--')
-    """
-    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-    dashes = "-" if number < len(COLOURS) else "--"
-    return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 3.5, "linewidth": 1.4}
-
-
-def logarithmic_scale(ax: Any, which: str = "y") -> None:
-    """Make an axis logarithmic, with plain numbers."""
-    from matplotlib.ticker import LogLocator
-
-    ax.set(**{f"{which}scale": "log"})
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter("{x:.10g}")
-    axis.set_minor_formatter("")
-
-
-def save_figure(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:
-    """Write the figure, with one legend for what is labelled in `axes`."""
-    seen: dict[str, Any] = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        for label, handle in zip(labels, handles, strict=True):
-            seen.setdefault(label, handle)
-    if seen:
-        inches = 0.5 + 0.06 * max(map(len, seen))
-        columns = max(1, min(len(seen), 4, int(figure.get_figwidth() / inches)))
-        place = {"loc": "outside lower center", "ncols": columns, "fontsize": 7, "frameon": False}
-        figure.legend(list(seen.values()), list(seen), **place)
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target)
-    return target
-
-
-_MERITS: dict[str, tuple[str, str, float | None]] = {
-    "mse": ("mean squared error", "xy", None),
-    "mae": ("mean absolute error", "xy", None),
-    "relative_efficiency": ("relative efficiency", "x", 1.0),
-    "mvr": ("ratio of estimated variances", "x", 1.0),
-    "coverage": ("coverage", "x", None),
-    "width": ("width of the interval", "xy", None),
+_MERITS: dict[str, tuple[str, float | None]] = {
+    "mse": ("mean squared error", None),
+    "mae": ("mean absolute error", None),
+    "relative_efficiency": ("relative efficiency", 1.0),
+    "mvr": ("ratio of estimated variances", 1.0),
+    "coverage": ("coverage", None),
+    "width": ("width of the interval", None),
 }
-"""Column of a simulation → its name, which axes are logarithmic, what it is compared with."""
+"""Column of a simulation → its name, what it is compared with; the others' scale is logarithmic."""
 
 
 def write_figures(
@@ -392,7 +239,8 @@ def write_figures(
     """
     written = []
     bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors" if rows else ""
-    for merit, (label, logarithmic, level) in _MERITS.items():
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    for merit, (label, level) in _MERITS.items():
         level = confidence_level if merit == "coverage" else level
         kinds: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
@@ -400,30 +248,38 @@ def write_figures(
             names = [row["estimator"], row["interval"] if of_intervals else None]
             if row[merit] is not None:
                 kinds.setdefault(", ".join(filter(None, names)), []).append(row)
-        panels = [
-            Panel(
-                title=title, x_label="labels", y_label=label, level=level, logarithmic=logarithmic,
-                lines=[_line(merit, design, kept) for design in dict.fromkeys(row["design"] for row in kept)],
-                level_label="" if level is None else f"{label}: {level:g}",
-            )
-            for title, kept in kinds.items()
-        ]  # fmt: skip
-        if panels:
-            heading = f"{data}: {bands}" if data else bands
-            written.append(draw_lines(panels, Path(directory) / f"{merit}.png", columns=2, heading=heading))
+        if not kinds:
+            continue
+        figure, axes = grid_of_axes(len(kinds), 2)
+        figure.suptitle(f"{data}: {bands}" if data else bands, fontsize=8)
+        seen: dict[str, Any] = {}
+        for (title, kept), ax in zip(kinds.items(), axes, strict=False):
+            _draw_designs(ax, merit, kept)
+            if level is None:
+                ax.set_yscale("log")
+            else:
+                style = {"color": "black", "linewidth": 0.8, "linestyle": ":"}
+                ax.axhline(level, label=f"{label}: {level:g}", **style)
+            name_axes(ax, title, "labels", label)
+            seen |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+        place = {"loc": "outside lower center", "ncols": 2, "fontsize": 7, "frameon": False}
+        figure.legend(list(seen.values()), list(seen), **place)
+        written.append(Path(directory) / f"{merit}.png")
+        figure.savefig(written[-1])
     return written
 
 
-def _line(name: str, design: str, rows: Sequence[Mapping[str, Any]]) -> Line:
-    """Return a design's line, each budget once, with a band of two Monte Carlo standard errors."""
-    kept = {row["budget"]: row for row in reversed(rows) if row["design"] == design}
-    points = [kept[budget] for budget in sorted(kept)]
-    values = [row[name] for row in points]
-    reach = [2 * (row[f"{name}_se"] or 0.0) for row in points]
-    return Line(
-        x=[row["budget"] for row in points],
-        y=values,
-        label=design,
-        low=[value - error for value, error in zip(values, reach, strict=True)],
-        high=[value + error for value, error in zip(values, reach, strict=True)],
-    )
+def _draw_designs(ax: Any, merit: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw each design's line, each budget once, with a band of two Monte Carlo standard errors."""
+    for number, design in enumerate(dict.fromkeys(row["design"] for row in rows)):
+        kept = {row["budget"]: row for row in reversed(rows) if row["design"] == design}
+        budgets = sorted(kept)
+        values = [kept[budget][merit] for budget in budgets]
+        reach = [2 * (kept[budget][f"{merit}_se"] or 0.0) for budget in budgets]
+        colour, dashes = COLOURS[number % len(COLOURS)], "-" if number < len(COLOURS) else "--"
+        ax.plot(budgets, values, label=design, color=colour, linestyle=dashes, marker="o", markersize=3.5)
+        low, high = ([value + side * r for value, r in zip(values, reach, strict=True)] for side in (-1, 1))
+        ax.fill_between(budgets, low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.set_xscale("log")
+        ax.set_xticks(budgets, budgets, minor=False)
+        ax.minorticks_off()

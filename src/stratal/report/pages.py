@@ -223,8 +223,8 @@ def simulation_page(found: Mapping[str, Any]) -> Page:
     return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
 
 
-def _fixed(value: float | None, digits: int, unknown: str = "–") -> str:
-    return unknown if value is None else f"{value:.{digits}f}"
+def _fixed(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
@@ -253,9 +253,6 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
             "these choices count as classes: they can be compared with the model's answers (--predicted) but "
             f"not averaged. To average them say what each counts as, such as --choices {numbered}"
         )
-    notes += [
-        f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
-    ]
     lines = [
         f"{_drew(found)} into {found['study']}.",
         f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
@@ -414,5 +411,5 @@ def duration(seconds: float | None) -> str:
     if seconds is None or seconds < 0.05:  # of answers that were imported no time is known
         return "–"
     if seconds < 90:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
+        return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from typing import Any
 
-from stratal.report import drawings as svg
-from stratal.report import estimates, judges
+from stratal.report import estimates
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, level_text, table_of, value_text
+from stratal.report.text import Page, interval_text, level_text, table_of, value_text
 
 Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section(Page):
-    """One section of a report: a page with its notes as a list, and more.
-
-    Parameters
-    ----------
-    title : str
-    name : str
-        Its address within the page.
-    drawings : sequence of svg.Drawing
-    commands : sequence of str
-        Lines to type.
-    """
-
-    title: str = ""
-    name: str = ""
-    drawings: Sequence[svg.Drawing] = ()
-    commands: Sequence[str] = ()
 
 
 MOST_IDS = 20
@@ -42,7 +23,7 @@ PERCENT = ("comparisons", "domains")
 """Rows that are shares where the estimate is; the others may each be something else."""
 
 
-def report_sections(findings: Findings) -> list[Section]:
+def report_sections(findings: Findings) -> list[Page]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
     found = [replace(_answer(findings), title="Answer", name="answer")]
     for kind, title in estimates.TABLES.items():
@@ -71,7 +52,7 @@ def _compared(found: Findings) -> bool:
     return bool(found["estimate"].get("leaderboard"))
 
 
-def _answer(found: Findings) -> Section:
+def _answer(found: Findings) -> Page:
     estimate = found["estimate"]
     lines = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
     lines.append(estimates.answer_sentence(found))
@@ -81,20 +62,20 @@ def _answer(found: Findings) -> Section:
         lines += estimates.sentences({**estimate, **dict.fromkeys(elsewhere)})[1:]
         if estimate["confidence_interval"] is not None:
             row = {**estimate, "name": found["quantity"], "reported": True}
-            drawings = [svg.forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
+            drawings = [forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
     notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in estimate["notes"]]
-    return Section(lines=lines, drawings=drawings, notes=notes)
+    return Page(lines=lines, drawings=drawings, notes=notes)
 
 
-def _table(found: Findings, kind: str) -> Section:
+def _table(found: Findings, kind: str) -> Page:
     """Return the section of a table that the estimate's dict carries."""
     rows, title, named = found["estimate"][kind], estimates.TABLES[kind], []
     for row in rows:  # by what its label says, which stands before its estimate
         label = [str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry]]
         named.append({**row, "name": " · ".join(label)})
-    drawing = svg.forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
+    drawing = forest_drawing(kind, title, named, found["share"] and kind in PERCENT)
     table = estimates.estimates_table(title, rows, found["confidence_level"])
-    return Section(drawings=[drawing], tables=[table])
+    return Page(drawings=[drawing], tables=[table])
 
 
 _MOST_JUDGES = 6
@@ -108,34 +89,34 @@ _DRAWN = {
 """Shares of a judge that a report draws, and what it calls them."""
 
 
-def _judge(found: Findings) -> Section:
+def _judge(found: Findings) -> Page:
     """Return the section of judges: what each gets right."""
     rows, drawings = found["estimate"]["judge"], []
-    for k, judge in enumerate([*judges.by_judge(rows)][:_MOST_JUDGES]):
+    for k, judge in enumerate([*estimates.by_judge(rows)][:_MOST_JUDGES]):
         shares = [
             {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
             for row in rows
             if row["judge"] == judge and row["metric"] in _DRAWN
         ]
         if shares:
-            drawings.append(svg.forest_drawing(f"judge-{k}", f"{judge}: rates", shares, share=True))
+            drawings.append(forest_drawing(f"judge-{k}", f"{judge}: rates", shares, share=True))
     signed = [
         {**row, "name": f"{row['judge']}: {row['metric']}"}
         for row in rows
         if row["metric"] in ("kappa", "pearson", "spearman", "icc")
     ]
-    drawings.append(svg.forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
-    return Section(
+    drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", signed, share=False))
+    return Page(
         lines=[
-            *judges.judge_sentences(rows, _MOST_JUDGES),
+            *estimates.judge_sentences(rows, _MOST_JUDGES),
             "People's labels are taken for the truth, and estimated for all units as the sample was drawn.",
         ],
         drawings=drawings,
-        tables=judges.judge_tables(rows, level_text(found["confidence_level"])),
+        tables=estimates.judge_tables(rows, level_text(found["confidence_level"])),
     )
 
 
-def _models(found: Findings) -> Section:
+def _models(found: Findings) -> Page:
     """Return the section of differences, with the models' ranks where there are any."""
     section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
     if not board:
@@ -144,19 +125,19 @@ def _models(found: Findings) -> Section:
         {**row, "name": f"{estimates.rank_text(row['rank'])} · {row['model']}", "estimate": row["mean"]}
         for row in board
     ]
-    return Section(
+    return Page(
         title="Models",
         name="models",
         lines=[
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[svg.forest_drawing("models", "Models from the best", ranked, found["share"])],
+        drawings=[forest_drawing("models", "Models from the best", ranked, found["share"])],
         tables=[estimates.leaderboard_table(board, found["confidence_level"], bars=False), *section.tables],
     )
 
 
-def _side_by_side(found: Findings, rows: Rows) -> Section:
+def _side_by_side(found: Findings, rows: Rows) -> Page:
     title = "Estimates side by side"
     columns = {
         "reading": lambda row: row["name"] + (" (reported)" if row["reported"] else ""),
@@ -164,12 +145,12 @@ def _side_by_side(found: Findings, rows: Rows) -> Section:
         level_text(found["confidence_level"]): "confidence_interval",
         "what it is": "what",
     }
-    return Section(
+    return Page(
         lines=[
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
         ],
-        drawings=[svg.forest_drawing("side-by-side", title, rows, found["share"])],
+        drawings=[forest_drawing("side-by-side", title, rows, found["share"])],
         tables=[table_of(title, rows, columns)],
         notes=found.get("side_by_side_notes", ()),
     )
@@ -181,7 +162,7 @@ _STRATA = {
 }  # fmt: skip
 
 
-def _strata(_: Findings, strata: Rows) -> Section:
+def _strata(_: Findings, strata: Rows) -> Page:
     rows = [{**row, "name": f"{k}. {row['name']}"} for k, row in enumerate(strata, 1)]
     drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
     shares = (
@@ -189,22 +170,13 @@ def _strata(_: Findings, strata: Rows) -> Section:
     )
     if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):  # to a label
         shares = "Each has its share of the labels."
-    return Section(
+    return Page(
         lines=[
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
         ],
-        drawings=[svg.strata_drawing(rows)],
         tables=[table_of("Strata", rows, _STRATA)],
     )
-
-
-MADE_OF = {
-    "history": "the accuracy that earlier models' results predict",
-    "peer_agreement": "how far other models' answers agree with the model's",
-    "confidence": "the model's own probability of its answer",
-}
-"""What proxies are that stratal makes."""
 
 
 def _how_good(check: Mapping[str, Any]) -> list[str]:
@@ -215,13 +187,11 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     >>> _how_good({"correlations": [{"proxy": "history", "correlation": 0.5}], "left_open": 0.75})[1]
     'In this estimate the proxy leaves 75% of the variance of the labels unexplained.'
     """
-    lines = []
-    for row in check["correlations"]:
-        name, found = row["proxy"], row["correlation"]
-        made = next((words for kind, words in MADE_OF.items() if f"{name}_".startswith(f"{kind}_")), None)
-        if found is not None:
-            what = "" if made is None else f", {made},"
-            lines.append(f"{name!r}{what} has a correlation of {found:.2f} with the labels.")
+    lines = [
+        f"{row['proxy']!r} has a correlation of {row['correlation']:.2f} with the labels."
+        for row in check["correlations"]
+        if row["correlation"] is not None
+    ]
     left = check["left_open"]
     if left is not None and left < 0.995:
         lines.append(
@@ -230,7 +200,7 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
+def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
     level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
         far, (low, high) = bias["estimate"], bias["confidence_interval"]
@@ -244,7 +214,7 @@ def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",
     }  # fmt: skip
-    return Section(
+    return Page(
         lines=[
             f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
@@ -252,7 +222,7 @@ def _calibration(found: Findings, check: Mapping[str, Any]) -> Section:
             *average,
             *_how_good(check),
         ],
-        drawings=[svg.calibration_drawing(check)] if len(check["bins"]) > 1 else [],
+        drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],
     )
 
@@ -301,19 +271,14 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=[table], notes=needs)
 
 
-def _new_version(found: Findings, new: Mapping[str, Any]) -> Section:
+def _new_version(found: Findings, new: Mapping[str, Any]) -> Page:
     """Return the section of an old and a new version on the same labels."""
-    page = new_version_page(new)
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
-    return Section(
-        lines=page.lines,
-        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found["share"])],
-        tables=page.tables,
-        notes=page.notes,
-    )
+    drawing = forest_drawing("versions", "Old and new version", rows, found["share"])
+    return replace(new_version_page(new), drawings=[drawing])
 
 
-def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
+def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Page:
     lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
     if estimates.unlabelled(found["estimate"]):
         hard = "They are not missing at random if they were left out because they are hard."
@@ -326,10 +291,10 @@ def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Section:
         }
         rows = [row for row in found["strata"] if row["drawn"] and row["n"] < row["drawn"]]
         tables.append(table_of("By stratum", rows, columns))
-    return Section(lines=lines, tables=tables)
+    return Page(lines=lines, tables=tables)
 
 
-def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
+def _agreement(_: Findings, seen: Mapping[str, Any]) -> Page:
     alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
     lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
     if seen.get("units") is not None:
@@ -340,13 +305,13 @@ def _agreement(_: Findings, seen: Mapping[str, Any]) -> Section:
         )
     pairs = seen.get("pairs", ())
     tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
-    return Section(lines=lines, tables=tables)
+    return Page(lines=lines, tables=tables)
 
 
-def _second_look(_: Findings, rows: Rows) -> Section:
+def _second_look(_: Findings, rows: Rows) -> Page:
     """Return the section of labels that another answer replaced, with their history."""
     changed = sum(row["first"].casefold() != row["now"].casefold() for row in rows)
-    return Section(
+    return Page(
         lines=[
             f"{len(rows):,} items were looked at again: in {changed:,} of {len(rows):,} the first label was "
             "wrong. The estimate takes the later ones."
@@ -355,45 +320,44 @@ def _second_look(_: Findings, rows: Rows) -> Section:
     )
 
 
-def _more_labels(found: Findings, rows: Rows) -> Section:
+def _more_labels(found: Findings, rows: Rows) -> Page:
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
     half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
-    return Section(
+    return Page(
         lines=[
             f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
             f"about ± {half[1]}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
-        drawings=[svg.width_drawing(rows, found["share"])],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 
 
-def _method(_: Findings, method: Mapping[str, Any]) -> Section:
+def _method(_: Findings, method: Mapping[str, Any]) -> Page:
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
-    return Section(lines=lines, notes=method["assumptions"])
+    return Page(lines=lines, notes=method["assumptions"])
 
 
-def _sources(_: Findings, references: Sequence[str]) -> Section:
-    return Section(notes=references)
+def _sources(_: Findings, references: Sequence[str]) -> Page:
+    return Page(notes=references)
 
 
-def _provenance(_: Findings, made: Mapping[str, Any]) -> Section:
+def _provenance(_: Findings, made: Mapping[str, Any]) -> Page:
     versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
-    return Section(
+    return Page(
         lines=["The same sample and labels give the same figures.", f"{', '.join(versions)}."],
         commands=made["commands"],
     )
 
 
-def _examples(_: Findings, examples: Rows) -> Section:
+def _examples(_: Findings, examples: Rows) -> Page:
     lines = ["Units as the annotators saw them, those first where proxy and label differ most."]
     names = list(dict.fromkeys(name for row in examples for name in row))
-    return Section(lines=lines, tables=[table_of("Examples", examples, names)])
+    return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
-_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Section]]] = {
+_SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version),
     "more_labels": ("What more labels would buy", _more_labels),
     "examples": ("Examples", _examples),
@@ -411,3 +375,230 @@ _SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Section]]] = {
 
 _OF_ONE = ("more_labels", "side_by_side", "calibration", "strata")
 """Sections that are of one model, where several were compared."""
+
+
+# Drawings are inline SVG: narrow enough for a phone, in colours of the page's style sheet. Colours are names
+# of classes, so that print and dark mode change them; what colour shows, shape or text shows too. Every
+# drawing has a title, a description, and a table with the same content.
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Places of values between `start` (at `low`) and `end` (at `high`).
+
+    Examples
+    --------
+    >>> scale = Scale(0.0, 2.0, 10.0, 30.0)
+    >>> scale(1.0), scale.ends([None, 1.0])
+    (20.0, [10.0, 20.0])
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def of(cls, values: Iterable[float | None], start: float, end: float) -> Scale:
+        """Return the scale that holds all values that are there; its width is never zero."""
+        known = [float(value) for value in values if value is not None] or [0.0, 1.0]
+        low, high = min(known), max(known)
+        if not high > low:
+            low, high = low - 0.5, high + 0.5
+        return cls(low, high, start, end)
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+    def ends(self, interval: Sequence[float | None]) -> list[float]:
+        """Return the places of an interval's ends; the scale's own where it is open."""
+        low, high = interval
+        return [self.start if low is None else self(low), self.end if high is None else self(high)]
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return up to `most` + 1 round numbers from `low` to `high`.
+
+    Examples
+    --------
+    >>> ticks(0.911, 0.952)
+    [0.92, 0.93, 0.94, 0.95]
+    """
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    count = math.floor(high / step + 1e-9) - first + 1
+    digits = max(0, 2 - math.floor(math.log10(step)))
+    return [round((first + k) * step, digits) + 0.0 for k in range(count)]
+
+
+WIDTH = 440
+"""Units of a drawing's width: its text is read on a phone, and is not shouted across a page."""
+
+_LEFT, _RIGHT = 12.0, WIDTH - 12.0
+_ROW = 40
+_MOST_ROWS = 40
+_NAME = 46
+"""Characters of a row's name that leave room for its values."""
+
+Row = Mapping[str, Any]
+"""`name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A drawing and its description in words.
+
+    Parameters
+    ----------
+    name : str
+        Part of the ids of its title and description.
+    title : str
+    description : str
+        What it shows, for those who do not see it.
+    height : float
+    marks : sequence of str
+        Elements of SVG.
+
+    Examples
+    --------
+    >>> Drawing("a", "A", "b", 9, ()).svg()[:20]
+    '<svg viewBox="0 0 44'
+    """
+
+    name: str
+    title: str
+    description: str
+    height: float
+    marks: Sequence[str]
+
+    def svg(self) -> str:
+        """Return the element."""
+        ids = (f"{self.name}-title", f"{self.name}-description")
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="{ids[0]} {ids[1]}">'
+            f'<title id="{ids[0]}">{escape(self.title)}</title>'
+            f'<desc id="{ids[1]}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
+        )
+
+
+def forest_drawing(
+    name: str, title: str, rows: Sequence[Row], share: bool, *, margin: float = 0.0
+) -> Drawing:
+    """Return intervals below each other, each with its name and value above it.
+
+    `margin` is how far the scale goes on at either side, as a share of what it must hold; a share stays
+    between 0 and 1.
+
+    Examples
+    --------
+    >>> row = {"name": "new", "estimate": 0.8, "confidence_interval": [0.7, 0.9]}
+    >>> forest_drawing("models", "Models", [row], share=True).description
+    'new: 80.0%, 70.0–90.0%'
+    """
+    title = title if len(rows) <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
+    rows = rows[:_MOST_ROWS]
+    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
+    known = [float(value) for value in values if value is not None]
+    more = margin * (max(known) - min(known)) if known else 0.0
+    ends = [min(known) - more, max(known) + more] if known else []
+    if share and known and min(known) >= 0 and max(known) <= 1:
+        ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
+    scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
+    marks, words = [_axis(scale, _ROW * len(rows) + 8, share)], []
+    for number, row in enumerate(rows):
+        marks.append(_interval_row(row, scale, _ROW * number, share))
+        words.append(f"{row['name']}: {_row_text(row, share)}")
+    return Drawing(name, title, "; ".join(words), _ROW * len(rows) + 30, marks)
+
+
+def _row_text(row: Row, share: bool) -> str:
+    value, interval = row["estimate"], row["confidence_interval"]
+    ends = [] if interval is None else [interval_text(interval, share)]
+    return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
+
+
+def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
+    value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
+    kind, y = "reported" if reported else "other", top + 28
+    marks = [
+        _text(_LEFT, top + 14, _cut(row["name"]), "name" + (" strong" if reported else "")),
+        _text(_RIGHT, top + 14, _row_text(row, share), "value", "end"),
+    ]
+    if interval is not None:
+        low, high = scale.ends(interval)
+        marks += [_line(low, y, high, y, f"range {kind}")]
+        marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
+    if value is not None:
+        marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
+    return "".join(marks)
+
+
+def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
+    """Return mean labels over mean proxies with their intervals, and the diagonal.
+
+    Examples
+    --------
+    >>> bins = [{"proxy_mean": 0.9, "outcome_mean": 0.8, "confidence_interval": [0.7, 0.9], "n": 30}]
+    >>> calibration_drawing({"proxy": "judge", "bins": bins}).description
+    'mean proxy 0.900: mean outcome 0.800 (30 labels)'
+    """
+    rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
+    known = [
+        value
+        for row in rows
+        for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
+    ]
+    across, up = Scale.of(known, 44, 300), Scale.of(known, 262, 12)
+    low, high = across.low, across.high
+    marks = [
+        _line(44, 262, 300, 262, "axis"),
+        _line(44, 262, 44, 12, "axis"),
+        _line(across(low), up(low), across(high), up(high), "diagonal"),
+        _text(172, 300, "mean proxy", "name", "middle"),
+        '<text x="12" y="137" class="name" text-anchor="middle" transform="rotate(-90 12 137)">'
+        "mean outcome</text>",
+    ]
+    for tick in ticks(low, high):
+        marks += [_text(across(tick), 278, f"{tick:g}", "tick", "middle")]
+        marks += [_text(38, up(tick) + 4, f"{tick:g}", "tick", "end")]
+    for row in rows:
+        x, interval = across(row["proxy_mean"]), row["confidence_interval"]
+        if interval is not None:
+            low, high = up.ends(interval)
+            marks.append(_line(x, low, x, high, "range reported"))
+        marks.append(_dot(x, up(row["outcome_mean"])))
+    words = [
+        f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
+        for row in rows
+    ]
+    return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
+
+
+def _axis(scale: Scale, y: float, share: bool) -> str:
+    marks = [_line(_LEFT, y, _RIGHT, y, "axis")]
+    for tick in ticks(scale.low, scale.high):
+        marks += [
+            _line(scale(tick), 0, scale(tick), y, "grid"),
+            _text(scale(tick), y + 15, f"{100 * tick:.6g}%" if share else f"{tick:g}", "tick", "middle"),
+        ]
+    return "".join(marks)
+
+
+def _dot(x: float, y: float, kind: str = "reported", r: int = 4) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" class="mark {kind}"/>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _cut(text: str) -> str:
+    """Return a text without its middle if it is too long: names of strata differ at both ends."""
+    return text if len(text) <= _NAME else f"{text[: _NAME // 2 - 1]}…{text[-(_NAME // 2) :]}"

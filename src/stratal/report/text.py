@@ -72,6 +72,12 @@ class Page:
     lines : sequence of str
     tables : sequence of Table
     notes : sequence of str
+    title, name : str
+        As a section of a report, with its address within the page.
+    drawings : sequence of Drawing
+        Of a report.
+    commands : sequence of str
+        Lines to type, in a report.
 
     Examples
     --------
@@ -84,6 +90,10 @@ class Page:
     lines: Sequence[str] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+    title: str = ""
+    name: str = ""
+    drawings: Sequence[Any] = ()
+    commands: Sequence[str] = ()
 
 
 def table_of(

@@ -1,4 +1,4 @@
-"""The demonstration: a classifier trained on the spot, and its accuracy found from a few labels.
+"""Units whose labels are all known: of a file, and of the demonstration, a classifier trained on the spot.
 
 Handwritten digits bundled with scikit-learn: 1,797 images. A logistic regression is trained on 300 of them
 and predicts the other 1,497, whose labels are then revealed only where they are bought.
@@ -7,10 +7,10 @@ and predicts the other 1,497, whose labels are then revealed only where they are
 from __future__ import annotations
 
 import csv
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from stratal.designs.files import replacing
 from stratal.designs.handover import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, MissingExtraError
+from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import Plan, plan
@@ -61,8 +63,7 @@ class DemoData:
         return np.asarray(self.predicted == self.label, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Demonstration:
+class Demonstration(NamedTuple):
     """One run of the demonstration.
 
     Examples
@@ -76,23 +77,6 @@ class Demonstration:
     plan: Plan
     estimate: Estimate
     truth: float
-
-    def opening(self) -> list[str]:
-        """Return the lines that tell what is shown."""
-        return [
-            f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
-            f"{len(self.data.ids):,} more.",
-            f"How often is it right? {self.estimate.n} labels may be bought.",
-        ]
-
-    def closing(self) -> str:
-        """Return the line that compares with the truth."""
-        inside = "inside" if self.truth in self.estimate.confidence_interval() else "outside"
-        return f"The truth, from all {len(self.data.ids):,} labels: {self.truth:.4f} ({inside} the interval)."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict."""
-        return {"plan": self.plan.to_dict(), "estimate": self.estimate.to_dict(), "truth": self.truth}
 
 
 def run(budget: int = 100, seed: int = 7) -> Demonstration:
@@ -118,12 +102,7 @@ def run(budget: int = 100, seed: int = 7) -> Demonstration:
     sample = planned.draw(seed)
     truth = dict(zip(data.ids.tolist(), data.outcomes.tolist(), strict=True))
     result = estimate(sample, {name: truth[name] for name in sample.ids.tolist()})
-    return Demonstration(
-        data=data,
-        plan=planned,
-        estimate=result,
-        truth=float(data.outcomes.mean()),
-    )
+    return Demonstration(data, planned, result, float(data.outcomes.mean()))
 
 
 def make_data() -> DemoData:
@@ -229,27 +208,108 @@ def fill_labels(path: Path) -> int:
     classes = drawn.exists() and Sample.read(drawn).predicted is not None
     values = data.label if classes else data.outcomes.astype(int)
     truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
-    rows: list[dict[str, str]] = []
-    columns: tuple[str, ...] = ()
-    with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8-sig", newline="") as stream:
-        table = csv.DictReader(stream)
-        rows, columns = list(table), tuple(table.fieldnames or ())
-    if not {"id", "label"} <= set(columns):
-        raise InputError(
-            f"{path}: this is not a table to label",
-            given=", ".join(columns) or "no column that could be read",
-            allowed="the to_label.csv of a draw, with the columns id and label",
-        )
-    unknown = next((row["id"] for row in rows if row["id"] not in truth), None)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        strange = (row["id"] for row in rows if row["id"] not in truth or "label" not in row)
+        unknown: Any = next(strange, None if rows else "no row")
+    except (OSError, UnicodeDecodeError, KeyError) as error:
+        unknown = error
     if unknown is not None:
         raise InputError(
-            f"{path}: {unknown!r} is not an image of the demonstration", allowed="digit-0000 to digit-1796"
+            f"{path}: this is not a table to label of the demonstration",
+            given=unknown,
+            allowed="the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label",
         )
     empty = [row for row in rows if not row["label"]]
     for row in empty:
         row["label"] = str(truth[row["id"]])
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        filled = csv.DictWriter(stream, columns, lineterminator="\n")
+        filled = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
         filled.writeheader()
         filled.writerows(rows)
     return len(empty)
+
+
+def read_benchmark(
+    file: str | Path,
+    outcome: str,
+    proxies: Sequence[str] = (),
+    *,
+    estimand: Estimand | None = None,
+    bounds: tuple[float, float] | None = None,
+    predicted: str | None = None,
+    **reading: Any,
+) -> tuple[Population, AnyArray]:
+    """Read a fully labelled file into memory.
+
+    Parameters
+    ----------
+    file : path
+        Parquet, CSV or JSON Lines.
+    outcome : str
+        Column of the labels, known for every unit: z, or true classes where the estimand compares classes.
+    proxies : sequence of str
+        Columns, as in `Population.read`.
+    estimand : Estimand, optional
+        The mean unless given. Its columns are read with the others.
+    bounds : (float, float), optional
+        Of the outcome and what the proxies predict.
+    predicted : str, optional
+        Column of the model's answers.
+    **reading
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
+
+    Returns
+    -------
+    (Population, (N,))
+        The labels are numbers, or text where they are classes.
+
+    Raises
+    ------
+    InputError
+        If the labels are among the columns that predict them, are missing somewhere, are no numbers where
+        they must be, or lie outside the bounds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pilot.csv"
+    ...     _ = path.write_text("id,confidence,correct\\na,0.9,1\\nb,0.4,0\\n")
+    ...     population, z = read_benchmark(path, "correct", ["confidence"])
+    >>> population.size, z
+    (2, array([1., 0.]))
+    """
+    quantity = Mean() if estimand is None else estimand
+    proxies = tuple(dict.fromkeys((*proxies, *quantity.proxy_names)))
+    groups = tuple(dict.fromkeys((*quantity.groups, *([predicted] if predicted else []))))
+    numbers = tuple(name for name in quantity.numbers if name not in proxies)
+    if outcome in (*proxies, *groups, *numbers):
+        raise InputError(
+            f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
+        )
+    # An outcome between bounds is read as proxies are, which checks that it lies between them.
+    of_mean = estimand is None
+    read = Population.read(
+        file,
+        proxy=[*proxies, outcome] if of_mean else list(proxies) or None,
+        groups=groups + ((outcome,) if quantity.of_classes else ()),
+        features=numbers + (() if of_mean or quantity.of_classes else (outcome,)),
+        predicted=predicted,
+        bounds=bounds,
+        **reading,
+    )
+    names = (*proxies, *groups, *numbers, outcome)
+    batches = list(read.batches(names))
+    whole = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
+    population = Population.from_arrays(
+        proxy={name: whole[name] for name in proxies} or None,
+        groups={name: whole[name] for name in groups} or None,
+        features={name: whole[name] for name in numbers} or None,
+        show=None if proxies or groups or numbers else {outcome: whole[outcome]},
+        predicted=predicted,
+        bounds=bounds if proxies else None,
+    )
+    labels = whole[outcome]
+    return population, labels.astype(np.float64) if of_mean else labels

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +28,15 @@ from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
-from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    MissingExtraError,
+    StratalWarning,
+    names_mistyped,
+    no_level,
+    refuse_unknown,
+)
 from stratal.estimation import formulas
 from stratal.estimation.estimand import Estimand, Several, ToolQuestion, as_estimand
 from stratal.estimation.evaluation import estimate
@@ -35,33 +46,221 @@ from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
-from stratal.simulation.replicates import replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import (
-    FIXED_LAM,
-    MECHANISMS,
-    PLANS,
-    Settings,
-    SimulatedDesign,
-    SimulationTask,
-    check_settings,
-    several,
-)
-from stratal.simulation.simulation_table import (
-    CellStore,
-    Collected,
-    Row,
-    SimulationTable,
-    Yardstick,
-    relative_to_random,
-    rows_of,
-)
-from stratal.strata import Strata, allocate, proportional, stratify
+from stratal.simulation.replicates import FIXED_LAM, Settings, replicate_intervals, replicate_means
+from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
+from stratal.strata import METHODS, Strata, allocate, proportional, stratify
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
+
+ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
+"""`oracle` is Neyman's rule with the true S_h, which no study knows."""
+
+ROUNDS = ("two-round", "opt-a1", "opt-a2")
+"""`two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
+`opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
+
+MECHANISMS = ("poisson", "proportional-to-size", "systematic")
+PLANS = ("planned", "two-round")
+"""Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
+
+
+_IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedDesign:
+    """One design of a simulation.
+
+    Parameters
+    ----------
+    stratification : str, optional
+        A method of `stratal.strata.stratify`; simple random sampling if left out.
+    n_strata : int
+        H.
+    allocation : str
+        One of `ONE_ROUND` or `ROUNDS`.
+    pilot : float, optional
+        `two-round`: the pilot's share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum,
+        10 and 5 by default.
+    step : int, optional
+        `opt-a2`: labels of one step, 10 by default.
+    minimum : int
+        Labels that every stratum gets at least.
+    by, proxy : str, optional
+        As in `stratal.strata.stratify`.
+    label : str, optional
+        A name of its own.
+    mechanism : str, optional
+        One of `MECHANISMS` or `PLANS`, drawn one replicate at a time, instead of strata.
+    size : str
+        `poisson`, `proportional-to-size`: the size measure, as in `stratal.designs.ProportionalToSize`.
+
+    Examples
+    --------
+    >>> SimulatedDesign.parse("k-means:10:neyman").allocation
+    'neyman'
+    >>> SimulatedDesign.parse("equal-size:6:opt-a2:5:20").step
+    20
+    """
+
+    stratification: str | None = None
+    n_strata: int = 10
+    allocation: str = "proportional"
+    pilot: float | None = None
+    step: int | None = None
+    minimum: int = 2
+    by: str | None = None
+    proxy: str | None = None
+    label: str | None = field(default=None, compare=False)
+    mechanism: str | None = None
+    size: str = "sqrt-variance"
+
+    def __post_init__(self) -> None:
+        for what, given, known in (
+            ("mechanism", self.mechanism, (*MECHANISMS, *PLANS)),
+            ("stratification", self.stratification, METHODS),
+            ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
+        ):
+            if given is not None:
+                refuse_unknown(what, given, known)
+        if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
+            what = "the pilot is a share of the budget"
+            raise InputError(what, given=self.pilot, allowed="between 0 and 1")
+        if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
+            raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
+        if self.step is not None and self.step < 1:
+            raise InputError("step must be positive", given=self.step, allowed="1 or more")
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the allocation follows labels."""
+        return self.stratification is not None and self.allocation in ROUNDS
+
+    @property
+    def pilot_size(self) -> float:
+        """The pilot, defaults filled in."""
+        usual = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
+        return usual.get(self.allocation, 0) if self.pilot is None else self.pilot
+
+    @property
+    def name(self) -> str:
+        """The label, or the text that `parse` understands."""
+        if self.label is not None:
+            return self.label
+        if self.mechanism is not None:
+            return self.mechanism if self.size == "sqrt-variance" else f"{self.mechanism}:{self.size}"
+        if self.stratification is None:
+            return "simple-random"
+        pilot = "" if self.pilot is None else f"{self.pilot:g}"
+        step = "" if self.step is None else f":{self.step}"
+        rounds = f":{pilot}{step}" if pilot or step else ""
+        return f"{self.stratification}:{self.n_strata}:{self.allocation}{rounds}"
+
+    @property
+    def strata_key(self) -> tuple[Any, ...]:
+        """What designs with the same strata have in common."""
+        return (self.stratification, self.n_strata if self.stratification else 1, self.by, self.proxy)
+
+    @classmethod
+    def parse(cls, text: str) -> SimulatedDesign:
+        """Return the design of a text.
+
+        `simple-random`, `stratification:n_strata:allocation[:pilot[:step]]`, `poisson[:size]`,
+        `proportional-to-size[:size]`, `systematic`, `planned` or `two-round`.
+        """
+        if text == "simple-random":
+            return cls()
+        first, _, size = text.partition(":")
+        sized = first in ("poisson", "proportional-to-size") and ":" not in size
+        if text in (*PLANS, "systematic") or sized:
+            return cls(mechanism=first, size=size or "sqrt-variance")
+        strata = _IN_STRATA.fullmatch(text)
+        if strata is None or int(strata[2]) < 1:
+            raise InputError(
+                "this design cannot be read",
+                given=repr(text),
+                allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
+                "k-means:10:neyman",
+            )
+        pilot, step = float(strata[4]) if strata[4] else None, int(strata[5]) if strata[5] else None
+        return cls(
+            stratification=strata[1], n_strata=int(strata[2]), allocation=strata[3], pilot=pilot, step=step
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """Return one name, or several, as a tuple.
+
+    Examples
+    --------
+    >>> several("simple-random"), several(["t", "wilson"])
+    (('simple-random',), ('t', 'wilson'))
+    """
+    return (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
+
+
+def check_settings(settings: Settings, size: int) -> None:
+    """Refuse settings that cannot be run.
+
+    Examples
+    --------
+    >>> check_settings(Settings(
+    ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
+    """
+    if settings.replicates < 2:
+        raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
+    if not settings.estimators:
+        raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
+    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
+        raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
+    if not 0 < settings.confidence_level < 1:
+        raise no_level(settings.confidence_level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulationTask:
+    """Designs with the same strata, and what is simulated: the unit of work that goes to one process.
+
+    Parameters
+    ----------
+    population : Population
+    estimand : Estimand
+    labels : (N,)
+        The label of every unit.
+    z : float (N,), optional
+        The outcome that the estimand is the mean of; None where it is no mean.
+    value : float
+        What the estimand is in the population, where it is no mean.
+    proxy : float (N,), optional
+        The proxy that enters the estimators of a mean, and its name.
+    proxy_name : str, optional
+    designs, keys : tuple
+        The designs, and the keys of their cells.
+    settings : Settings
+    """
+
+    population: Population
+    estimand: Estimand
+    labels: AnyArray
+    z: FloatArray | None
+    value: float
+    proxy_name: str | None
+    designs: tuple[SimulatedDesign, ...]
+    settings: Settings
+    proxy: FloatArray | None = None
+    keys: tuple[str, ...] = ()
+
+
+Collected = dict[tuple[int, str, str], list[FloatArray]]
+"""(budget, estimator, what) → batches of replicates."""
 
 Progress = Callable[[int, int], None]
 
@@ -472,8 +671,6 @@ def fixed_counts(
     """Return n_h (H,) at each budget of a design that does not look at labels."""
     result = []
     for budget in budgets:
-        if budget > strata.size:
-            raise BudgetError("the budget is above the population", given=budget, allowed=f"to {strata.size}")
         if strata.n_strata == 1:
             result.append(np.array([budget]))
             continue
@@ -539,7 +736,7 @@ def adaptive_sums(
 def _step_by_step(
     design: SimulatedDesign, strata: Strata, budgets: tuple[int, ...], draws: Draws
 ) -> Iterator[StratumSums]:
-    step = design.step_size
+    step = design.step or 10
     counts = pilot_counts(design, strata.sizes, min(budgets))
     sums, spent = draws.sums(counts), int(counts.sum())
     for budget in budgets:
@@ -687,18 +884,209 @@ def _yardstick(
         return Yardstick(truth=task.value)
     settings, variance = task.settings, truth.population_variance
     exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
+    random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
         left = truth.residual_variances(FIXED_LAM[estimator])
         closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
-    return Yardstick(
-        truth=truth.value,
-        random_variance=exact(np.array([truth.size]), np.array([variance]), np.array([budget])),
-        population_variance=variance,
-        size=truth.size,
-        closed_form=closed,
-        target_variance=variance / budget if settings.target == "superpopulation" else None,
-    )
+    whole = variance / budget if settings.target == "superpopulation" else random
+    return Yardstick(truth.value, random, variance, truth.size, closed, whole)
+
+
+class Yardstick(NamedTuple):
+    """What the replicates are measured against, at one budget.
+
+    Parameters
+    ----------
+    truth : float
+        What is estimated.
+    random_variance : float
+        Variance of the HT mean of a simple random sample of the same size, exact; NaN where it is no mean.
+    population_variance : float
+        S²; NaN where it is no mean.
+    size : int
+        N.
+    closed_form : float
+        The design's variance by formula; NaN where there is none.
+    target_variance : float
+        The same as `random_variance` for the target whose variance is estimated.
+
+    Examples
+    --------
+    >>> yardstick = Yardstick(
+    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
+    >>> summarise(np.array([0.4, 0.6]), np.array([0.01, 0.01]), yardstick)["relative_efficiency"]
+    2.0
+    """
+
+    truth: float
+    random_variance: float = float("nan")
+    population_variance: float = float("nan")
+    size: int = 1
+    closed_form: float = float("nan")
+    target_variance: float = float("nan")
+
+
+_COVERED = 1e-12
+"""A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
+
+
+def mean_and_error(values: FloatArray) -> tuple[float, float]:
+    """Return the mean of replicates and its Monte Carlo standard error.
+
+    Examples
+    --------
+    >>> mean_and_error(np.array([1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[str, float]:
+    """Return coverage and width, and the 16 % and 84 % quantiles of the width.
+
+    Examples
+    --------
+    >>> found = summarise_interval(np.array([0.0, 0.2]), np.array([0.4, 0.8]), 0.1)
+    >>> found["coverage"], round(found["width"], 6)
+    (0.5, 0.5)
+    """
+    share = float(np.mean((low <= truth + _COVERED) & (truth <= high + _COVERED)))
+    spread = float(np.sqrt(share * (1.0 - share) / len(low)))
+    quantiles = np.quantile(high - low, [0.16, 0.84]).tolist()
+    return dict(zip(OF_INTERVALS, (share, spread, *mean_and_error(high - low), *quantiles), strict=True))
+
+
+OF_INTERVALS = ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84")
+
+
+def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -> dict[str, Any]:
+    """Return bias, MSE, mean absolute error, efficiencies and variance ratio of R replicates.
+
+    Parameters
+    ----------
+    values, variances : float (R,)
+        Estimates and estimated variances.
+    yardstick : Yardstick
+
+    Examples
+    --------
+    >>> yardstick = Yardstick(
+    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, target_variance=0.02)
+    >>> summarise(np.array([0.4, 0.7]), np.array([0.01, 0.01]), yardstick)["mvr"]
+    0.5
+    """
+    errors = values - yardstick.truth
+    found: dict[str, Any] = {"closed_form_mse": yardstick.closed_form}
+    for name, each in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
+        found[name], found[f"{name}_se"] = mean_and_error(each)
+    mse, mse_se = found["mse"], found["mse_se"]
+    estimated, estimated_se = mean_and_error(variances)
+    expected = yardstick.target_variance
+    efficiency = _ratio(yardstick.random_variance, mse)
+    whole = mse + yardstick.population_variance / yardstick.size
+    effective = _ratio(yardstick.population_variance, whole)
+    return found | {
+        "relative_efficiency": _rounded(efficiency),
+        "relative_efficiency_se": efficiency * (mse_se / mse if mse > 0 else 0.0),
+        "estimated_variance": estimated,
+        "mvr": _rounded(_ratio(estimated, expected)),
+        "mvr_se": _ratio(estimated_se, expected),
+        "effective_sample_size": effective,
+        "effective_sample_size_se": effective * _ratio(mse_se, whole),
+    }
+
+
+def _ratio(above: float, below: float) -> float:
+    if np.isnan(above) or np.isnan(below):
+        return float("nan")
+    return above / below if below > 0 else float("inf") if above > 0 else 1.0
+
+
+def _rounded(value: float) -> float:
+    """Return the value without a division's rounding error."""
+    return float(f"{value:.15g}")
+
+
+def rows_of(
+    design: str,
+    n_strata: int,
+    collected: Collected,
+    settings: Settings,
+    yardstick: Callable[[int, str], Yardstick],
+) -> list[Row]:
+    """Return a cell's rows from what its replicates gave; those without a value are left out.
+
+    Parameters
+    ----------
+    design : str
+    n_strata : int
+    collected : dict of (budget, estimator, what) to batches of replicates
+    settings : Settings
+    yardstick : callable
+        Budget and estimator to what they are measured against.
+
+    Raises
+    ------
+    InputError
+        Where fewer than two replicates have a value.
+    """
+    rows = []
+    for budget, estimator in product(settings.budgets, settings.estimators):
+        parts = {
+            what: np.concatenate(batches)
+            for (*of, what), batches in collected.items()
+            if of == [budget, estimator]
+        }
+        defined = np.isfinite(parts["values"])
+        if defined.sum() < 2:
+            raise InputError(
+                f"{estimator} has no value in the samples of {design}",
+                given=f"{int(defined.sum())} of {len(defined)} with one, of {budget} labels",
+                action="Use a larger budget.",
+            )
+        kept = {what: part[defined] for what, part in parts.items()}
+        measured = yardstick(budget, estimator)
+        shared = {
+            "design": design,
+            "estimator": estimator,
+            "budget": budget,
+            "replicates": int(defined.sum()),
+            "n_strata": n_strata,
+            "truth": measured.truth,
+            **summarise(kept["values"], kept["variances"], measured),
+        }
+        for interval in settings.intervals or ("",):
+            found: dict[str, float] = dict.fromkeys(OF_INTERVALS, float("nan"))
+            if interval:
+                ends = kept[f"{interval} low"], kept[f"{interval} high"]
+                found = summarise_interval(*ends, measured.truth)
+            rows.append({**shared, "interval": interval, **found})
+    return rows
+
+
+def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows, their efficiency by the simulated simple random sample where no formula gives it.
+
+    Examples
+    --------
+    >>> row = {"estimator": "f1", "interval": "auto", "budget": 50, "mse_se": 0.0,
+    ...        "relative_efficiency": float("nan")}
+    >>> two = [row | {"design": "simple-random", "mse": 0.5}, row | {"design": "planned", "mse": 0.25}]
+    >>> [found["relative_efficiency"] for found in relative_to_random(two)]
+    [1.0, 2.0]
+    """
+    kept, same = list(rows), itemgetter("estimator", "interval", "budget")
+    random = {same(row): row for row in kept if row["design"] == "simple-random"}
+    for row in kept:
+        base = random.get(same(row))
+        if base is None or not np.isnan(row["relative_efficiency"]) or not row["mse"] > 0:
+            yield row
+            continue
+        gain = base["mse"] / row["mse"]
+        errors = [one["mse_se"] / one["mse"] if one["mse"] > 0 else 0.0 for one in (row, base)]
+        error = 0.0 if row is base else gain * math.hypot(*errors)
+        yield row | {"relative_efficiency": gain, "relative_efficiency_se": error}
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:

@@ -16,24 +16,65 @@ from stratal.designs.stratified import free_labels, stratified_factors, stratum_
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
-from stratal.intervals.evidence import (
-    IntervalEvidence,
-    OutcomeKind,
-    UnitMoments,
-    Variances,
-    binary_trials,
-    require_target,
-    smoothed_moments,
-    worth,
-)
+from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
-from stratal.simulation.simulated_design import FIXED_LAM, Settings
+
+FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
+"""Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata."""
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 """`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings that all designs share.
+
+    Parameters
+    ----------
+    estimators, intervals : tuple of str
+    budgets : tuple of int
+        Increasing.
+    replicates : int
+    seed : int
+    confidence_level : float
+    target : str
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
+    bounds : (float, float), optional
+    with_replacement : bool
+
+    Examples
+    --------
+    >>> Settings(estimators=("horvitz-thompson",), intervals=("auto",), budgets=(50,), replicates=100, seed=7
+    ...          ).target
+    'population'
+    """
+
+    estimators: tuple[str, ...]
+    intervals: tuple[str, ...]
+    budgets: tuple[int, ...]
+    replicates: int
+    seed: int
+    confidence_level: float = 0.95
+    target: str = "population"
+    stratum_weights_known: bool = True
+    bounds: tuple[float, float] | None = None
+    with_replacement: bool = False
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
+        return all(FIXED_LAM.get(name) == 0.0 for name in self.estimators) and not self.thirds
+
+    @property
+    def thirds(self) -> bool:
+        """Whether an interval reads the skewness of the labels: those of outcomes without bounds."""
+        named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
+        return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
 
 
 def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -59,7 +100,7 @@ def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, seco
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Replicates(IntervalEvidence):
+class Replicates(evidence.IntervalEvidence):
     """Estimates of R replicates, and what the interval methods see of them.
 
     Parameters
@@ -105,7 +146,7 @@ class Replicates(IntervalEvidence):
         return self.settings.bounds
 
     @property
-    def outcome(self) -> OutcomeKind:
+    def outcome(self) -> evidence.OutcomeKind:
         """What is known of the outcome."""
         if self.bounds is None:
             return "unbounded"
@@ -158,7 +199,7 @@ class Replicates(IntervalEvidence):
         return (sums.z + shift * sums.counts) / scale, second / scale**2
 
     @cached_property
-    def moments(self) -> UnitMoments:
+    def moments(self) -> evidence.UnitMoments:
         """What the labels add up to, on the 0–1 scale."""
         counts, (first, second) = self.sums.counts, self._powers
         return stratum_labels(
@@ -171,8 +212,8 @@ class Replicates(IntervalEvidence):
     @cached_property
     def trials(self) -> FloatArray:
         """Independent binary trials that the labels are worth."""
-        smooth = smoothed_moments(self.moments)
-        return binary_trials(worth(smooth, self.variances(self.moments)), smooth)
+        smooth = evidence.smoothed_moments(self.moments)
+        return evidence.binary_trials(evidence.worth(smooth, self.variances(self.moments)), smooth)
 
     @cached_property
     def skewness(self) -> FloatArray:
@@ -181,12 +222,12 @@ class Replicates(IntervalEvidence):
         thirds = self.sums.centred_thirds(self.lam)
         return np.asarray(mean_skewness(self.sums.counts, self.factors, spreads, thirds))
 
-    def variances(self, labels: UnitMoments) -> Variances:
+    def variances(self, labels: evidence.UnitMoments) -> evidence.Variances:
         """Return the variances that the guards compare, on the 0–1 scale."""
         (low, high), counts, sizes = self.limits, self.sums.counts, self.truth.sizes
         within = stratum_spreads(counts, sizes, *self._powers)
         scale = (high - low) ** 2
-        return Variances(
+        return evidence.Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
             plain=stratum_parts(self.factors, within).sum(axis=1),
             spread=_population_spread(labels.means, within, labels.counts, sizes),
@@ -231,7 +272,7 @@ def replicate_means(
     (array([0.5]), array([0.125]))
     """
     refuse_unknown("estimator", estimator, ("auto", *ESTIMATORS))
-    require_target(settings.target)
+    evidence.require_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
     counts, sizes, replacing = sums.counts, truth.sizes, settings.with_replacement

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,199 +16,10 @@ from stratal.designs.files import replacing
 from stratal.errors import InputError, refuse_unknown
 from stratal.report.pages import simulation_page
 from stratal.report.text import Page, Printed, plain_dict
-from stratal.simulation.simulated_design import Settings
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
 
-Collected = dict[tuple[int, str, str], list[FloatArray]]
-"""(budget, estimator, what) → batches of replicates."""
-
 Row = dict[str, Any]
-
-_ROUNDING = 1e-12
-"""A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yardstick:
-    """What the replicates are measured against, at one budget.
-
-    Parameters
-    ----------
-    truth : float
-        What is estimated.
-    random_variance : float
-        Variance of the HT mean of a simple random sample of the same size, exact; NaN where it is no mean.
-    population_variance : float
-        S²; NaN where it is no mean.
-    size : int
-        N.
-    closed_form : float
-        The design's variance by formula; NaN where there is none.
-    target_variance : float, optional
-        The same as `random_variance` for the target whose variance is estimated, if that is another.
-
-    Examples
-    --------
-    >>> yardstick = Yardstick(
-    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
-    >>> summarise(np.array([0.4, 0.6]), np.array([0.01, 0.01]), yardstick)["relative_efficiency"]
-    2.0
-    """
-
-    truth: float
-    random_variance: float = float("nan")
-    population_variance: float = float("nan")
-    size: int = 1
-    closed_form: float = float("nan")
-    target_variance: float | None = None
-
-
-def mean_and_error(values: FloatArray) -> tuple[float, float]:
-    """Return the mean of replicates and its Monte Carlo standard error.
-
-    Examples
-    --------
-    >>> mean_and_error(np.array([1.0, 3.0]))
-    (2.0, 1.0)
-    """
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
-def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -> dict[str, Any]:
-    """Return bias, MSE, mean absolute error, efficiencies and variance ratio of R replicates.
-
-    Parameters
-    ----------
-    values, variances : float (R,)
-        Estimates and estimated variances.
-    yardstick : Yardstick
-
-    Examples
-    --------
-    >>> yardstick = Yardstick(
-    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
-    >>> summarise(np.array([0.4, 0.7]), np.array([0.01, 0.01]), yardstick)["mvr"]
-    0.5
-    """
-    errors = values - yardstick.truth
-    found: dict[str, Any] = {"closed_form_mse": yardstick.closed_form}
-    for name, each in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
-        found[name], found[f"{name}_se"] = mean_and_error(each)
-    mse, mse_se = found["mse"], found["mse_se"]
-    estimated, estimated_se = mean_and_error(variances)
-    expected = yardstick.random_variance if yardstick.target_variance is None else yardstick.target_variance
-    efficiency = _ratio(yardstick.random_variance, mse)
-    whole = mse + yardstick.population_variance / yardstick.size
-    effective = _ratio(yardstick.population_variance, whole)
-    return found | {
-        "relative_efficiency": _rounded(efficiency),
-        "relative_efficiency_se": efficiency * (mse_se / mse if mse > 0 else 0.0),
-        "estimated_variance": estimated,
-        "mvr": _rounded(_ratio(estimated, expected)),
-        "mvr_se": _ratio(estimated_se, expected),
-        "effective_sample_size": effective,
-        "effective_sample_size_se": effective * _ratio(mse_se, whole),
-    }
-
-
-def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[str, float]:
-    """Return coverage and width, and the 16 % and 84 % quantiles of the width.
-
-    Examples
-    --------
-    >>> found = summarise_interval(np.array([0.0, 0.2]), np.array([0.4, 0.8]), 0.1)
-    >>> found["coverage"], round(found["width"], 6)
-    (0.5, 0.5)
-    """
-    share = float(np.mean((low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)))
-    spread = float(np.sqrt(share * (1.0 - share) / len(low)))
-    quantiles = np.quantile(high - low, [0.16, 0.84]).tolist()
-    return dict(zip(_OF_INTERVALS, (share, spread, *mean_and_error(high - low), *quantiles), strict=True))
-
-
-_OF_INTERVALS = ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84")
-
-
-def rows_of(
-    design: str,
-    n_strata: int,
-    collected: Collected,
-    settings: Settings,
-    yardstick: Callable[[int, str], Yardstick],
-) -> list[Row]:
-    """Return a cell's rows from what its replicates gave; those without a value are left out.
-
-    Parameters
-    ----------
-    design : str
-    n_strata : int
-    collected : dict of (budget, estimator, what) to batches of replicates
-    settings : Settings
-    yardstick : callable
-        Budget and estimator to what they are measured against.
-
-    Raises
-    ------
-    InputError
-        Where fewer than two replicates have a value.
-    """
-    rows = []
-    for budget, estimator in product(settings.budgets, settings.estimators):
-        parts = {
-            what: np.concatenate(batches)
-            for (*of, what), batches in collected.items()
-            if of == [budget, estimator]
-        }
-        defined = np.isfinite(parts["values"])
-        if defined.sum() < 2:
-            raise InputError(
-                f"{estimator} has no value in the samples of {design}",
-                given=f"{int(defined.sum())} of {len(defined)} with one, of {budget} labels",
-                action="Use a larger budget.",
-            )
-        kept = {what: part[defined] for what, part in parts.items()}
-        measured = yardstick(budget, estimator)
-        shared = {
-            "design": design,
-            "estimator": estimator,
-            "budget": budget,
-            "replicates": int(defined.sum()),
-            "n_strata": n_strata,
-            "truth": measured.truth,
-            **summarise(kept["values"], kept["variances"], measured),
-        }
-        for interval in settings.intervals or ("",):
-            found: dict[str, float] = dict.fromkeys(_OF_INTERVALS, float("nan"))
-            if interval:
-                ends = kept[f"{interval} low"], kept[f"{interval} high"]
-                found = summarise_interval(*ends, measured.truth)
-            rows.append({**shared, "interval": interval, **found})
-    return rows
-
-
-def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows, their efficiency by the simulated simple random sample where no formula gives it.
-
-    Examples
-    --------
-    >>> row = {"estimator": "f1", "interval": "auto", "budget": 50, "mse_se": 0.0,
-    ...        "relative_efficiency": float("nan")}
-    >>> two = [row | {"design": "simple-random", "mse": 0.5}, row | {"design": "planned", "mse": 0.25}]
-    >>> [found["relative_efficiency"] for found in relative_to_random(two)]
-    [1.0, 2.0]
-    """
-    kept, same = list(rows), itemgetter("estimator", "interval", "budget")
-    random = {same(row): row for row in kept if row["design"] == "simple-random"}
-    for row in kept:
-        base = random.get(same(row))
-        if base is None or not np.isnan(row["relative_efficiency"]) or not row["mse"] > 0:
-            yield row
-            continue
-        gain = base["mse"] / row["mse"]
-        errors = [one["mse_se"] / one["mse"] if one["mse"] > 0 else 0.0 for one in (row, base)]
-        error = 0.0 if row is base else gain * math.hypot(*errors)
-        yield row | {"relative_efficiency": gain, "relative_efficiency_se": error}
 
 
 def labels_for_error(
@@ -243,17 +52,6 @@ def labels_for_error(
     labels = float(np.exp(x[0] + share * (x[1] - x[0])))
     relative = (1 - share) * errors[after - 1] / maes[after - 1] + share * errors[after] / maes[after]
     return labels, float(labels * relative / -slope)
-
-
-def _ratio(above: float, below: float) -> float:
-    if np.isnan(above) or np.isnan(below):
-        return float("nan")
-    return above / below if below > 0 else float("inf") if above > 0 else 1.0
-
-
-def _rounded(value: float) -> float:
-    """Return the value without a division's rounding error."""
-    return float(f"{value:.15g}")
 
 
 TEXT_COLUMNS = ("design", "estimator", "interval")
@@ -365,9 +163,7 @@ class SimulationTable(Printed):
         """Return a `pyarrow.Table`."""
         import pyarrow as pa
 
-        kinds = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(WHOLE_COLUMNS, pa.int64())
-        schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])
-        return pa.Table.from_pylist(self.rows(), schema=schema)
+        return pa.table(dict(self.columns))
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the table to a Parquet file, whole or not at all, and return its path."""
@@ -380,8 +176,7 @@ class SimulationTable(Printed):
     @classmethod
     def from_parquet(cls, path: str | Path) -> SimulationTable:
         """Read what `to_parquet` wrote."""
-        table = read_own_parquet(Path(path), COLUMNS, "is no simulation table")
-        return cls.from_rows(table.select(list(COLUMNS)).to_pylist())
+        return cls.from_rows(read_own_parquet(Path(path), COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; NaN and infinity become null."""
@@ -391,12 +186,12 @@ class SimulationTable(Printed):
         return simulation_page(self.to_dict())
 
 
-def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
-    """Return a Parquet file that a simulation wrote, with the `wanted` columns, as a PyArrow table.
+def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
+    """Return the rows of a Parquet file that a simulation wrote, with the `wanted` columns.
 
     Examples
     --------
-    >>> read_own_parquet(Path("/nowhere.parquet"), COLUMNS, "is no simulation table")
+    >>> read_own_parquet(Path("/nowhere.parquet"), COLUMNS)
     Traceback (most recent call last):
     stratal.errors.InputError: /nowhere.parquet: no such file...
     """
@@ -409,28 +204,14 @@ def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
-    for name in wanted:
-        if name not in table.column_names:
-            what, given = f"{path} {otherwise}", f"without column {name!r}"
-            raise InputError(what, given=given, action="Give a path that does not exist yet.")
-    return table
-
-
-def refuse_others_file(path: Path) -> None:
-    """Refuse to write over a file that is no simulation table.
-
-    Examples
-    --------
-    >>> refuse_others_file(Path("/nowhere.parquet"))
-    """
-    names: list[str] = []
-    with suppress(InputError):
-        names = read_own_parquet(path, COLUMNS, "is no simulation table").column_names
-    if path.exists() and tuple(names) != COLUMNS:
+    if {*table.column_names} != {*wanted}:
+        what = "cells" if "cell" in wanted else "the table"
         raise InputError(
-            f"{path}: already exists, and is not a table of a simulation",
-            action="Choose another --output; nothing is overwritten that simulate did not write.",
+            f"{path}: already exists, and is not {what} of a simulation",
+            action="Give a path that does not exist yet; nothing is overwritten that simulate did not write.",
         )
+    rows: list[Row] = table.to_pylist()
+    return rows
 
 
 @dataclass(slots=True, eq=False)
@@ -480,7 +261,10 @@ class CellStore:
                 f"{path}: another run is adding to it", action="Wait for its end, or give another file."
             )
         try:
-            yield cls(path, read_cells(path) if path.exists() else {})
+            store = cls(path, {})
+            for row in read_own_parquet(path, ("cell", *COLUMNS)) if path.exists() else ():
+                store.cells.setdefault(row.pop("cell"), []).append(row)
+            yield store
         finally:
             lock.unlink(missing_ok=True)
             release()
@@ -498,11 +282,3 @@ class CellStore:
         )
         with replacing(self.path) as partial:  # whole or not at all, whenever the run is killed
             pq.write_table(table, partial)
-
-
-def read_cells(path: Path) -> dict[str, list[Row]]:
-    """Return the rows of a file's finished cells, by their keys."""
-    found: dict[str, list[Row]] = {}
-    for row in read_own_parquet(path, ("cell", *COLUMNS), "holds no cells of a simulation").to_pylist():
-        found.setdefault(row.pop("cell"), []).append(row)
-    return found

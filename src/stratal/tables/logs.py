@@ -31,7 +31,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -277,8 +276,8 @@ def times(keys: Iterable[Hashable]) -> list[int]:
 LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
 EVALUATE = "Hugging Face evaluate"
 
-LARGEST, MOST = 100_000_000, 2000
-"""Bytes of a file, and files of a folder, that are looked at to tell what they are."""
+LARGEST = 100_000_000
+"""Bytes of a file that is looked at to tell what it is."""
 
 
 def _rows(
@@ -729,16 +728,3 @@ def tool_that_wrote(path: Path) -> str | None:
     if lines:
         return LM_EVAL if keys >= _LINE else None
     return next((tool for tool, known, _ in _DOCUMENTS if known <= keys), None)
-
-
-def logs_below(folder: Path) -> dict[Path, str]:
-    """Return the logs in a folder and those below it, by path, with the tool that wrote each.
-
-    Examples
-    --------
-    >>> logs_below(Path("nowhere"))
-    {}
-    """
-    paths = [path for path in islice(folder.rglob("*"), MOST) if path.is_file()]
-    tools = {path: tool_that_wrote(path) for path in sorted(paths)}
-    return {path: tool for path, tool in tools.items() if tool is not None}

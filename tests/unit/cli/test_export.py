@@ -72,8 +72,10 @@ def test_mistakes_are_errors(study, tmp_path):
     wrong = run("study", "export", study, "--to", "pdf", "--annotator", "ann", "--output", page)
     stranger = run("study", "export", study, "--annotator", "eve", "--output", page, "--json")
     nothing = run("study", "import", study, tmp_path / "none.json")
+    other = run("study", "import", study, tmp_path / "none.json", "--from", "pdf")
 
-    assert "unknown annotation tool (given: 'pdf'" in str(wrong.exception)
+    assert "unknown annotation tool (given: 'pdf'; allowed: html, label-studio, " in str(wrong.exception)
+    assert "unknown annotation tool (given: 'pdf'; allowed: page, label-studio, " in str(other.exception)
     assert "no such annotator" in str(stranger.exception)
     assert "no such file" in str(nothing.exception)
     assert not page.exists()

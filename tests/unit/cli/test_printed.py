@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +17,6 @@ from stratal.cli.printed import PRINTED, Estimate, command_schema
 from stratal.report.estimates import TABLES
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
-LOGS = Path(__file__).parents[2] / "tools"
 FILE = "p.parquet --proxy confidence"
 STUDY = "--question Right? --choices Pass,Fail --annotators ann,bob --overlap 0.5"
 
@@ -60,8 +58,6 @@ LINES = [
     "doctor right.csv",
     "doctor back.csv",
     "doctor a/own.csv",
-    "doctor st",
-    "doctor logs",
     "doctor long.csv",
 ]
 
@@ -90,7 +86,6 @@ def world(tmp_path_factory):
     rows = [[unit, right[unit], right[unit], int(unit[1:]) % 2, 1] for unit in drawn]
     write(folder / "right.csv", ["id", "label", "a", "b", "c"], rows)
     write(folder / "a" / "own.csv", ["id", "mark"], [[unit, ""] for unit in drawn])
-    shutil.copytree(LOGS, folder / "logs", ignore=shutil.ignore_patterns("*[!n]"))
     long = [[model, item, item / 9] for model in ("m1", "m2") for item in range(9)]
     write(folder / "long.csv", ["model", "question_id", "score"], long)
     write(folder / "classes.csv", ["id", "label"], [[unit, true[int(unit[1:])]] for unit in drawn])

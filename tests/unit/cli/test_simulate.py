@@ -12,8 +12,9 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.errors import InputError
+from stratal.report.figures import write_figures
 from stratal.simulation import SimulationTable
-from stratal.simulation.benchmark import read_benchmark
+from stratal.simulation.demonstration import read_benchmark
 
 
 @pytest.fixture
@@ -75,31 +76,6 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
     assert len(z) == population.size == 800
 
 
-def test_other_models_answers_are_a_proxy_of_a_benchmark(tmp_path):
-    rng = np.random.default_rng(5)
-    truth = rng.integers(0, 4, 800)
-    answers = np.where(rng.random((5, 800)) < 0.8, truth, rng.integers(0, 4, (5, 800)))
-    rows = [
-        f"u{i:03d},{int(own[0] == y)}," + ",".join(map(str, own))
-        for i, (own, y) in enumerate(zip(answers.T, truth, strict=True))
-    ]
-    path = tmp_path / "answers.csv"
-    path.write_text("id,correct,m_0,m_1,m_2,m_3,m_4\n" + "\n".join(rows) + "\n")
-    options = {"predicted": "m_0", "answers": "m_*"}
-
-    population, z = read_benchmark(path, "correct", **options)
-    ratings, _ = read_benchmark(path, "correct", bounds=(0, 5), **options)
-    words = ("--outcome", "correct", "--predicted", "m_0", "--answers", "m_*", "--budget", 100)
-    result = command(path, *words, "--replicates", 300, "--estimator", "horvitz-thompson", "--json")
-
-    assert population.proxy_names == ("peer_agreement",)
-    assert np.array_equal(z, (answers[0] == truth).astype(float))
-    assert not ratings.proxies[0].scaled
-    gains = {row["design"]: row["relative_efficiency"] for row in json.loads(result.stdout)["rows"]}
-    # Independent errors: four others of .85 tell nearly all.
-    assert gains["k-means:10:robust"] > 2 * gains["simple-random"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -132,19 +108,20 @@ def test_places_that_are_taken_are_refused(pilot, tmp_path):
 
 
 def test_every_interval_has_its_panels(pilot, tmp_path, monkeypatch):
-    from stratal.report import figures as report
-
+    figures = pytest.importorskip("matplotlib.figure")
     drawn = {}
-    monkeypatch.setattr(report, "draw_lines", lambda panels, path, **_: drawn.update({path.stem: panels}))
+    monkeypatch.setattr(figures.Figure, "savefig", lambda own, path, **_: drawn.update({path.stem: own.axes}))
     population, z = read_benchmark(pilot, "correct", ["confidence"])
     table = stratal.simulate(
         population, z, designs=["simple-random"], intervals=["t", "wilson"], budgets=[50], replicates=50
     )
-    report.write_figures(table.to_dict()["rows"], tmp_path)
+    write_figures(table.to_dict()["rows"], tmp_path)
 
-    assert [panel.title for panel in drawn["coverage"]] == ["horvitz-thompson, t", "horvitz-thompson, wilson"]
-    assert [panel.title for panel in drawn["mse"]] == ["horvitz-thompson"]
-    assert drawn["width"][0].lines[0].y != drawn["width"][1].lines[0].y
+    titles = {name: [ax.get_title() for ax in axes if ax.lines] for name, axes in drawn.items()}
+    assert titles["coverage"] == ["horvitz-thompson, t", "horvitz-thompson, wilson"]
+    assert titles["mse"] == ["horvitz-thompson"]
+    first, second = (ax.lines[0].get_ydata() for ax in drawn["width"])
+    assert first[0] != second[0]
 
 
 SCRIPT = """

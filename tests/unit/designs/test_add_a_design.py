@@ -11,7 +11,7 @@ import pytest
 import stratal
 import stratal.designs
 from stratal.designs import Design
-from stratal.report.method import described_method
+from stratal.report.document import described_method
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "project" / "add-a-design.md").read_text()

@@ -3,7 +3,7 @@
 from stratal.designs import Design
 from stratal.estimation.outcome_means import ESTIMATORS
 from stratal.intervals.methods import METHODS
-from stratal.report import method
+from stratal.report import document as method
 
 FOUND = {
     "design": "stratified",

@@ -99,11 +99,6 @@ def test_an_estimate_without_interval_is_drawn_too():
     assert ax.get_legend_handles_labels()[1] == ["mean label of a stratum"]
 
 
-def test_anything_else_is_refused(audit):
-    with pytest.raises(stratal.InputError, match="ax must be Matplotlib's axes"):
-        audit[0].plot("here")
-
-
 def test_help_waits_for_no_arrays_and_no_templates():
     """What prints help imports the room of reports; that must cost nothing."""
     code = "import sys, stratal.cli.application; print(*{'numpy', 'jinja2', 'matplotlib'} & set(sys.modules))"

@@ -134,11 +134,3 @@ def test_thousands_of_groups_stay_one_small_page():
     from stratal.report.document import report_html
 
     assert len(report_html(found.to_dict()).encode()) < 200_000
-
-
-def test_shares_of_many_strata_are_of_all():
-    from stratal.report.drawings import strata_drawing
-
-    rows = [{"name": str(h), "size": 10, "n": 1} for h in range(100)]
-
-    assert strata_drawing(rows).description.startswith("0: 1.0% of the units, 1.0% of the labels; 1: ")

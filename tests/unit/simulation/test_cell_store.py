@@ -11,7 +11,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.simulation.simulation_table import CellStore, read_cells
+from stratal.simulation.simulation_table import CellStore
 
 RUN = """
 import sys, numpy, stratal
@@ -40,7 +40,8 @@ def test_of_runs_at_once_one_goes_on_and_the_others_are_told(tmp_path):
 
     assert len(told) < 3
     assert all("another run is adding to it" in message for message in told)
-    assert len(read_cells(tmp_path / "cells.parquet")) == 5
+    with CellStore.kept(tmp_path / "cells.parquet") as store:
+        assert len(store.cells) == 5
 
 
 def test_a_second_run_is_refused_while_the_first_holds_the_file(tmp_path):
@@ -59,5 +60,5 @@ def test_a_file_without_a_column_is_no_store(tmp_path, name):
     table = pq.read_table(run(tmp_path / "cells.parquet")).drop_columns([name])
     pq.write_table(table, tmp_path / "cells.parquet")
 
-    with pytest.raises(InputError, match="holds no cells of a simulation"):
+    with pytest.raises(InputError, match="is not cells of a simulation"):
         run(tmp_path / "cells.parquet")

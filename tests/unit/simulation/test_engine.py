@@ -13,9 +13,14 @@ from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
-from stratal.simulation.engine import cell_key
-from stratal.simulation.replicates import ESTIMATORS, INTERVALS, replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import Settings, SimulatedDesign
+from stratal.simulation.engine import SimulatedDesign, cell_key
+from stratal.simulation.replicates import (
+    ESTIMATORS,
+    INTERVALS,
+    Settings,
+    replicate_intervals,
+    replicate_means,
+)
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))
@@ -281,7 +286,7 @@ def test_a_file_that_is_no_store_is_refused(benchmark, tmp_path):
     path = tmp_path / "table.parquet"
     run(benchmark).to_parquet(path)
 
-    with pytest.raises(InputError, match="holds no cells"):
+    with pytest.raises(InputError, match="is not cells of a simulation"):
         run(benchmark, store=path)
     path.write_text("id,z\n")
     with pytest.raises(InputError, match="is not a Parquet file"):

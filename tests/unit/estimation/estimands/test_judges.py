@@ -12,7 +12,7 @@ import stratal
 from stratal.estimation.columns import with_group
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.judges import JudgeReport, rogan_gladen
-from stratal.report.judges import judge_notes, judge_sentences
+from stratal.report.estimates import judge_notes, judge_sentences
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from papers.panels import Line, Panel, draw_lines, logarithmic_scale
 
-from stratal.report.figures import LEAST_PIXELS, Line, Panel, draw_lines, logarithmic_scale
+from stratal.report.figures import LEAST_PIXELS
 
 
 @pytest.mark.parametrize(("panels", "columns"), [(1, 1), (1, 2), (2, 2), (6, 3)])
