@@ -9,7 +9,7 @@ from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError
-from stratal.tables.engine import ibis_of, reader_of, table_of
+from stratal.tables.engine import reader_of
 from stratal.tables.source import Source, readable
 
 MOST_ROWS, MOST_BYTES = 500_000, 2**28
@@ -109,32 +109,26 @@ class Rows(Record):
 
     def source(self) -> Source:
         """Return the rows as a table that Ibis queries."""
-        backend = ibis_of(self.connection)
-        internal = {name: f"c{at}" for at, name in enumerate(self.columns)}
+        import ibis
+
+        backend, name = ibis.duckdb.from_connection(self.connection), f"rows_{uuid.uuid4().hex}"
         columns = self.columns or {"": "0"}  # rows of which no column is used are counted all the same
-        table = f"rows_{uuid.uuid4().hex}"
         kind = "TABLE" if self.stored else "VIEW"
         with readable(self.label):
-            self.connection.execute(f"CREATE TEMP {kind} {table} AS {self.sql(*columns.values())}").fetchall()
-            described = self.connection.execute(f"DESCRIBE {table}").fetchall()
-        types: dict[str, Any] = {}
-        known: dict[str, Any] = {}
-        for (column, written, *_), name in zip(described, columns, strict=True):
-            try:
-                types[column] = known[written] = known.get(
-                    written
-                ) or backend.compiler.type_mapper.from_string(written)
-            except Exception as error:  # of sqlglot, of Ibis
-                raise InputError(
-                    f"{self.label}: column {name!r} has a type that no engine reads",
-                    given=written,
-                    action="Make it text or numbers.",
-                ) from error
+            self.connection.execute(f"CREATE TEMP {kind} {name} AS {self.sql(*columns.values())}").fetchall()
+        try:
+            table = backend.table(name)
+        except Exception as error:  # of sqlglot, of Ibis
+            raise InputError(
+                f"{self.label}: a column has a type that no engine reads",
+                given=", ".join(columns),
+                action="Make it text or numbers.",
+            ) from error
         return Source(
             label=self.label,
             backend=backend,
-            table=table_of(backend, table, types),
-            columns=internal,
+            table=table,
+            columns={name: f"c{at}" for at, name in enumerate(self.columns)},
             text=self.text,
             notes=self.notes,
             locate=self.locate,

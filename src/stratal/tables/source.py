@@ -140,8 +140,6 @@ class Source:
         Row number (from 0) to words such as `line 17`; row numbers if left out.
     notes : tuple of str
         What was done to read the rows: blank ones left out, a sheet chosen.
-    log : Log, optional
-        The evaluation tool's log that the rows are of.
     lock
         Held by a query: a connection answers one at a time.
     """
@@ -154,7 +152,6 @@ class Source:
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
-    log: Log | None = None
     lock: Any = field(default_factory=threading.RLock)
 
     def is_text(self, name: str) -> bool:
