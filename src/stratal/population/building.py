@@ -20,20 +20,7 @@ from stratal.arrays import (
     same_length,
 )
 from stratal.errors import InputError
-from stratal.population.declaration import (
-    CONFIDENCE,
-    PREDICTED,
-    ROW,
-    ArrayKeywords,
-    Declaration,
-    FileKeywords,
-    TableKeywords,
-    declaration_of,
-    is_softmax_of,
-    label_bounds,
-    refuse_taken,
-    with_log,
-)
+from stratal.population import declaration
 from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
@@ -48,12 +35,12 @@ from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
 from stratal.tables.source import EveryColumn, FileReading, Table, readable
 
 
-def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
+def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
     named, bounds = _named_proxies(given.get("proxy")), given.get("bounds")
     groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
     notes: tuple[str, ...] = ()
-    on_scale = bounds, given.get("scaled"), label_bounds(given.get("label"))
+    on_scale = bounds, given.get("scaled"), declaration.label_bounds(given.get("label"))
     features = _named_features(given.get("features"))
     if given.get("history") is not None:
         past, items = as_history(given["history"], ids), ids
@@ -61,7 +48,7 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
             others = (*named.values(), *groups.values(), *features.values())
             items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
         columns = dict(zip(past.names, past.of(items).T, strict=True))
-        refuse_taken(columns, (*named, *features), "the arrays")
+        declaration.refuse_taken(columns, (*named, *features), "the arrays")
         notes = (past.note(past.known(items), len(items)),)
         own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
         limits = (0.0, 1.0) if own_scale else None
@@ -212,15 +199,15 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
         )
     proxy, answers = _confidence(model, rows)
-    groups = {**(columns.pop("groups", None) or {}), PREDICTED: np.asarray(classes)[answers]}
-    return Population.from_arrays(proxy=proxy, groups=groups, predicted=PREDICTED, **columns)
+    groups = {**(columns.pop("groups", None) or {}), declaration.PREDICTED: np.asarray(classes)[answers]}
+    return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
 
 
 def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
     """Return the proxy of each row (N,) and the number of its answer's class (N,)."""
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(rows))
-        return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
+        return accuracy(probabilities, name=declaration.CONFIDENCE), probabilities.argmax(axis=1)
     scores = np.asarray(model.decision_function(rows))
     if scores.ndim == 1:
         return margin(scores), (scores > 0).astype(np.int64)
@@ -230,7 +217,7 @@ def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
 Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
 
 
-def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
+def read(path: str | os.PathLike[str], given: declaration.FileKeywords) -> Population:
     """Build a population from a file; see `Population.read`."""
     if not isinstance(path, str | os.PathLike):
         action = "A dataframe is read by Population.from_table, arrays by Population.from_arrays."
@@ -241,7 +228,7 @@ def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
 
     def fits(names: Sequence[str]) -> bool:
         try:
-            declaration_of(columns, names, str(path))
+            declaration.declaration_of(columns, names, str(path))
         except InputError:
             return False
         return True
@@ -249,7 +236,7 @@ def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
     return _of_table(open_table(path, reading, fits), columns, reading.threads)
 
 
-def from_table(table: Any, given: TableKeywords) -> Population:
+def from_table(table: Any, given: declaration.TableKeywords) -> Population:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
     return _of_table(frame_table(table), given)
 
@@ -257,11 +244,11 @@ def from_table(table: Any, given: TableKeywords) -> Population:
 Population.makers |= {"file": read, "table": from_table}
 
 
-def _of_table(table: Table, given: TableKeywords, threads: int | None = None) -> Population:
-    given = given if table.log is None else with_log(given, table.log)
+def _of_table(table: Table, given: declaration.TableKeywords, threads: int | None = None) -> Population:
+    given = given if table.log is None else declaration.with_log(given, table.log)
     if given.get("history") is not None:
         given = {**given, "history": as_history(given["history"])}
-    declared = declaration_of(given, table.names, table.label)
+    declared = declaration.declaration_of(given, table.names, table.label)
     taken = table.take(declared)
     if isinstance(taken, Rows):
         held = _in_memory(taken, declared, threads)
@@ -274,10 +261,10 @@ def _of_table(table: Table, given: TableKeywords, threads: int | None = None) ->
     return table_population(*prepared(taken, declared))
 
 
-def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation | None:
+def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | None) -> ArrayPopulation | None:
     """Return units as arrays; None of what does not fit, or what queries make or refuse."""
     types = rows.types()
-    numbered = declared.id == ROW and ROW not in types
+    numbered = declared.id == declaration.ROW and declaration.ROW not in types
     wanted = [
         *([] if numbered else [rows.columns[declared.id]]),
         *(rows.as_number(name, types[name]) for name in declared.numbers),
@@ -299,9 +286,9 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
     known = dict(zip((*declared.numbers, *(("group", name) for name in declared.groups)), held, strict=True))
     proxies = {name: known[name][order] for name in declared.proxies}
-    if declared.may_be_softmax and is_softmax_of(list(proxies.values())):
+    if declared.may_be_softmax and declaration.is_softmax_of(list(proxies.values())):
         return None
-    given: ArrayKeywords = {
+    given: declaration.ArrayKeywords = {
         "proxy": proxies,
         "ids": ids[order],
         "groups": {name: known["group", name][order] for name in declared.groups},

@@ -15,21 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stratal.errors import InputError, lone_surrogate, unreadable
+from stratal.tables import files
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.files import (
-    LONGEST,
-    UNREADABLE,
-    csv_header,
-    csv_records,
-    flat,
-    format_of,
-    json_array,
-    json_document,
-    json_records,
-    kind_of,
-    opened,
-    whole_gzip,
-)
 from stratal.tables.frames import arrow_table, registered
 from stratal.tables.limits import limited, refuse_exploding, refuse_long_categories
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
@@ -78,23 +65,23 @@ def open_table(
     saved = saved_table(file) if file.is_dir() else None
     if saved is not None:
         return arrow_table(connection, saved, str(file))
-    kind = kind_of(file, reading.format)
+    kind = files.kind_of(file, reading.format)
     if kind == "parquet":
         return _parquet(connection, file, [file])
-    whole_gzip(file)
+    files.whole_gzip(file)
     try:
         if kind == "csv":
             return _csv(connection, file, reading.delimiter)
         if kind == "xlsx":
             return _workbook(connection, file, fits)
         return _READERS[kind](connection, file)
-    except UNREADABLE as error:
+    except files.UNREADABLE as error:
         raise unreadable(file, error) from error
 
 
 def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
-    kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
+    kind = files.format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
     if kind == "parquet" and literal_path(address) == address:
         return _parquet(duckdb_connection(reading.threads, reading.memory), address, [address])
     copy = fetched(address)
@@ -152,7 +139,7 @@ def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
 
 
 def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
-    delimiter, first_line, names = csv_header(file, delimiter)
+    delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
@@ -191,8 +178,8 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
         nullstr="''",
         strict_mode="true",
         hive_partitioning="false",
-        max_line_size=str(LONGEST),
-        buffer_size=str(2 * LONGEST),
+        max_line_size=str(files.LONGEST),
+        buffer_size=str(2 * files.LONGEST),
     )
     # A blank line is no unit, which only a file of one column can tell.
     return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
@@ -206,9 +193,9 @@ def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str
     if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
     copy, left = private_file(".csv"), 0
-    with closing(opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
+    with closing(files.opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
         writer = csv.writer(kept, delimiter=delimiter)
-        for _, fields in csv_records(text, delimiter):
+        for _, fields in files.csv_records(text, delimiter):
             if any(field.strip() for field in fields):
                 writer.writerow(fields)
             else:
@@ -231,12 +218,12 @@ def blank_note(label: str, count: int) -> tuple[str, ...]:
 
 
 def _json_lines(connection: Any, file: Path) -> Table:
-    with closing(opened(file)) as text:
-        log = log_of_lines((record for _, record in json_records(text, file)), str(file))
+    with closing(files.opened(file)) as text:
+        log = log_of_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    with closing(opened(file)) as text:
-        records = [record for _, record in json_records(text, file, _RECORDS_INSPECTED)]
+    with closing(files.opened(file)) as text:
+        records = [record for _, record in files.json_records(text, file, _RECORDS_INSPECTED)]
     return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
 
 
@@ -249,7 +236,7 @@ def _of_json(
 ) -> Table:
     """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
     keys = list(dict.fromkeys(itertools.chain.from_iterable(records)))
-    nested = [name for record in records if dict in map(type, record.values()) for name in flat(record)]
+    nested = [name for record in records if dict in map(type, record.values()) for name in files.flat(record)]
     names = tuple(dict.fromkeys((*keys, *nested)))
     if not names:
         raise InputError(f"{label} is empty", allowed="one JSON object per line")
@@ -276,9 +263,9 @@ def _of_json(
 
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
     """Return all columns of a small JSON Lines file as Python has the values, and the line of each row."""
-    with closing(opened(file)) as text:
-        found = list(limited(json_records(text, file), lambda record: len(str(record[1])), label))
-    records = [flat(record) for _, record in found]
+    with closing(files.opened(file)) as text:
+        found = list(limited(files.json_records(text, file), lambda record: len(str(record[1])), label))
+    records = [files.flat(record) for _, record in found]
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
 
@@ -303,7 +290,7 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
         columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
         records="true",  # else DuckDB looks through the file for it, which takes longer than all else
-        maximum_object_size=str(LONGEST),
+        maximum_object_size=str(files.LONGEST),
     )
 
 
@@ -340,8 +327,8 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
     import pyarrow as pa
 
     columns: dict[str, list[str | None]] = {name: [] for name in places}
-    with closing(opened(file)) as text:
-        for _, record in json_records(text, file, numbers=_Digits):
+    with closing(files.opened(file)) as text:
+        for _, record in files.json_records(text, file, numbers=_Digits):
             for name, (top, *inner) in places.items():
                 value = record.get(top)
                 for key in inner:
@@ -378,7 +365,7 @@ def _json_of(value: Any) -> str:
 
 def without_mark(path: Path) -> Path:
     """Return a JSON Lines file, or a copy without its byte order mark, which the engine would refuse."""
-    with closing(opened(path)) as text:
+    with closing(files.opened(path)) as text:
         if text.buffer.peek(3)[:3] != b"\xef\xbb\xbf":  # type: ignore[attr-defined]
             return path
         copy = private_file(".jsonl")
@@ -392,11 +379,11 @@ def without_mark(path: Path) -> Path:
 
 def _json(connection: Any, file: Path) -> Table:
     """Return a log, or an array of JSON objects by way of JSON Lines."""
-    found = json_document(file)
+    found = files.json_document(file)
     log = log_of_document(found, str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    records, lines = json_array(found, file), private_file(".jsonl")
+    records, lines = files.json_array(found, file), private_file(".jsonl")
     with lines.open("w", encoding="utf-8") as text:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -557,7 +544,7 @@ def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[
     def place(row: int) -> str:
         if row >= _LONGEST_LINE_SEARCH:
             return f"row {row + 1}"
-        with closing(opened(file)) as text:
+        with closing(files.opened(file)) as text:
             line = next(itertools.islice(lines(text), row, None), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
@@ -566,7 +553,7 @@ def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[
 
 def _csv_lines(text: TextIO, delimiter: str) -> Iterator[int]:
     """Yield the line on which each data row begins, blank rows left out."""
-    rows = itertools.islice(csv_records(text, delimiter), 1, None)
+    rows = itertools.islice(files.csv_records(text, delimiter), 1, None)
     return (line for line, fields in rows if any(field.strip() for field in fields))
 
 

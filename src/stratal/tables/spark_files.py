@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.files import (
-    csv_header,
-    format_of,
-    kind_of,
-)
+from stratal.tables import files
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
 
@@ -135,7 +131,11 @@ def _started(builder: Any, master: str) -> Any:
 def _kind(text: str, here: Path | None, reading: FileReading) -> str:
     if here is not None and here.is_dir() and reading.directory:
         return "parquet"
-    kind = kind_of(here, reading.format) if here is not None else reading.format or format_of(Path(text))
+    kind = (
+        files.kind_of(here, reading.format)
+        if here is not None
+        else reading.format or files.format_of(Path(text))
+    )
     if kind not in _FRAMES:
         raise InputError(
             f"{text}: Spark does not read this format",
@@ -168,7 +168,7 @@ def _parquet(reader: Any, address: str, _: str, reading: FileReading) -> Any:
 def _csv(reader: Any, address: str, text: str, reading: FileReading) -> Any:
     how: dict[str, Any] = {"sep": reading.delimiter or ("\t" if ".tsv" in text.lower() else ",")}
     if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
-        how["sep"], _, names = csv_header(Path(text), reading.delimiter)
+        how["sep"], _, names = files.csv_header(Path(text), reading.delimiter)
         how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
     return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
 

@@ -14,50 +14,22 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.population import distribution as pictures
+from stratal.population import rules
+from stratal.population import summary as summaries
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
-from stratal.population.distribution import (
-    BIN_COUNT,
-    OFFSET_COUNT,
-    Distinct,
-    Extent,
-    Grid,
-    Histogram,
-    LevelBins,
-    Span,
-    Steps,
-    wants_distinct,
-)
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
 from stratal.population.population import Population
 from stratal.population.queries.units import Units, checked, units_of
-from stratal.population.rules import (
-    CELL,
-    INFLUENCE,
-    Categories,
-    Crossed,
-    CutPoints,
-    Derived,
-    Everything,
-    NearestCentre,
-    Rule,
-)
-from stratal.population.summary import (
-    STEPS,
-    Candidates,
-    Drawn,
-    ProxyInfo,
-    Size,
-    SizeProfile,
-    StratumSummary,
-    rest_of,
-)
+from stratal.population.rules import CELL, INFLUENCE, Rule
+from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
 from stratal.tables.engine import collects, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
 
-_OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
+_OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
 Run = Callable[[Any], Any]
 
@@ -77,6 +49,8 @@ class TableCounter:
         Column of proxies, doubles.
     second : str, optional
         Column of second moments.
+    steps : Steps, optional
+        How these are turned into integers.
     first : mapping of column to array, optional
         The histogram over all, where one query found it for many tables.
 
@@ -92,45 +66,49 @@ class TableCounter:
 
     run: Run
     table: Any
-    whole: Extent
+    whole: pictures.Extent
     value: str
     second: str | None = None
+    steps: pictures.Steps | None = None
     first: Mapping[str, Any] | None = None
 
-    def extent(self, span: Span) -> Extent:
+    def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
-        if span == Span():
+        if span == pictures.Span():
             return self.whole
         inside = self._inside(span)
         low, high = inside[self.value].min(), inside[self.value].max()
         found = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
         if not found["n"]:
-            return Extent(math.nan, math.nan, 0)
-        return Extent(float(found["low"]), float(found["high"]), int(found["n"]))
+            return pictures.Extent(math.nan, math.nan, 0)
+        return pictures.Extent(float(found["low"]), float(found["high"]), int(found["n"]))
 
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
-        moments = self._moments(self.table, steps)
-        found = columns_of(self.run(_distinct_rows(self.table, self.table[self.value], moments)))
-        order = np.argsort(found["value"])
-        second = found["second"][order].astype(np.int64) if "second" in found else None
-        return Distinct(found["value"][order], found["n"][order].astype(np.int64), second)
+    def distinct(self) -> pictures.Bins:
+        """Return a bin for each distinct value."""
+        found = columns_of(
+            self.run(_distinct_rows(self.table, self.table[self.value], self._moments(self.table)))
+        )
+        found = {name: column[np.argsort(found["value"])] for name, column in found.items()}
+        counts, second = found["n"].astype(np.int64), None
+        if self.steps is not None:
+            second = self.steps.means(found["second"].astype(np.int64), counts)
+        return pictures.Bins(found["value"], found["value"], counts, second, True)
 
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+    def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
-        if self.first is not None and span == Span():
+        if self.first is not None and span == pictures.Span():
             return _histogram(self.first)
         inside = self._inside(span)
-        moments, ends = self._moments(inside, steps), (double(grid.low), double(grid.scale))
+        moments, ends = self._moments(inside), (double(grid.low), double(grid.scale))
         return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
 
-    def _moments(self, table: Any, steps: Steps | None) -> Any:
-        """Return the steps of the second moments as an Ibis expression, None where they are not wanted."""
-        if steps is None or self.second is None:
+    def _moments(self, table: Any) -> Any:
+        """Return the steps of the second moments as an Ibis expression, None where there are none."""
+        if self.steps is None:
             return None
-        return in_steps(table[self.second], double(float(steps.low)), double(float(steps.scale)))
+        return in_steps(table[self.second], double(float(self.steps.low)), double(float(self.steps.scale)))
 
-    def _inside(self, span: Span) -> Any:
+    def _inside(self, span: pictures.Span) -> Any:
         table = self.table
         if math.isfinite(span.at_least):
             table = table.filter(table[self.value] >= double(span.at_least))
@@ -162,13 +140,13 @@ def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
 def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     position = ((values - low) * scale).floor().cast("int64")
-    last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
+    last = ibis.literal(pictures.BIN_COUNT * pictures.OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}
     placed = table.select(**columns, **({} if moments is None else {"moment": moments}))
     placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
     measures = {
         "n": placed.count(),
-        "offsets": (placed.position & (OFFSET_COUNT - 1)).sum().cast("int64"),
+        "offsets": (placed.position & (pictures.OFFSET_COUNT - 1)).sum().cast("int64"),
         "low": placed.value.min(),
         "high": placed.value.max(),
     }
@@ -177,20 +155,20 @@ def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any,
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram(found: Mapping[str, Any]) -> Histogram:
+def _histogram(found: Mapping[str, Any]) -> pictures.Histogram:
     bins = found["bin"].astype(np.int64)
 
     def spread(name: str) -> IntArray:
-        full = np.zeros(BIN_COUNT, np.int64)
+        full = np.zeros(pictures.BIN_COUNT, np.int64)
         full[bins] = found[name].astype(np.int64)
         return full
 
     atoms: FloatArray | None = None
     if np.array_equal(found["low"], found["high"]):
-        atoms = np.full(BIN_COUNT, np.nan)
+        atoms = np.full(pictures.BIN_COUNT, np.nan)
         atoms[bins] = found["low"]
     second = spread("second") if "second" in found else None
-    return Histogram(spread("n"), spread("offsets"), second, atoms)
+    return pictures.Histogram(spread("n"), spread("offsets"), second, atoms)
 
 
 # ---- all levels of a category at once
@@ -198,7 +176,7 @@ def _histogram(found: Mapping[str, Any]) -> Histogram:
 
 def level_bins(
     run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
-) -> LevelBins:
+) -> pictures.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in all.
 
     Parameters
@@ -229,22 +207,22 @@ def level_bins(
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
     facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
     names.sort()
-    ends = zip(facts["second_low"], facts["second_high"], strict=True) if second else [None] * len(names)
-    extents = list(map(Extent, *(facts[name].tolist() for name in ("low", "high", "n")), ends))
-    few = np.fromiter(map(wants_distinct, extents), bool, len(names))
-    grids = [0.0 if alone else Grid.over(e.low, e.high).scale for e, alone in zip(extents, few, strict=True)]
-    steps = Steps(np.zeros(len(names)), np.zeros(len(names)))
-    if second is not None:
-        steps = Steps.over(facts["second_low"], facts["second_high"])
+    extents = list(map(pictures.Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
+    few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
+    grids = [
+        None if alone else pictures.Grid.over(e.low, e.high) for e, alone in zip(extents, few, strict=True)
+    ]
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
         "few": few,
         "grid_low": facts["low"],
-        "grid_scale": np.array(grids),
-        "step_low": np.asarray(steps.low),
-        "step_scale": np.asarray(steps.scale),
+        "grid_scale": np.array([0.0 if grid is None else grid.scale for grid in grids]),
     }
+    steps = None
+    if second is not None:
+        steps = pictures.Steps.over(facts["second_low"], facts["second_high"])
+        parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     known = small_table(parameters, backend)
     joined = table.join(known, table[level] == known.level_name)
 
@@ -256,7 +234,7 @@ def level_bins(
     order = np.lexsort((found["value"], found["level_number"]))
     found = {name: column[order] for name, column in found.items()}
     counts, means = found["n"].astype(np.int64), None
-    if second is not None:
+    if steps is not None:
         means = steps[found["level_number"]].means(found["second"].astype(np.int64), counts)
     large: dict[int, TableCounter] = {}
     if not np.all(few):  # one query for all of them
@@ -268,8 +246,9 @@ def level_bins(
     for number in np.flatnonzero(~few).tolist():
         here = bins["level_number"] == number
         alone, first = table.filter(table[level] == names[number]), {n: c[here] for n, c in bins.items()}
-        large[number] = TableCounter(run, alone, extents[number], value, second, first)
-    return LevelBins(
+        own = None if steps is None else steps[number]
+        large[number] = TableCounter(run, alone, extents[number], value, second, own, first)
+    return pictures.LevelBins(
         names=tuple(names),
         level=found["level_number"],
         values=found["value"],
@@ -379,12 +358,12 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
 
 
 @with_codes.register
-def _(rule: Everything, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.Everything, units: Units, table: Any, out: str = "code") -> Any:
     return table.mutate(**{out: ibis.literal(0, "int64")})
 
 
 @with_codes.register
-def _(rule: CutPoints, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.CutPoints, units: Units, table: Any, out: str = "code") -> Any:
     column = table[units.internal(rule.column, units.numbers)]
     return table.mutate(**{out: _halving(column, rule.cuts.tolist(), 0, len(rule.cuts)).cast("int64")})
 
@@ -399,7 +378,7 @@ def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
 
 
 @with_codes.register
-def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.Categories, units: Units, table: Any, out: str = "code") -> Any:
     level = units.internal(rule.column, units.categories)
     known = small_table({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
     joined = table.left_join(known, table[level] == known[f"{out}_level"])
@@ -407,7 +386,7 @@ def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
 
 
 @with_codes.register
-def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.Derived, units: Units, table: Any, out: str = "code") -> Any:
     columns = TableColumns(units, table)
     influence, cell = f"{out}_{INFLUENCE}", f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
@@ -423,7 +402,7 @@ def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
 
 
 @with_codes.register
-def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.Crossed, units: Units, table: Any, out: str = "code") -> Any:
     if rule.cuts is not None:
         return _cuts_by_level(rule, *rule.cuts, units, table, out)
     group = f"{out}_group"
@@ -437,7 +416,7 @@ def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
 
 
 def _cuts_by_level(
-    rule: Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
+    rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
 ) -> Any:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
     levels, lows, highs, codes = [], [], [], []
@@ -459,7 +438,7 @@ def _cuts_by_level(
 
 
 @with_codes.register
-def _(rule: NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
+def _(rule: rules.NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
     if rule.n_strata == 1:
         return table.mutate(**{out: ibis.literal(0, "int64")})
     middle = rule.centres.mean(axis=0)
@@ -522,11 +501,12 @@ class TablePopulation(Population):
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return what asks one group-by, or two where it has to look closer."""
         units, second = self.units, info.second_moment
-        whole = Extent(*self.extents[info.name], self.size, self.extents[second] if second else None)
-        names = units.numbers[info.name], second and units.numbers[second]
-        return TableCounter(self.source.run, units.table, whole, *names)
+        whole, names = pictures.Extent(*self.extents[info.name], self.size), (info.name, second)
+        value, moments = (name and units.numbers[name] for name in names)
+        steps = pictures.Steps.over(*self.extents[second]) if second else None
+        return TableCounter(self.source.run, units.table, whole, str(value), moments, steps)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         """Return what two or three queries count of all levels."""
         units, second = self.units, info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
@@ -629,9 +609,11 @@ class TablePopulation(Population):
         largest = np.sort(self.source.run(most).column("size_measure").to_numpy())[::-1]
         cap, total = float(largest[-1]), 0
         if low > 0:
-            steps = (ibis.least(measure, double(cap)) * double(STEPS / cap) + double(0.5)).floor()
+            steps = (ibis.least(measure, double(cap)) * double(summaries.STEPS / cap) + double(0.5)).floor()
             total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
-        return SizeProfile(units=self.size, low=low, largest=largest, rest=rest_of(total, cap, len(largest)))
+        return SizeProfile(
+            units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))
+        )
 
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
@@ -805,7 +787,7 @@ def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) 
     shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
     by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
     as_number = replace(units, numbers={**units.numbers, "size_measure": "size_measure"})
-    rule = CutPoints(column="size_measure", cuts=cuts)
+    rule = rules.CutPoints(column="size_measure", cuts=cuts)
     coded = with_codes(rule, as_number, sized.mutate(digest=_digest(units, seed)))
     return _under_limits(coded, units, by_octave, "size_measure")
 

@@ -13,30 +13,10 @@ import ibis
 import numpy as np
 
 from stratal.errors import InputError, near_names
-from stratal.population.declaration import (
-    CONFIDENCE,
-    OWN_STRATUM,
-    OWN_STRATUM_GROUP,
-    PEER_AGREEMENT,
-    POINT,
-    PREDICTED,
-    ROUNDED,
-    ROW,
-    Declaration,
-    agreement_weights,
-    class_names,
-    middle,
-    own_stratum_note,
-)
-from stratal.proxy.agreement import (
-    ARTICLES,
-    BLANKS,
-    LAST_NUMBER,
-    MOST_ITEMS,
-    PUNCTUATION,
-    PURPOSE,
-    answer_codes,
-)
+from stratal.population import declaration
+from stratal.population.declaration import OWN_STRATUM_GROUP, PREDICTED, Declaration
+from stratal.proxy import agreement
+from stratal.proxy.agreement import BLANKS, MOST_ITEMS, PUNCTUATION, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
@@ -280,7 +260,7 @@ def _refuse_ids(source: Source, declared: Declaration) -> None:
 _COMMA = "value that is written with a decimal comma or a percent sign"
 _WORD = "value that is not a number"
 _REMEDIES = {
-    _COMMA: POINT,
+    _COMMA: declaration.POINT,
     _WORD: (
         "In an object of JSON name the number: judge.score. Words are no scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
@@ -368,7 +348,7 @@ MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the columns that the declaration asks to be made, and what they are."""
-    if declared.id == ROW and ROW not in source.columns:
+    if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         source = _numbered(source)
     columns = declared.softmax or _undeclared_softmax(source, declared)
     if columns:
@@ -377,7 +357,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
         source, declared = _with_agreements(source, declared)
     if declared.history is not None:
         source, declared = _with_history(source, declared)
-    if declared.missing == OWN_STRATUM:
+    if declared.missing == declaration.OWN_STRATUM:
         source, declared = _with_own_stratum(source, declared)
     return source, declared
 
@@ -396,7 +376,7 @@ def _numbered(source: Source) -> Source:
             f"{source.label}: rows on a connection have no order, and so no number",
             action="Name a column of unique ids: id=….",
         )
-    numbered = _with_columns(source, **{ROW: ibis.row_number() + 1})
+    numbered = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
     with readable(source.label):
         return replace(numbered, table=stored(source.backend, numbered.table))
 
@@ -409,7 +389,7 @@ def _undeclared_softmax(source: Source, declared: Declaration) -> tuple[str, ...
     if not declared.may_be_softmax:
         return ()
     found = totals(source, declared.proxies)
-    whole = found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED
+    whole = found["n"] and found["least"] >= 0 and found["off"] <= declaration.ROUNDED
     return declared.proxies if whole else ()
 
 
@@ -436,10 +416,12 @@ def _with_softmax(
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
-    values = dict(zip(class_names(columns), (number(source, name) for name in columns), strict=True))
+    values = dict(
+        zip(declaration.class_names(columns), (number(source, name) for name in columns), strict=True)
+    )
     whole = reduce(add, values.values())
     largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
-    made, name = {CONFIDENCE: largest}, declared.predicted
+    made, name = {declaration.CONFIDENCE: largest}, declared.predicted
     answer = name and category(source.column(name), name)
     what = f"the most probable class ({name!r} names others)"
     if answer is None:
@@ -447,10 +429,10 @@ def _with_softmax(
         what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _levels(source, answer) <= set(values):
-        made[CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
+        made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
         what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
-    declared = replace(declared, proxies=(CONFIDENCE,), softmax=(), predicted=name)
+    declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), predicted=name)
     return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
@@ -476,7 +458,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
                 "answers are compared with those of the evaluated model, which is not named",
                 action="Name the column of its answers: predicted=COLUMN, --predicted COLUMN.",
             )
-        declared = replace(declared, agreements={PEER_AGREEMENT: own})
+        declared = replace(declared, agreements={declaration.PEER_AGREEMENT: own})
     where = f"{source.label}: column"
     texts = {
         name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
@@ -491,8 +473,8 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MOST_ITEMS)
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
-    codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
-    weights, notes = agreement_weights(declared, codes) if len(codes) else ({}, ())
+    codes = agreement.answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
+    weights, notes = declaration.agreement_weights(declared, codes) if len(codes) else ({}, ())
     made = {}
     for name, found in weights.items():
         own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
@@ -517,11 +499,11 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
 def _written_alike(text: Any, kind: str | None) -> Any:
     """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
     if kind == "number":
-        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
+        number = text.replace(",", "").re_extract(agreement.LAST_NUMBER, 1).nullif("").try_cast("float64")
         return category(number, "")
     if kind == "text":
         text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
-        for article in ARTICLES:
+        for article in agreement.ARTICLES:
             text = text.replace(f" {article} ", " ")
         return text.strip()
     return text
@@ -581,10 +563,12 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         return source, replace(declared, missing=None)
     made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, "missing", "known")}
     for at, (name, value) in enumerate(values.items()):
-        fill = middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
+        fill = declaration.middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
         text = source.is_text(name)  # stays text, so that what is no number is still named as it is written
         made[name] = ibis.ifelse(
             gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
         )
     groups = (*declared.groups, OWN_STRATUM_GROUP)
-    return _with_columns(source, (own_stratum_note(count),), **made), replace(declared, groups=groups)
+    return _with_columns(source, (declaration.own_stratum_note(count),), **made), replace(
+        declared, groups=groups
+    )
