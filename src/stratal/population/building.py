@@ -286,7 +286,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
     known = dict(zip((*declared.numbers, *(("group", name) for name in declared.groups)), held, strict=True))
     proxies = {name: known[name][order] for name in declared.proxies}
-    if declared.may_be_softmax and declaration.is_softmax_of(list(proxies.values())):
+    if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
     given: declaration.ArrayKeywords = {
         "proxy": proxies,

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.population.declaration import OWN_STRATUM, POINT, ROUNDED, ROW, Declaration, class_names
+from stratal.population.declaration import (
+    OWN_STRATUM,
+    POINT,
+    ROUNDED,
+    ROW,
+    Declaration,
+    class_names,
+    is_softmax,
+)
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.rows import Rows
@@ -129,7 +137,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
     if here is not None and here.text:
         notes += _with_commas(here, [row["name"] for row in described if row["kind"] == "text"])
-    added = None if here is None else softmax_among(described, partial(_totals, here))
+    added = None if here is None else softmax_among(described, here.totals)
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
@@ -193,16 +201,6 @@ def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[i
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
 
-def _totals(rows: Rows, names: Sequence[str]) -> Mapping[str, Any]:
-    """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
-    types = rows.types()
-    values = f"[{', '.join(str(rows.as_number(name, types[name])) for name in names)}]"
-    total = f"list_sum({values})"
-    facts = ("count(*)", f"min(list_min({values}))", f"max(abs({total} - 1))")
-    whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
-    return dict(zip(("n", "least", "off"), rows.one(*(f"{fact} {whole}" for fact in facts)), strict=True))
-
-
 def _first(rows: Rows, name: str) -> str:
     return str(rows.one(f"min({rows.columns[name]})")[0])
 
@@ -246,10 +244,9 @@ def softmax_among(
     for name in probable:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probable]:
-        if len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= ROUNDED:
-            found = totals(group)
-            if found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED:
-                return tuple(group)
+        near = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= ROUNDED
+        if near and is_softmax(totals(group)):
+            return tuple(group)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -155,43 +156,33 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
         raise unreadable(part, error) from None
 
 
-def refuse_long_categories(path: Path, name: str, column: Any) -> None:
-    """Refuse a column of Arrow with a category that is too long to be written out for many rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
-    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
-        longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
-        _refuse_long(path, name, longest, len(column), 0)
-
-
 def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
     """Refuse a column of text in a row group that stands for much more than is stored."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     name, unpacked, packed = chunk.path_in_schema, chunk.total_uncompressed_size, chunk.total_compressed_size
     if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
             given=f"{packed:,} bytes that stand for {unpacked:,}",
-            allowed=f"up to {_TIMES} times as much",
             action="Leave the column out of the file.",
         )
     if unpacked > MOST_AT_ONCE // ROWS_AT_ONCE and chunk.has_dictionary_page:  # its first page is read
-        batch = next(file.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
-        if batch is not None and pa.types.is_dictionary(batch.column(0).type):
-            longest = pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0
-            _refuse_long(part, name, longest, chunk.num_values, unpacked)
+        for batch in itertools.islice(file.iter_batches(1, row_groups=[group], columns=[name]), 1):
+            refuse_long(part, name, batch.column(0), chunk.num_values, unpacked)
 
 
-def _refuse_long(part: Path, name: str, longest: int, count: int, unpacked: int) -> None:
-    rows = min(count, ROWS_AT_ONCE)
+def refuse_long(path: Path, name: str, column: Any, count: int, unpacked: int = 0) -> None:
+    """Refuse a column of Arrow with a category that is too long to be written out for so many rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+    if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return
+    pieces, rows = getattr(column, "chunks", [column]), min(count, ROWS_AT_ONCE)
+    longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * unpacked):
         raise InputError(
-            f"{part}: a text in column {name!r} is too long to stand in many rows",
+            f"{path}: a text in column {name!r} is too long to stand in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",
-            allowed=f"{MOST_AT_ONCE // 2**20:,} MiB at once",
             action="Leave the column out of the file, or shorten its texts.",
         )

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from stratal.errors import InputError, unreadable
+
+
+def nested_names(
+    kinds: Mapping[str, Any], fields: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, tuple[str, ...]]:
+    """Return columns, then the fields of their structs under dotted names, with the path to each.
+
+    Parameters
+    ----------
+    kinds : mapping of str to type
+        The columns' types, as an engine has them.
+    fields : callable
+        Returns the types of a struct's fields by name, nothing of another type.
+
+    Examples
+    --------
+    >>> nested_names({"id": 0, "judge": {"score": 0.5}}, lambda kind: kind or {})
+    {'id': ('id',), 'judge': ('judge',), 'judge.score': ('judge', 'score')}
+    """
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in kinds}
+    for name, kind in kinds.items():
+        for inner, path in nested_names(fields(kind), fields).items():
+            found.setdefault(f"{name}.{inner}", (name, *path))
+    return found
 
 
 def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
@@ -21,23 +47,11 @@ def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
     >>> with_nested(table)[1]
     {'judge': 'judge', 'judge.score': 'nested0'}
     """
-    fields: dict[str, Any] = {}
-    for name in table.columns:
-        fields |= _fields(name, table[name])
-    fields = {name: field for name, field in fields.items() if name not in table.columns}
-    added = {name: f"nested{number}" for number, name in enumerate(fields)}
-    table = table.mutate(**{added[name]: field for name, field in fields.items()}) if fields else table
-    return table, {name: name for name in table.columns if name not in added.values()} | added
-
-
-def _fields(name: str, column: Any) -> dict[str, Any]:
-    kind = column.type()
-    if not kind.is_struct():
-        return {}
-    found: dict[str, Any] = {}
-    for inner in kind.names:
-        found |= {f"{name}.{inner}": column[inner], **_fields(f"{name}.{inner}", column[inner])}
-    return found
+    kinds = dict(table.schema().items())
+    paths = nested_names(kinds, lambda kind: dict(kind.fields) if kind.is_struct() else {})
+    added = {name: f"nested{number}" for number, name in enumerate(list(paths)[len(kinds) :])}
+    fields = {own: reduce(getitem, paths[name], table) for name, own in added.items()}
+    return table.mutate(**fields) if fields else table, {name: name for name in kinds} | added
 
 
 def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
@@ -51,16 +65,10 @@ def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
     """
     import pyarrow as pa
 
-    found: dict[str, tuple[str, ...]] = {field.name: (field.name,) for field in schema}
-    for field in schema:
-        if pa.types.is_struct(field.type):
-            inner = arrow_names(pa.schema(list(field.type)))
-            found |= {
-                f"{field.name}.{name}": (field.name, *path)
-                for name, path in inner.items()
-                if f"{field.name}.{name}" not in found
-            }
-    return found
+    return nested_names(
+        {field.name: field.type for field in schema},
+        lambda kind: {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {},
+    )
 
 
 SAMPLE_KEY = b"stratal"
@@ -145,10 +153,6 @@ def partition_keys(part: Path) -> list[str]:
     return list(dict.fromkeys(name for key in given for name in (unquote(key), key)))
 
 
-def _folder_names(part: Path) -> list[str]:
-    return [folder.partition("=")[0].lower() for folder in part.parts[:-1] if "=" in folder]
-
-
 def parquet_names(part: Path, count: int) -> list[str]:
     """Return the columns as the file has them: an engine that ignores case renames `ID` beside `id`.
 
@@ -194,10 +198,8 @@ def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping
     """Refuse a column that is in a folder's name and in a part too: an engine takes the folder's."""
     requested = {name.lower() for name in used}
     for key, where in keys.items():
-        if _folder_names(where).count(key.lower()) > 1:
-            raise InputError(
-                f"{where}: two folders give {key!r}", allowed="one", action="Rename one of them."
-            )
+        if str(where).lower().count(f"{key.lower()}=") > 1:
+            raise InputError(f"{where}: two folders give {key!r}", action="Rename one of them.")
         for part, schema in schemas.items():
             if key.lower() in requested.intersection(map(str.lower, schema.names)):
                 raise InputError(

@@ -18,9 +18,9 @@ from stratal.errors import InputError, lone_surrogate, unreadable
 from stratal.tables import files
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
-from stratal.tables.limits import limited, refuse_exploding, refuse_long_categories
+from stratal.tables.limits import limited, refuse_exploding, refuse_long
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
-from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts
+from stratal.tables.parquet import nested_names, parquet_names, partition_keys, parts_of, refuse_unlike_parts
 from stratal.tables.remote import address_of, fetched, register
 from stratal.tables.rows import STORE_LIMIT, Rows
 from stratal.tables.source import SPARK, Chosen, FileReading, Table, readable
@@ -108,11 +108,15 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
         found = connection.sql(f"SELECT * FROM {origin}")
     names = parquet_names(local[0], len(found.columns)) if local else []
     names += found.columns[len(names) :]
-    columns = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
-    nested: dict[str, str] = {}
-    for name, column, kind in zip(names, found.columns, found.types, strict=True):
-        nested |= _nested(name, _quoted(column), kind)
-    columns = {**{name: columns[name] for name in names}, **nested, **columns}
+    kinds = dict(zip(reversed(names), reversed(found.types), strict=True))
+    tops = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
+    fields = nested_names(
+        {name: kinds[name] for name in names}, lambda kind: dict(kind.children) if kind.id == "struct" else {}
+    )
+    columns = {
+        name: "".join([tops[top], *(f"[{_text(part)}]" for part in inner)])
+        for name, (top, *inner) in fields.items()
+    }
 
     def take(chosen: Chosen) -> Rows:
         used = chosen.among(columns)
@@ -123,16 +127,7 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
         kept = {name: columns[name] for name in used}
         return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
 
-    return Table(label=str(file), names=(*names, *list(columns)[len(set(names)) :]), take=take)
-
-
-def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
-    """Return the fields of a struct by dotted names, as SQL."""
-    found: dict[str, str] = {}
-    for inner, inner_kind in kind.children if kind.id == "struct" else ():
-        field = f"{column}[{_text(inner)}]"
-        found |= {f"{name}.{inner}": field, **_nested(f"{name}.{inner}", field, inner_kind)}
-    return found
+    return Table(label=str(file), names=(*names, *list(columns)[len(kinds) :]), take=take)
 
 
 # ---- text
@@ -401,7 +396,7 @@ def _feather(connection: Any, file: Path) -> Table:
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
     for name, column in zip(found.column_names, found.columns, strict=True):
-        refuse_long_categories(file, name, column)
+        refuse_long(file, name, column, len(column))
     return arrow_table(connection, found, str(file))
 
 

@@ -86,6 +86,14 @@ class Rows(Record):
             row: tuple[Any, ...] = self.connection.execute(self.sql(*expressions)).fetchall()[0]
         return row
 
+    def totals(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
+        types = self.types()
+        values = f"[{', '.join(str(self.as_number(name, types[name])) for name in names)}]"
+        facts = ("count(*)", f"min(list_min({values}))", f"max(abs(list_sum({values}) - 1))")
+        whole = f"FILTER (NOT isnan(list_sum({values})) AND list_count({values}) = {len(names)})"
+        return dict(zip(("n", "least", "off"), self.one(*(f"{fact} {whole}" for fact in facts)), strict=True))
+
     def arrow(self, *expressions: str, most: int | None = None) -> list[Any] | None:
         """Return expressions of the columns as PyArrow columns, None where they do not fit in memory."""
         return self._read(expressions, "", MOST_ROWS if most is None else most)

@@ -15,8 +15,7 @@ import numpy as np
 from stratal.errors import InputError, near_names
 from stratal.population import declaration
 from stratal.population.declaration import OWN_STRATUM_GROUP, PREDICTED, Declaration
-from stratal.proxy import agreement
-from stratal.proxy.agreement import BLANKS, MOST_ITEMS, PUNCTUATION, PURPOSE
+from stratal.proxy.agreement import MOST_ITEMS, PURPOSE, answer_codes
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
@@ -388,9 +387,7 @@ def _undeclared_softmax(source: Source, declared: Declaration) -> tuple[str, ...
     """Return the proxies if they are probabilities that add up to 1 in every row."""
     if not declared.may_be_softmax:
         return ()
-    found = totals(source, declared.proxies)
-    whole = found["n"] and found["least"] >= 0 and found["off"] <= declaration.ROUNDED
-    return declared.proxies if whole else ()
+    return declared.proxies if declaration.is_softmax(totals(source, declared.proxies)) else ()
 
 
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
@@ -409,7 +406,7 @@ def _with_softmax(
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     found = totals(source, columns)
-    if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
+    if len(columns) < 2 or not declaration.is_softmax(found, DECLARED):
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
             given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
@@ -460,10 +457,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             )
         declared = replace(declared, agreements={declaration.PEER_AGREEMENT: own})
     where = f"{source.label}: column"
-    texts = {
-        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
-        for name in declared.answer_columns
-    }
+    texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
@@ -473,7 +467,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MOST_ITEMS)
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
-    codes = agreement.answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
+    codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
     weights, notes = declaration.agreement_weights(declared, codes) if len(codes) else ({}, ())
     made = {}
     for name, found in weights.items():
@@ -486,7 +480,15 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         mean = found.share[0] / found.share[1]
         share = ibis.ifelse(present > 0, agreed.cast("float64") / present.cast("float64").nullif(0.0), mean)
         made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), share)
-    source, declared = _with_columns(source, notes, **made), declared.with_agreements(made)
+    source, declared = (
+        _with_columns(source, notes, **made),
+        replace(
+            declared,
+            proxies=(*made, *declared.proxies),
+            answers=(),
+            agreements={name: declared.agreements[name] for name in made},
+        ),
+    )
     if made and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
         kept = {source.columns[name]: source.column(name) for name in declared.among(source.columns)}
@@ -494,19 +496,6 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             source = replace(source, table=stored(source.backend, source.table.select(**kept)))
         source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
     return source, declared
-
-
-def _written_alike(text: Any, kind: str | None) -> Any:
-    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
-    if kind == "number":
-        number = text.replace(",", "").re_extract(agreement.LAST_NUMBER, 1).nullif("").try_cast("float64")
-        return category(number, "")
-    if kind == "text":
-        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
-        for article in agreement.ARTICLES:
-            text = text.replace(f" {article} ", " ")
-        return text.strip()
-    return text
 
 
 def _added(terms: Sequence[Any]) -> Any:
@@ -537,7 +526,9 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     found = source.first(joined.aggregate(size=joined.count(), known=known.sum()))
     note = past.note(int(found["known"] or 0), int(found["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **made)
-    return source, declared.with_history()
+    proxy, *features = past.names
+    proxies, features = (proxy, *declared.proxies), [*declared.features, *features]
+    return source, replace(declared, proxies=proxies, features=tuple(features), history=None)
 
 
 # ---- missing proxies
@@ -568,7 +559,6 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         made[name] = ibis.ifelse(
             gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
         )
-    groups = (*declared.groups, OWN_STRATUM_GROUP)
-    return _with_columns(source, (declaration.own_stratum_note(count),), **made), replace(
-        declared, groups=groups
-    )
+    note = f"{count:,} units without a proxy are a stratum of their own"
+    declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
+    return _with_columns(source, (note,), **made), declared
