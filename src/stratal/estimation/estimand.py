@@ -22,7 +22,7 @@ from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Di
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import require_target
 from stratal.labels.labels import join
-from stratal.population.expressions import Cells, Constant, LevelSet, both_tests, total
+from stratal.population.expressions import ByLevel, Cells, Constant, both_tests, level_test, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
@@ -163,15 +163,15 @@ def _crossed(first: _Division, second: _Division, most: int) -> _Division | None
     return Cells(names=tuple(names), tests=tuple(given)), tuple(known)
 
 
-def _levels(cells: Cells) -> list[LevelSet | None]:
+def _levels(cells: Cells) -> list[ByLevel | None]:
     """Return the levels of the units in each cell; None where they are no matter of levels."""
-    found = [LevelSet.of(test) for test in cells.tests]
+    found = [level_test(test) for test in cells.tests]
     if not found or None in found or len({entry.name for entry in found if entry}) > 1:
         return [*found, None]
-    return [*found, reduce(LevelSet.both, (entry.rest for entry in found if entry is not None))]
+    return [*found, reduce(ByLevel.both, (entry.rest for entry in found if entry is not None))]
 
 
-def _name_of_both(name: str, levels: LevelSet | None, other: str, others: LevelSet | None) -> str:
+def _name_of_both(name: str, levels: ByLevel | None, other: str, others: ByLevel | None) -> str:
     """Return the names of two cells, of which the one that says less is left out."""
     if levels is not None and others is not None:
         if levels.excludes(others.rest):

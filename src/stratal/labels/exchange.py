@@ -34,8 +34,8 @@ from stratal.labels.tasks import (
     text_of,
     write_lines,
 )
+from stratal.tables import files
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
-from stratal.tables.limits import MOST_BYTES
 from stratal.tables.small_table import SmallTable, plain_text
 
 # ---- tools with files of their own
@@ -361,7 +361,7 @@ def _document(path: Path, most: int | None = None) -> Any:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""
     if last == ".json":
-        return json_document(existing_file(path), MOST_BYTES, "for a table of labels")
+        return json_document(existing_file(path), files.MOST_BYTES, "for a table of labels")
     if last not in (".jsonl", ".ndjson"):
         return None
     with closing(opened(existing_file(path))) as text:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from stratal.arrays import IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs import ID_NAMES, Log
+from stratal.tables.source import FileReading
 
 if TYPE_CHECKING:
-    from stratal.proxy.agreement import PeerWeights
     from stratal.proxy.history import History
 
 
@@ -180,17 +179,8 @@ class TableKeywords(TypedDict, total=False):
     history: Any
 
 
-class FileKeywords(TableKeywords, total=False):
-    """The keywords of `Population.read` that a dataframe has no use for."""
-
-    delimiter: str | None
-    format: str | None
-    directory: bool
-    remote: bool
-    engine: str
-    master: str | None
-    threads: int | None
-    memory: str | None
+class FileKeywords(TableKeywords, FileReading, total=False):
+    """The keywords of `Population.read`."""
 
 
 def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> Declaration:
@@ -235,7 +225,8 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         groups = (*groups, predicted)
     agreements = {PEER_AGREEMENT: predicted} if answers and predicted is not None else {}
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
-    _refuse_unused_answers(answers, agreements, bool(softmax or len(proxies) > 1), existing, label)
+    refuse_taken(agreements, existing, label)
+    _refuse_no_others(answers, agreements, label)
     moments = _second_moments(given.get("second_moment"), proxies)
     features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -288,49 +279,11 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
         )
 
 
-def agreement_weights(
-    declared: Declaration, codes: IntArray
-) -> tuple[dict[str, PeerWeights], tuple[str, ...]]:
-    """Return the weights of each agreement that can be made, and a note on each.
-
-    Parameters
-    ----------
-    declared : Declaration
-    codes : int (n, len(declared.answer_columns))
-        Answers to the items that weights come from, as `stratal.proxy.agreement.answer_codes` gives them.
-    """
-    from stratal.proxy.agreement import peer_weights
-
-    place = {name: at for at, name in enumerate(declared.answer_columns)}
-    found = {
-        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
-        for name, own in declared.agreements.items()
-    }
-    notes = tuple(weights.note(name, declared.agreements[name]) for name, weights in found.items())
-    return {name: weights for name, weights in found.items() if weights.weights.any()}, notes
-
-
-def _refuse_unused_answers(
-    answers: tuple[str, ...],
-    agreements: Mapping[str, str],
-    may_be_predicted: bool,
-    existing: list[str],
-    label: str,
-) -> None:
-    """Refuse answers of which no proxy can be made: a softmax may still say what the model's answer is."""
-    if not answers:
-        return
-    refuse_taken(agreements, existing, label)
-    if not agreements and not may_be_predicted:
-        raise InputError(
-            "answers are compared with those of the evaluated model, which is not named",
-            allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
-            action="Name the column of its answers.",
-        )
-    for own in agreements.values():
-        if set(answers) <= {own}:
-            what, given = f"{label}: answers name no model but the evaluated one", repr(own)
-            raise InputError(what, given=given, allowed="other models' columns", action="Name those too.")
+def _refuse_no_others(answers: tuple[str, ...], agreements: Mapping[str, str], label: str) -> None:
+    """Refuse answers of none but the model that they are compared with."""
+    if any(set(answers) <= {own} for own in agreements.values()):
+        what, given = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
+        raise InputError(what, given=given, allowed="other models' columns", action="Name those too.")
 
 
 def with_log(given: TableKeywords, log: Log) -> TableKeywords:

@@ -91,9 +91,11 @@ class Distribution(Record):
     @property
     def conditional_variances(self) -> FloatArray:
         """Plug-in Var(z | x) of each bin (B,): E[z² | x] − E[z | x]², not below zero. Zero where unknown."""
-        if self.second_moments is None:
-            return np.zeros(len(self.values))
-        return np.asarray(np.maximum(self.second_moments - self.values**2, 0.0))
+        return _variances(self.values, self.second_moments)
+
+
+def _variances(values: FloatArray, second: FloatArray | None) -> FloatArray:
+    return np.zeros(len(values)) if second is None else np.maximum(second - values**2, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,9 +386,7 @@ class LevelBins:
     @property
     def conditional_variances(self) -> FloatArray:
         """Plug-in Var(z | x) of each bin (B,), as a distribution's."""
-        if self.second is None:
-            return np.zeros(len(self.values))
-        return np.asarray(np.maximum(self.second - self.values**2, 0.0))
+        return _variances(self.values, self.second)
 
 
 class Pictures(Mapping[str, Distribution]):

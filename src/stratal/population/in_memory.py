@@ -14,10 +14,10 @@ import numpy as np
 
 from stratal import randomness
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, duplicated, near_names
 from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
-from stratal.population.population import Population
+from stratal.population.population import Columns, Population
 from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, uniforms
@@ -121,12 +121,7 @@ def refuse_duplicates(texts: list[str]) -> None:
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
-    ids = "1 id is" if len(repeated) == 1 else f"{len(repeated)} ids are"
-    raise InputError(
-        f"{ids} duplicated (first: {repeated[0]!r})",
-        allowed="one unit per id",
-        action="Remove the duplicates, or make an id that distinguishes the units.",
-    )
+    raise duplicated("", len(repeated), repeated[0])
 
 
 _LAST_KEY = np.uint64(2**64 - 1)
@@ -259,37 +254,30 @@ class ArrayPopulation(Population):
         )
         return drawn, order
 
-    def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed know the population again."""
-        if seed not in self._digests:
-            digested = self._digested
-            columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
+    def _digest(self, seed: int) -> PopulationDigest:
+        digested = self._digested
+        columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
-            def added(part: slice) -> list[int]:
-                keys = leading_bits(self._keys(part, seed))
-                sums = [int(keys.sum())]
-                for values, exponent in columns:
-                    here = values[part]
-                    for digit in [here] if exponent is None else array_digits(here, exponent):
-                        sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
-                return sums
+        def added(part: slice) -> list[int]:
+            keys = leading_bits(self._keys(part, seed))
+            sums = [int(keys.sum())]
+            for values, exponent in columns:
+                here = values[part]
+                for digit in [here] if exponent is None else array_digits(here, exponent):
+                    sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
+            return sums
 
-            threads = self.threads if self._texts is None else 1  # digests of texts are Python's
-            totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
-            self._digests[seed] = digested.digest(self.size, totals[0], totals[1:])
-        return self._digests[seed]
+        threads = self.threads if self._texts is None else 1  # digests of texts are Python's
+        totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
+        return digested.digest(self.size, totals[0], totals[1:])
 
-    def _number(self, name: str) -> tuple[FloatArray, tuple[float, float]]:
-        values = np.asarray(self._column(name), np.float64)
-        return values, (float(values.min()), float(values.max()))
-
-    def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]] | None:
-        values = self.second.get(proxy)
-        return None if values is None else (values, (float(values.min()), float(values.max())))
-
-    def _category(self, name: str) -> KeyArray:
-        levels, number = np.unique(self.groups[name], return_inverse=True)
-        return level_numbers(levels)[number]
+    def _digest_columns(self) -> tuple[Columns, dict[str, KeyArray]]:
+        named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
+        named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
+        ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
+        found = {name: np.unique(values, return_inverse=True) for name, values in self.groups.items()}
+        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at) in found.items()}
+        return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
         """Return what makes the digest: a file and a join need it, thousands of simulated draws do not."""
@@ -505,19 +493,14 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
     values, level = values[order], level[order]
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
     counts = np.diff(np.append(starts, len(order)))
-    means = None if second is None else _level_means(second[order], level, starts, counts)
+    means = None
+    if second is not None and len(order):
+        low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+        np.minimum.at(low, level, second[order])
+        np.maximum.at(high, level, second[order])
+        steps = pictures.Steps.over(low, high)
+        sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
+        means = steps[level[starts]].means(sums, counts)
     return pictures.LevelBins(
         names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
     )
-
-
-def _level_means(second: FloatArray, level: IntArray, starts: IntArray, counts: IntArray) -> FloatArray:
-    """Return the mean second moment of each bin, in steps of the level that the bin is of."""
-    if not len(level):
-        return np.zeros(0)
-    found, place = np.unique(level, return_index=True)
-    low, high = np.minimum.reduceat(second, place), np.maximum.reduceat(second, place)
-    number = np.searchsorted(found, level)
-    steps = pictures.Steps.over(low, high)
-    sums = np.add.reduceat(steps[number].numbers(second), starts)
-    return steps[number[starts]].means(sums, counts)

@@ -12,10 +12,8 @@ from typing import Any
 from stratal.tables.spilling import private_folder
 
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
-_OWN_SMALL_TABLES = ("duckdb", "pyspark")
-_BY_BYTES = ("duckdb", "pyspark")
-_COLLECTING = ("duckdb", "pyspark")  # Ibis knows no structs of PostgreSQL's
-_WIDE_VIEW = 1_000
+ANALYTIC = ("duckdb", "pyspark")
+"""Engines that take small tables, order text by its bytes, and hand on rows as structs beside sums."""
 
 
 def memory_limit(threads: int | None = None) -> str:
@@ -55,19 +53,6 @@ def duckdb_connection(threads: int | None = None, memory: str | None = None) -> 
     return duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
 
 
-def connect(threads: int | None = None, memory: str | None = None) -> Any:
-    """Return Ibis over a `duckdb_connection`.
-
-    Examples
-    --------
-    >>> connect().name
-    'duckdb'
-    """
-    import ibis
-
-    return ibis.duckdb.from_connection(duckdb_connection(threads, memory))
-
-
 def reader_of(relation: Any, rows: int) -> Any:
     """Return a relation of DuckDB as a PyArrow reader, by the name that its version has for it."""
     return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
@@ -79,7 +64,7 @@ def duplicate_key(backend: Any, column: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> duplicate_key(connect(), ibis.literal("a")).type().is_integer()
+    >>> duplicate_key(ibis.duckdb.connect(), ibis.literal("a")).type().is_integer()
     True
     """
     if backend.name == "duckdb" and column.type().is_string():
@@ -95,7 +80,7 @@ def answer(backend: Any, expression: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> answer(connect(), ibis.range(3).unnest().name("row").as_table()).num_rows
+    >>> answer(ibis.duckdb.connect(), ibis.range(3).unnest().name("row").as_table()).num_rows
     3
     """
     if backend.name != "duckdb" or any(kind.is_null() for kind in expression.schema().types):
@@ -113,7 +98,8 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     Examples
     --------
     >>> import ibis
-    >>> [batch.num_rows for batch in record_batches(connect(), ibis.range(3).unnest().as_table(), 10)]
+    >>> three = ibis.range(3).unnest().as_table()
+    >>> [batch.num_rows for batch in record_batches(ibis.duckdb.connect(), three, 10)]
     [3]
     """
     if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
@@ -160,7 +146,7 @@ def digest(backend: Any, text: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> digest(connect(), ibis.literal("7:a")).type().is_string()
+    >>> digest(ibis.duckdb.connect(), ibis.literal("7:a")).type().is_string()
     True
     """
     import ibis.expr.operations as ops
@@ -174,7 +160,7 @@ def key_bits(backend: Any, text: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> key_bits(connect(), ibis.literal("7:a")).type().is_integer()
+    >>> key_bits(ibis.duckdb.connect(), ibis.literal("7:a")).type().is_integer()
     True
     """
     import ibis
@@ -189,27 +175,16 @@ def key_bits(backend: Any, text: Any) -> Any:
     return reduce(lambda found, at: found * 256 + _function("get_byte")(four, at).cast("int64"), range(4), 0)
 
 
-def collects(backend: Any) -> bool:
-    """Return whether an engine hands on some rows beside sums over all of them, in one query.
-
-    Examples
-    --------
-    >>> collects(connect())
-    True
-    """
-    return backend.name in _COLLECTING
-
-
 def in_byte_order(backend: Any, text: Any) -> Any:
     """Return what to order a text by, so that its order is that of its bytes, whatever the collation.
 
     Examples
     --------
     >>> import ibis
-    >>> in_byte_order(connect(), ibis.literal("a")).type().is_string()
+    >>> in_byte_order(ibis.duckdb.connect(), ibis.literal("a")).type().is_string()
     True
     """
-    return text if backend.name in _BY_BYTES else _function("convert_to")(text, "UTF8")
+    return text if backend.name in ANALYTIC else _function("convert_to")(text, "UTF8")
 
 
 def moment_text(moment: Any) -> Any:
@@ -282,14 +257,15 @@ def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
 
     Examples
     --------
-    >>> small_table({"code": [0, 1]}, connect()).columns
+    >>> import ibis
+    >>> small_table({"code": [0, 1]}, ibis.duckdb.connect()).columns
     ('code',)
     """
     import ibis
     import pyarrow as pa
 
     arrays = {name: pa.array(values) for name, values in columns.items()}
-    if backend.name in _OWN_SMALL_TABLES:
+    if backend.name in ANALYTIC:
         return ibis.memtable(pa.table(arrays))
     columns = {}
     for name, array in arrays.items():
@@ -315,7 +291,7 @@ def stored(backend: Any, table: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> stored(connect(), ibis.range(3).unnest().name("row").as_table()).columns
+    >>> stored(ibis.duckdb.connect(), ibis.range(3).unnest().name("row").as_table()).columns
     ('row',)
     """
     name = f"stored_{uuid.uuid4().hex}"

@@ -8,9 +8,9 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from stratal.errors import InputError, unreadable, utf8_path
 
@@ -340,3 +340,49 @@ def json_records(
                 f"{path}: line {number} is not a JSON object", given=line.strip()[:60], allowed='{"id": …}'
             )
         yield number, record
+
+
+# ---- how large a table may be that is read as a whole: a small file may stand for much
+
+
+MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
+"""What a table of labels may have; larger ones are no answers of people, but a population or an attack."""
+
+Entry = TypeVar("Entry")
+
+
+def limited(
+    records: Iterable[Entry],
+    size: Callable[[Entry], int],
+    path: Path | str,
+    rows: int = MOST_ROWS,
+    characters: int = MOST_BYTES,
+) -> Iterator[Entry]:
+    """Yield records, refusing to go on after so many of them, or so many characters.
+
+    Raises
+    ------
+    InputError
+        Where there are more.
+
+    Examples
+    --------
+    >>> list(limited(["a", "b"], len, Path("labels.csv"), rows=1))
+    Traceback (most recent call last):
+    stratal.errors.InputError: labels.csv: is too large for a table of labels (allowed: up to 1 rows and ...
+    """
+    held = 0
+    for number, record in enumerate(records, start=1):
+        held += size(record)
+        if number > rows or held > characters:
+            raise too_large(path, rows, characters)
+        yield record
+
+
+def too_large(path: Path | str, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
+    """Return the error of a table of labels that is too large."""
+    return InputError(
+        f"{path}: is too large for a table of labels",
+        allowed=f"up to {rows:,} rows and {characters // 2**20:,} MiB of text",
+        action="Keep the labelled units and the columns that are needed.",
+    )

@@ -159,7 +159,6 @@ def make_log(
             raise InputError(
                 f"{tool}: two answers of unit {row.unit!r}",
                 given=row.variant or None,
-                allowed="one of each filter or model",
                 action="Read one run of the evaluation at a time.",
             )
         seen.add((row.unit, row.variant))
@@ -530,7 +529,6 @@ def _deepeval(found: Mapping[str, Any], source: str) -> Log:
     if bool(cases) == bool(talks):
         raise InputError(
             f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
-            allowed="test cases, or conversations",
             action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
     given = cases or talks

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, lone_surrogate, unreadable
-from stratal.tables import files
+from stratal.errors import InputError, MissingExtraError, lone_surrogate, unreadable
+from stratal.tables import files, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
-from stratal.tables.limits import limited, refuse_exploding, refuse_long
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
-from stratal.tables.parquet import nested_names, parquet_names, partition_keys, parts_of, refuse_unlike_parts
-from stratal.tables.remote import address_of, fetched, register
-from stratal.tables.rows import STORE_LIMIT, Rows
-from stratal.tables.source import SPARK, Chosen, FileReading, Table, readable
+from stratal.tables.source import Chosen, FileReading, Rows, Table, readable
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 from stratal.tables.workbooks import one_sheet
-
-HERE = FileReading()
 
 _RECORDS_INSPECTED = 1000
 _LONGEST_LINE_SEARCH = 2_000_000
@@ -41,7 +35,7 @@ def everything(names: Sequence[str]) -> bool:
 
 def open_table(
     path: str | os.PathLike[str],
-    reading: FileReading = HERE,
+    reading: FileReading | None = None,
     fits: Callable[[Sequence[str]], bool] = everything,
 ) -> Table:
     """Return a file as a table of which no column is read yet; see `Population.read`.
@@ -53,25 +47,26 @@ def open_table(
     fits : callable
         Whether the columns of a sheet are those that are meant, of a workbook with several.
     """
-    if reading.engine == SPARK:
+    reading = source.checked_reading(reading or {})
+    if reading.get("engine") == source.SPARK:
         return read_on_spark(path, reading)
-    address = address_of(path, remote=reading.remote)
+    address = address_of(path, remote=reading.get("remote", False))
     if address is not None:
         return _remote(address, reading, fits)
     file = Path(path)
-    connection = duckdb_connection(reading.threads, reading.memory)
-    if reading.directory:
-        return _parquet(connection, file, parts_of(file))
+    connection = duckdb_connection(reading.get("threads"), reading.get("memory"))
+    if reading.get("directory", False):
+        return _parquet(connection, file, parquet.parts_of(file))
     saved = saved_table(file) if file.is_dir() else None
     if saved is not None:
         return arrow_table(connection, saved, str(file))
-    kind = files.kind_of(file, reading.format)
+    kind = files.kind_of(file, reading.get("format"))
     if kind == "parquet":
         return _parquet(connection, file, [file])
     files.whole_gzip(file)
     try:
         if kind == "csv":
-            return _csv(connection, file, reading.delimiter)
+            return _csv(connection, file, reading.get("delimiter"))
         if kind == "xlsx":
             return _workbook(connection, file, fits)
         return _READERS[kind](connection, file)
@@ -81,11 +76,11 @@ def open_table(
 
 def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
-    kind = files.format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
+    kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
     if kind == "parquet" and literal_path(address) == address:
-        return _parquet(duckdb_connection(reading.threads, reading.memory), address, [address])
+        return _parquet(duckdb_connection(reading.get("threads"), reading.get("memory")), address, [address])
     copy = fetched(address)
-    table = open_table(copy, replace(reading, format=kind, directory=False), fits)
+    table = open_table(copy, reading | {"format": kind, "directory": False}, fits)
     return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))
 
 
@@ -94,7 +89,7 @@ def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], 
 
 def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
     local = [part for part in parts if isinstance(part, Path)]
-    keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
+    keys = {key: part for part in local for key in parquet.partition_keys(part.relative_to(file))}
     options = {}
     if local:
         options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
@@ -106,11 +101,11 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
     origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
     with readable(str(file)):
         found = connection.sql(f"SELECT * FROM {origin}")
-    names = parquet_names(local[0], len(found.columns)) if local else []
+    names = parquet.parquet_names(local[0], len(found.columns)) if local else []
     names += found.columns[len(names) :]
     kinds = dict(zip(reversed(names), reversed(found.types), strict=True))
     tops = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
-    fields = nested_names(
+    fields = parquet.nested_names(
         {name: kinds[name] for name in names}, lambda kind: dict(kind.children) if kind.id == "struct" else {}
     )
     columns = {
@@ -121,9 +116,9 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
     def take(chosen: Chosen) -> Rows:
         used = chosen.among(columns)
         if local:
-            refuse_unlike_parts(local, used, keys)
+            parquet.refuse_unlike_parts(local, used, keys)
             for part in local:
-                refuse_exploding(part, chosen.among(names))
+                parquet.refuse_exploding(part, chosen.among(names))
         kept = {name: columns[name] for name in used}
         return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
 
@@ -138,7 +133,7 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
-    small = file.stat().st_size <= STORE_LIMIT
+    small = file.stat().st_size <= source.STORE_LIMIT
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
 
     def take(chosen: Chosen) -> Rows:
@@ -152,7 +147,7 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
             locate=locate,
         )
         if small and (chosen.id in rows.columns or not chosen.id):
-            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), file, names, delimiter)
+            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
         return rows if delimiter == "," else with_points(rows, chosen)
 
     return Table(label=str(file), names=tuple(names), take=take)
@@ -168,10 +163,6 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
         auto_detect="false",
         skip=str(blank_lines),
         delim=_text(delimiter),
-        quote=_text('"'),
-        escape=_text('"'),
-        nullstr="''",
-        strict_mode="true",
         hive_partitioning="false",
         max_line_size=str(files.LONGEST),
         buffer_size=str(2 * files.LONGEST),
@@ -180,23 +171,21 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
     return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
 
 
-def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str], delimiter: str) -> Rows:
+_INK = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
+"""What Python does not strip off a text."""
+
+
+def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
     """Return the rows without those that hold nothing, as spreadsheets leave them; counted and said.
 
     Looked for where an id is missing, or none is named, and in files that are parsed once.
     """
     if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
-    copy, left = private_file(".csv"), 0
-    with closing(files.opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
-        writer = csv.writer(kept, delimiter=delimiter)
-        for _, fields in files.csv_records(text, delimiter):
-            if any(field.strip() for field in fields):
-                writer.writerow(fields)
-            else:
-                left += 1
-    origin = _read_csv(copy, len(names), delimiter, 0)
-    return replace(rows, origin=origin, notes=(*rows.notes, *blank_note(rows.label, left))) if left else rows
+    full = f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_INK}')"
+    left = rows.one(f"count(*) FILTER (NOT {full})")[0]
+    origin, notes = f"(SELECT * FROM {rows.origin} WHERE {full})", blank_note(rows.label, left)
+    return replace(rows, origin=origin, notes=(*rows.notes, *notes)) if left else rows
 
 
 def blank_note(label: str, count: int) -> tuple[str, ...]:
@@ -249,7 +238,7 @@ def _of_json(
             origin=_read_json(without_mark(file), places.values()),
             columns={name: _json_text(place, name in numbers) for name, place in places.items()},
             text=True,
-            stored=size <= STORE_LIMIT,
+            stored=size <= source.STORE_LIMIT,
             locate=locate,
         )
 
@@ -259,7 +248,7 @@ def _of_json(
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
     """Return all columns of a small JSON Lines file as Python has the values, and the line of each row."""
     with closing(files.opened(file)) as text:
-        found = list(limited(files.json_records(text, file), lambda record: len(str(record[1])), label))
+        found = list(files.limited(files.json_records(text, file), lambda record: len(str(record[1])), label))
     records = [files.flat(record) for _, record in found]
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
@@ -396,7 +385,7 @@ def _feather(connection: Any, file: Path) -> Table:
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
     for name, column in zip(found.column_names, found.columns, strict=True):
-        refuse_long(file, name, column, len(column))
+        parquet.refuse_long(file, name, column, len(column))
     return arrow_table(connection, found, str(file))
 
 
@@ -554,3 +543,96 @@ def _csv_lines(text: TextIO, delimiter: str) -> Iterator[int]:
 
 def _full_lines(text: TextIO) -> Iterator[int]:
     return (number for number, line in enumerate(text, start=1) if line.strip())
+
+
+# ---- files on the web and in S3, fetched only when asked for, through fsspec
+
+
+_ADDRESS = re.compile(r"(https?|s3):/+(.+)")
+
+_OTHER = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
+
+_UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
+    """Return the address that a path is, None where it is a file of this machine.
+
+    Raises
+    ------
+    InputError
+        For an address, unless `remote` files were asked for.
+
+    Examples
+    --------
+    >>> address_of(Path("s3://bucket/p.parquet"), remote=True), address_of("p.csv", remote=False)
+    ('s3://bucket/p.parquet', None)
+    """
+    text = os.fspath(path)
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        if _OTHER.match(text):
+            raise InputError(
+                f"{text}: only Spark reads addresses of this kind",
+                allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
+            )
+        return None
+    address = f"{found[1]}://{found[2]}"
+    if not remote:
+        raise InputError(
+            f"{address} is not on this machine, and remote files are read only on request",
+            action="Add remote=True (--remote), or download it first.",
+        )
+    return address
+
+
+def register(connection: Any, address: str) -> None:
+    """Let a DuckDB connection read an address through fsspec, by the parts of the file that it needs."""
+    with reachable(address) as system:
+        system.info(address)
+        if address.startswith(
+            "http"
+        ):  # DuckDB asks when a file was changed, which fsspec cannot tell of the web
+            system.modified = lambda path: _UNKNOWN_TIME
+        connection.register_filesystem(system)
+
+
+def fetched(address: str) -> Path:
+    """Return a copy of a remote file, which is deleted when the process ends."""
+    copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
+    with reachable(address) as system:
+        system.get_file(address, str(copy))
+    return copy
+
+
+@contextmanager
+def reachable(address: str) -> Iterator[Any]:
+    """Yield fsspec's file system for an address; what fetching raises becomes one `InputError` that names it.
+
+    Raises
+    ------
+    MissingExtraError
+        If fsspec, or what it needs for this kind of address, is not installed.
+
+    Examples
+    --------
+    >>> with reachable("https://example.org/p.csv"):
+    ...     raise OSError("no route to host")
+    Traceback (most recent call last):
+    stratal.errors.InputError: https://example.org/p.csv: cannot be fetched (given: no route to host)...
+    """
+    try:
+        import fsspec
+
+        yield fsspec.filesystem(address.split(":")[0], skip_instance_cache=True)
+    except InputError:
+        raise
+    except ImportError:
+        raise MissingExtraError("fsspec for remote files", extra="remote") from None
+    except Exception as error:  # fsspec's file systems raise what their clients raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{address}: cannot be fetched",
+            given=reason,
+            action="Check the address and your credentials, or download it first.",
+        ) from error

@@ -17,7 +17,6 @@ from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, near_names, same_name, unreadable
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
-from stratal.tables.limits import MOST_ROWS, limited, too_large
 from stratal.tables.logs import Log
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.source import EveryColumn, Table
@@ -214,9 +213,9 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     else:
         places = _csv_lines(path) if kind == "csv" else []
         rows = table.take(EveryColumn(table.names))
-        found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
+        found = rows.arrow(*rows.columns.values(), most=files.MOST_ROWS)
         if found is None:
-            raise too_large(path)
+            raise files.too_large(path)
         lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
         names, notes = list(table.names), rows.notes
         count = len(found[0]) if found else 0
@@ -242,7 +241,7 @@ def _csv_lines(path: Path) -> list[str]:
     with closing(files.opened(path)) as text:
         records = itertools.islice(files.csv_records(text, delimiter), 1, None)
         found = []
-        for line, fields in limited(records, lambda record: sum(map(len, record[1])), path):
+        for line, fields in files.limited(records, lambda record: sum(map(len, record[1])), path):
             if len(fields) != len(header or ()):
                 raise InputError(
                     f"{path}, line {line}: wrong number of columns",

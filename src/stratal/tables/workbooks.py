@@ -28,8 +28,6 @@ class Sheet:
         Number of each row in the sheet.
     notes : tuple of str
         Which sheet was read, where there are several.
-    unreadable : str
-        Which cells do not hold what is seen there: merged ones, and formulas without a saved value.
 
     Examples
     --------
@@ -42,7 +40,6 @@ class Sheet:
     rows: list[list[str | None]]
     places: list[int]
     notes: tuple[str, ...] = ()
-    unreadable: str = ""
 
 
 def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
@@ -55,41 +52,42 @@ def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
     MissingExtraError
         If openpyxl is not installed.
     """
-    sheets = [sheet for sheet in _sheets(path) if sheet.names]
-    if not sheets:
-        raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
-    if len(sheets) == 1:
-        return _whole(path, sheets[0])
-    titles = ", ".join(repr(sheet.title) for sheet in sheets)
-    fitting = [sheet for sheet in sheets if fits(sheet.names)]
-    if len(fitting) != 1:
-        raise InputError(
-            f"{path}: {len(fitting)} of {len(sheets)} sheets have the columns",
-            given=titles,
-            allowed="one sheet with them",
-            action="Save the sheet that is meant as a file of its own.",
-        )
-    chosen = _whole(path, fitting[0])
-    return replace(chosen, notes=(f"{path}: sheet {chosen.title!r} was read, of {titles}",))
+    book = _opened(path)
+    try:
+        found = [(page, _sheet(page.title, page.iter_rows(values_only=True))) for page in book.worksheets]
+        sheets = [(page, sheet) for page, sheet in found if sheet.names]
+        if not sheets:
+            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
+        titles = ", ".join(repr(sheet.title) for _, sheet in sheets)
+        fitting = [each for each in sheets if len(sheets) == 1 or fits(each[1].names)]
+        if len(fitting) != 1:
+            raise InputError(
+                f"{path}: {len(fitting)} of {len(sheets)} sheets have the columns",
+                given=titles,
+                action="Save the sheet that is meant as a file of its own.",
+            )
+        page, sheet = fitting[0]
+        _refuse_unreadable(path, sheet, _unreadable(book, page))
+    finally:
+        book.close()
+    note = f"{path}: sheet {sheet.title!r} was read, of {titles}"
+    return replace(sheet, notes=(note,)) if len(sheets) > 1 else sheet
 
 
-def _whole(path: Path, sheet: Sheet) -> Sheet:
-    """Return a sheet, refusing a title above the header, and cells that only look as if they held a value."""
+def _refuse_unreadable(path: Path, sheet: Sheet, unreadable: str) -> None:
+    """Refuse a title above the header, and cells that only look as if they held a value."""
     if [name != "" for name in sheet.names] == [True] + [False] * (len(sheet.names) - 1) != [True]:
         raise InputError(
             f"{path}: the first row of sheet {sheet.title!r} is a title, and no header",
             given=repr(sheet.names[0]),
-            allowed="a name for each column in the first row",
             action="Delete the rows above the header.",
         )
-    if sheet.unreadable:
+    if unreadable:
         raise InputError(
-            f"{path}: sheet {sheet.title!r} has {sheet.unreadable}",
-            allowed="a value in each cell",
+            f"{path}: sheet {sheet.title!r} has {unreadable}",
             action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, or "
             "paste formulas as values.",
         )
-    return sheet
 
 
 def cell_text(value: Any) -> str | None:
@@ -111,33 +109,19 @@ def cell_text(value: Any) -> str | None:
     return str(value)
 
 
-def _sheets(path: Path) -> list[Sheet]:
+def _opened(path: Path) -> Any:
     try:
         import openpyxl
     except ImportError:
         raise MissingExtraError("openpyxl", extra="excel") from None
     import zipfile
 
+    bad = (zipfile.BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException)
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        ValueError,
-        openpyxl.utils.exceptions.InvalidFileException,
-    ) as error:
-        raise InputError(
-            f"{path}: is not a workbook that can be read",
-            given=str(error),
-            allowed=".xlsx as spreadsheets save it",
-        ) from None
-    try:
-        return [
-            replace(_sheet(page.title, page.iter_rows(values_only=True)), unreadable=_unreadable(book, page))
-            for page in book.worksheets
-        ]
-    finally:
-        book.close()
+        return openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except bad as error:
+        what, allowed = f"{path}: is not a workbook that can be read", ".xlsx as spreadsheets save it"
+        raise InputError(what, given=str(error), allowed=allowed) from None
 
 
 def _unreadable(book: Any, page: Any) -> str:

@@ -45,7 +45,7 @@ from stratal.estimation.regression.quantiles import (
 from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
-from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
@@ -576,7 +576,7 @@ class Coefficient(Estimand):
 
 LINKS: dict[str, Callable[[Expression], Expression]] = {
     "linear": lambda line: line,
-    "logistic": lambda line: Logistic(parts=(line,)),
+    "logistic": logistic,
     "poisson": lambda line: Exponential(parts=(line,)),
 }
 """The mean of the outcome at a linear predictor."""
@@ -633,7 +633,7 @@ class Quantile(Estimand):
         theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
         left = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
         steep = _LOGISTIC / left
-        below = Logistic(parts=(steep * (theta - expected.mean),))
+        below = logistic(steep * (theta - expected.mean))
         density, share = averages(population, [steep * below * (1.0 - below), below])
         scale = 1.0 / max(float(density), 1e-12)
         # u is centred where the logistic has its share, which is near β.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce, singledispatch
+from functools import reduce
 from operator import add, and_
 from typing import Any
 
@@ -21,12 +21,12 @@ from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
-from stratal.population.population import Population
+from stratal.population.population import Columns, Population
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
-from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
-from stratal.tables.engine import collects, digest, double, in_byte_order, key_bits, small_table
+from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
+from stratal.tables.engine import ANALYTIC, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
@@ -57,7 +57,7 @@ class TableCounter:
     Examples
     --------
     >>> import ibis, pyarrow as pa
-    >>> from stratal.population.distribution import build_distribution
+    >>> from stratal.population.distribution import Extent, build_distribution
     >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
     >>> whole = Extent(0.5, 0.9, 3)
     >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, whole, "x")).values
@@ -194,9 +194,8 @@ def level_bins(
     Examples
     --------
     >>> import ibis, pyarrow as pa
-    >>> from stratal.tables.engine import connect
     >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
-    >>> level_bins(lambda query: query.to_pyarrow(), connect(), table, "g", "x").names
+    >>> level_bins(lambda query: query.to_pyarrow(), ibis.duckdb.connect(), table, "g", "x").names
     ('a', 'b')
     """
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
@@ -332,7 +331,6 @@ def query_averages(formulas: list[Expression], units: Units) -> Any:
     return made.aggregate(**{f"m{j}": made[f"f{j}"].mean() for j in range(len(formulas))})
 
 
-@singledispatch
 def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     """Return `table` with a column `out` of stratum codes.
 
@@ -351,21 +349,27 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     InputError
         For a rule that no query is known for.
     """
+    match rule:
+        case rules.Everything():
+            return table.mutate(**{out: ibis.literal(0, "int64")})
+        case rules.CutPoints():
+            column = table[units.internal(rule.column, units.numbers)]
+            code = _halving(column, rule.cuts.tolist(), 0, len(rule.cuts))
+            return table.mutate(**{out: code.cast("int64")})
+        case rules.Categories():
+            level, own = units.internal(rule.column, units.categories), f"{out}_level"
+            known = small_table({own: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
+            return table.left_join(known, table[level] == known[own]).drop(own)
+        case rules.Derived():
+            return _codes_of_formulas(rule, units, table, out)
+        case rules.Crossed():
+            return _codes_within(rule, units, table, out)
+        case rules.NearestCentre():
+            return _nearest(rule, units, table, out)
     raise InputError(
         f"a table cannot be stratified by a rule of kind {rule.kind!r}",
         action="Load the population into memory: Population.from_arrays.",
     )
-
-
-@with_codes.register
-def _(rule: rules.Everything, units: Units, table: Any, out: str = "code") -> Any:
-    return table.mutate(**{out: ibis.literal(0, "int64")})
-
-
-@with_codes.register
-def _(rule: rules.CutPoints, units: Units, table: Any, out: str = "code") -> Any:
-    column = table[units.internal(rule.column, units.numbers)]
-    return table.mutate(**{out: _halving(column, rule.cuts.tolist(), 0, len(rule.cuts)).cast("int64")})
 
 
 def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
@@ -377,32 +381,19 @@ def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
     return ibis.ifelse(column < double(cuts[middle]), below, _halving(column, cuts, middle + 1, last))
 
 
-@with_codes.register
-def _(rule: rules.Categories, units: Units, table: Any, out: str = "code") -> Any:
-    level = units.internal(rule.column, units.categories)
-    known = small_table({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
-    joined = table.left_join(known, table[level] == known[f"{out}_level"])
-    return joined.drop(f"{out}_level")
-
-
-@with_codes.register
-def _(rule: rules.Derived, units: Units, table: Any, out: str = "code") -> Any:
+def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) -> Any:
     columns = TableColumns(units, table)
     influence, cell = f"{out}_{INFLUENCE}", f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
     tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
     cells = ibis.cases(*tests, else_=last) if tests else last
     made = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
-    known = replace(
-        units,
-        numbers={**units.numbers, INFLUENCE: influence},
-        categories={**units.categories, CELL: cell},
-    )
+    numbers, categories = {**units.numbers, INFLUENCE: influence}, {**units.categories, CELL: cell}
+    known = replace(units, numbers=numbers, categories=categories)
     return with_codes(rule.inner, known, made, out).drop(influence, cell)
 
 
-@with_codes.register
-def _(rule: rules.Crossed, units: Units, table: Any, out: str = "code") -> Any:
+def _codes_within(rule: rules.Crossed, units: Units, table: Any, out: str) -> Any:
     if rule.cuts is not None:
         return _cuts_by_level(rule, *rule.cuts, units, table, out)
     group = f"{out}_group"
@@ -437,23 +428,19 @@ def _cuts_by_level(
     return table.left_join(known, here).drop(*names)
 
 
-@with_codes.register
-def _(rule: rules.NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
-    if rule.n_strata == 1:
-        return table.mutate(**{out: ibis.literal(0, "int64")})
+def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> Any:
     middle = rule.centres.mean(axis=0)
     centres = (rule.centres - middle) / rule.scale
     scaled = [
-        (table[units.internal(name, units.numbers)] - double(middle[j])) / double(rule.scale[j])
-        for j, name in enumerate(rule.names)
+        (table[units.internal(name, units.numbers)] - double(centre)) / double(scale)
+        for name, centre, scale in zip(rule.names, middle, rule.scale, strict=True)
     ]
-    halves = 0.5 * np.sum(centres**2, axis=1)
     scores = {}
-    for k, (centre, half) in enumerate(zip(centres, halves, strict=True)):
+    for k, centre in enumerate(centres):
         products = [column * double(weight) for column, weight in zip(scaled, centre, strict=True)]
-        scores[f"{out}_score{k}"] = reduce(add, products) - double(half)
+        scores[f"{out}_score{k}"] = reduce(add, products) - double(0.5 * np.sum(centre**2))
     scored = table.mutate(**scores)
-    best = ibis.greatest(*(scored[name] for name in scores))
+    best = ibis.greatest(*(scored[name] for name in scores)) if len(scores) > 1 else scored[f"{out}_score0"]
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
     return scored.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*scores)
 
@@ -541,47 +528,35 @@ class TablePopulation(Population):
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
-        found = self._below(rule, limits, counts, seed)
-        keys = _keys(found.column("digest").to_pylist())
-        return found, found.column("code").to_numpy().astype(np.int64), keys, _texts(found.column("unit_id"))
-
-    def _below(self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int) -> Any:
-        """Return the units whose key is at most their stratum's limit (H,); the pass also makes the digest.
+        """Return the units as in every population; the pass also makes the digest.
 
         That is one pass where the engine hands on rows with sums: what is below the highest limit comes
         back and is then put into its stratum.
         """
         units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
         if seed in self._digests or highest > _FEW or not _collects_rows(units):
-            return self.source.run(_smallest(rule, units, limits, counts, seed))
+            found = self.source.run(_smallest(rule, units, limits, counts, seed))
+            codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
+            return found, codes, keys_of_ids(texts.tolist(), seed), texts
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
         row = self.source.run(_digested(units, self._digested, seed, bits))
         self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
         found = _rows_of(row.column("rows"))
-        coded = self.source.run(_smallest(rule, _only(units, found), limits, counts, seed))
-        place = {text: at for at, text in enumerate(found.column("unit_id").to_pylist())}
-        rows = [place[text] for text in coded.column("unit_id").to_pylist()]
-        found = found.take(np.array(rows, dtype=np.int64))
-        for name in ("digest", "code"):
-            found = found.append_column(name, coded.column(name))
-        return found
+        texts, names = _texts(found.column("unit_id")), rule.columns
+        keys = keys_of_ids(texts.tolist(), seed)
+        columns = {name: _plain(found.column(units.internal(name, units.numbers))) for name in names}
+        codes = rule.assign({"": texts, **columns})
+        near = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
+        return found.take(near), codes[near], keys[near], texts[near]
 
-    def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed know the population again: one query."""
-        if seed not in self._digests:
-            row = self.source.first(_digested(self.units, self._digested, seed))
-            self._digests[seed] = _digest_of(self._digested, row)
-        return self._digests[seed]
+    def _digest(self, seed: int) -> PopulationDigest:
+        return _digest_of(self._digested, self.source.first(_digested(self.units, self._digested, seed)))
 
-    def _number(self, name: str) -> tuple[str, tuple[float, float]]:
-        return self.units.numbers[name], self.extents[name]
-
-    def _moments(self, proxy: str) -> tuple[str, tuple[float, float]] | None:
-        second = self.proxy_info(proxy).second_moment
-        return None if second is None else self._number(second)
-
-    def _category(self, name: str) -> str:
-        return self.units.categories[name]
+    def _digest_columns(self) -> tuple[Columns, dict[str, str]]:
+        second = {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
+        named = {f"number:{name}": name for name in (*self.proxy_names, *self.feature_names)} | second
+        numbers = {kind: (self.units.numbers[name], self.extents[name]) for kind, name in named.items()}
+        return numbers, {f"group:{name}": self.units.categories[name] for name in self.group_names}
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
@@ -620,7 +595,7 @@ class TablePopulation(Population):
         seed, sized = check_seed(seed), self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
         found = self.source.run(_candidates(sized, self.units, high, limit, seed))
-        u = uniforms(_keys(found.column("digest").to_pylist()))
+        u = uniforms(keys_of_ids(_texts(found.column("unit_id")).tolist(), seed))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
         drawn, order = self._taken(found.take(kept), seed)
@@ -736,11 +711,6 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     )
 
 
-def _keys(digests: list[str]) -> KeyArray:
-    digits = "".join(digest[:KEY_DIGITS] for digest in digests)
-    return np.frombuffer(bytes.fromhex(digits), dtype=">u8").astype(np.uint64)
-
-
 def _texts(column: Any) -> AnyArray:
     for text in column.to_pylist():
         if "\0" in text:
@@ -759,7 +729,7 @@ def _ids(column: Any, integers: bool) -> AnyArray:
 
 
 def _plain(column: Any) -> AnyArray:
-    array: AnyArray = column.to_numpy(zero_copy_only=False)
+    array: AnyArray = np.asarray(column)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
 
 
@@ -798,7 +768,7 @@ def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) 
     of_code = small_table({"limited": names[0], "highest": names[1]}, units.backend)
     joined = coded.join(of_code, coded.code == of_code.limited)
     under = joined.filter(joined.digest <= joined.highest)
-    return under.select("unit_id", "digest", *kept, *_payload(units))
+    return under.select("unit_id", *kept, *_payload(units))
 
 
 def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Any:
@@ -832,7 +802,7 @@ def _collects_rows(units: Units) -> bool:
     plain = (
         kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
     )
-    return collects(units.backend) and all(plain)
+    return units.backend.name in ANALYTIC and all(plain)
 
 
 def _rows_of(collected: Any) -> Any:
@@ -841,12 +811,6 @@ def _rows_of(collected: Any) -> Any:
 
     structs = collected.combine_chunks().flatten()
     return pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
-
-
-def _only(units: Units, found: Any) -> Units:
-    """Return units of which the engine has only the rows of a PyArrow table, without the payload."""
-    names = ["unit_id", *units.numbers.values(), *units.categories.values()]
-    return replace(units, table=ibis.memtable(found.select(names)), shown={})
 
 
 def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:

@@ -12,10 +12,10 @@ from typing import Any
 import ibis
 import numpy as np
 
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, duplicated, near_names
 from stratal.population import declaration
-from stratal.population.declaration import OWN_STRATUM_GROUP, PREDICTED, Declaration
-from stratal.proxy.agreement import MOST_ITEMS, PURPOSE, answer_codes
+from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
+from stratal.proxy.agreement import MOST_ITEMS, PURPOSE, answer_codes, peer_weights
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
@@ -114,7 +114,6 @@ def id_text_of(column: Any, name: str) -> Any:
         f"{name} has an unsupported type for ids",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
-        action="Make a text column of it.",
     )
 
 
@@ -299,11 +298,7 @@ def _refuse_duplicates(units: Units, source: Source) -> None:
     twice = among.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
     found = source.first(twice.aggregate(n=(twice.n - 1).sum(), first=twice.unit_id.min()))
     if found["n"]:
-        raise InputError(
-            f"{source.label}: {_counted(int(found['n']), 'id')} duplicated (first: {found['first']!r})",
-            allowed="one unit per id",
-            action="Remove the duplicates, or make an id that distinguishes the units.",
-        )
+        raise duplicated(f"{source.label}: ", int(found["n"]), found["first"])
 
 
 def _refusal(
@@ -410,7 +405,6 @@ def _with_softmax(
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
             given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
-            allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
     values = dict(
@@ -453,9 +447,10 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         if own is None:
             raise InputError(
                 "answers are compared with those of the evaluated model, which is not named",
-                action="Name the column of its answers: predicted=COLUMN, --predicted COLUMN.",
+                allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
+                action="Name the column of its answers.",
             )
-        declared = replace(declared, agreements={declaration.PEER_AGREEMENT: own})
+        declared = replace(declared, agreements={PEER_AGREEMENT: own})
     where = f"{source.label}: column"
     texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
@@ -468,9 +463,17 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
-    weights, notes = declaration.agreement_weights(declared, codes) if len(codes) else ({}, ())
+    place = {name: at for at, name in enumerate(texts)}
+    weights = {
+        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
+        for name, own in declared.agreements.items()
+        if len(codes)
+    }
+    notes = [found.note(name, declared.agreements[name]) for name, found in weights.items()]
     made = {}
     for name, found in weights.items():
+        if not found.weights.any():
+            continue
         own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
         counted = [
             (text, weight) for text, weight in zip(peers, found.weights.tolist(), strict=True) if weight

@@ -173,7 +173,7 @@ def test_equal_hashes_of_different_ids_are_no_duplicates(monkeypatch: pytest.Mon
     names = pa.table({"id": ["aa", "bb", "c"], "proxy": [0.5, 0.5, 0.5]})
     assert Population.from_table(names, proxy="proxy").size == 3
     twice = pa.table({"id": ["aa", "bb", "aa"], "proxy": [0.5, 0.5, 0.5]})
-    with pytest.raises(InputError, match=r"1 id duplicated \(first: 'aa'\)"):
+    with pytest.raises(InputError, match=r"1 id is duplicated \(first: 'aa'\)"):
         Population.from_table(twice, proxy="proxy")
 
 
