@@ -226,7 +226,9 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     agreements = {PEER_AGREEMENT: predicted} if answers and predicted is not None else {}
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
     refuse_taken(agreements, existing, label)
-    _refuse_no_others(answers, agreements, label)
+    if any(set(answers) <= {own} for own in agreements.values()):
+        what, given_names = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
+        raise InputError(what, given=given_names, allowed="other models' columns", action="Name those too.")
     moments = _second_moments(given.get("second_moment"), proxies)
     features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -277,13 +279,6 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
             f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
             action="Rename it, or name it as the proxy and leave answers or history out.",
         )
-
-
-def _refuse_no_others(answers: tuple[str, ...], agreements: Mapping[str, str], label: str) -> None:
-    """Refuse answers of none but the model that they are compared with."""
-    if any(set(answers) <= {own} for own in agreements.values()):
-        what, given = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
-        raise InputError(what, given=given, allowed="other models' columns", action="Name those too.")
 
 
 def with_log(given: TableKeywords, log: Log) -> TableKeywords:

@@ -424,20 +424,18 @@ class Pictures(Mapping[str, Distribution]):
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
             for number, counter in found.large.items()
         }
-        self.scaled = scaled
+        self.scaled, large = scaled, list(self._large.values())
         second = found.second if found.second is not None else _widest(found.values, scaled, bounds)
-        own = [second, *(picture.second_moments for picture in self._large.values())]
+        own = [second, *(picture.second_moments for picture in large)]
         known = [entry for entry in own if entry is not None]
-        lengths = [len(picture.values) for picture in self._large.values()]
-        level = np.concatenate([found.level, np.repeat(np.array(list(self._large), np.int64), lengths)])
+        numbers = np.repeat(np.array(list(self._large), np.int64), [len(picture.values) for picture in large])
+        level = np.concatenate([found.level, numbers])
         order = np.argsort(level, kind="stable")
-        values = [found.values, *(picture.values for picture in self._large.values())]
-        counts = [found.counts, *(picture.counts for picture in self._large.values())]
         self.bins = LevelBins(
             names=found.names,
             level=level[order],
-            values=np.concatenate(values)[order],
-            counts=np.concatenate(counts)[order],
+            values=np.concatenate([found.values, *(picture.values for picture in large)])[order],
+            counts=np.concatenate([found.counts, *(picture.counts for picture in large)])[order],
             second=np.concatenate(known)[order] if known else None,
         )
         self.starts = np.searchsorted(self.bins.level, np.arange(len(found.names)))

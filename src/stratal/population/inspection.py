@@ -48,11 +48,8 @@ def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, 
     if any(row["distinct"] == rows and row["kind"] == "text" for row in columns):
         return None
     each = [row for row in columns if row["distinct"] * found["distinct"] == rows and not row["missing"]]
-    names = [
-        row["name"]
-        for row in each
-        if row is not found and (row["kind"] == "text" or "id" in row["name"].lower())
-    ]
+    ids = (row for row in each if row is not found and (row["kind"] == "text" or "id" in row["name"].lower()))
+    names = [row["name"] for row in ids]
     return {
         "column": found["name"],
         "count": found["distinct"],

@@ -102,10 +102,9 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     >>> [batch.num_rows for batch in record_batches(ibis.duckdb.connect(), three, 10)]
     [3]
     """
-    if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
-        yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
-        return
-    yield from of_size(reader_of(_requested(backend, expression), size), size)
+    own = backend.name == "duckdb" and hasattr(backend.con, "to_arrow_reader")
+    found = reader_of(_requested(backend, expression), size) if own else None
+    yield from of_size(found or backend.to_pyarrow_batches(expression, chunk_size=size), size)
 
 
 def _requested(backend: Any, expression: Any) -> Any:
@@ -263,6 +262,7 @@ def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
     """
     import ibis
     import pyarrow as pa
+    from ibis.expr.datatypes import DataType
 
     arrays = {name: pa.array(values) for name, values in columns.items()}
     if backend.name in ANALYTIC:
@@ -272,17 +272,9 @@ def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
         texts = [repr(value) if isinstance(value, float) else str(value) for value in array.to_pylist()]
         columns[name] = ibis.literal(texts, "array<string>").unnest()
     taken = ibis.literal(0).name("one").as_table().select(**columns)
-    return taken.select(**{name: taken[name].cast(_kind(array.type)) for name, array in arrays.items()})
-
-
-def _kind(kind: Any) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_floating(kind):
-        return "float64"
-    return "int64" if pa.types.is_integer(kind) else "string"
+    return taken.select(
+        **{name: taken[name].cast(DataType.from_pyarrow(array.type)) for name, array in arrays.items()}
+    )
 
 
 def stored(backend: Any, table: Any) -> Any:

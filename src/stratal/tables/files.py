@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from stratal.errors import InputError, unreadable, utf8_path
+from stratal.errors import InputError, refuse_unknown, unreadable, utf8_path
 
 FORMATS = {
     ".parquet": "parquet",
@@ -56,7 +56,8 @@ def existing_file(path: Path) -> Path:
     """
     utf8_path(path)
     if path.is_dir():
-        raise InputError(f"{path}: is a directory", allowed="a file")
+        action = "A directory of Parquet parts with predictions is read with directory=True."
+        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     if not path.exists():
         near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
         action = f"In that folder: {', '.join(near)}." if near else "Check the path."
@@ -101,14 +102,9 @@ def kind_of(path: Path, given: str | None = None) -> str:
     Traceback (most recent call last):
     stratal.errors.InputError: nowhere-at-all.csv: no such file...
     """
-    if path.is_dir():
-        action = "A directory of Parquet parts is read with directory=True."
-        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     existing_file(path)
     kind = format_of(path) if given is None else given
-    if kind not in FORMATS.values():
-        allowed = ", ".join(dict.fromkeys(FORMATS.values()))
-        raise InputError("unknown file format", given=repr(given), allowed=allowed)
+    refuse_unknown("file format", kind, dict.fromkeys(FORMATS.values()))
     return kind
 
 
@@ -308,6 +304,9 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
+_READ_NUMBERS = ("parse_float", "parse_int", "parse_constant")
+
+
 def json_records(
     text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -324,13 +323,7 @@ def json_records(
         if not line.strip():
             continue
         try:
-            record = json.loads(
-                line,
-                parse_float=numbers,
-                parse_int=numbers,
-                parse_constant=numbers,
-                object_pairs_hook=_once,
-            )
+            record = json.loads(line, object_pairs_hook=_once, **dict.fromkeys(_READ_NUMBERS, numbers))
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

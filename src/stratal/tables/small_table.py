@@ -189,17 +189,15 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     files.existing_file(path)
     try:
         table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
-        found = _log_columns(table.log, str(path)) if table.log is not None else _file_columns(table, path)
+        if table.log is not None:
+            places = tuple(f"unit {unit!r}" for unit in table.log.columns["id"])
+            return SmallTable(str(path), dict(table.log.columns), places, {}, table.log.notes, table.log)
+        found = _file_columns(table, path)
     except files.UNREADABLE as error:
         raise unreadable(path, error) from None
     if not len(found):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
     return found
-
-
-def _log_columns(log: Log, label: str) -> SmallTable:
-    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
-    return SmallTable(label, dict(log.columns), places, {}, log.notes, log)
 
 
 def _file_columns(table: Table, path: Path) -> SmallTable:

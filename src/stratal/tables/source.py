@@ -153,10 +153,6 @@ class Source:
         with self.lock, readable(self.label):
             yield from record_batches(self.backend, expression, size)
 
-    def place(self, row: int) -> str:
-        """Return how the row with this number (from 0) is called."""
-        return self.locate(row) if self.locate is not None else f"row {row + 1}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table(Record):

@@ -85,8 +85,7 @@ def _folder_of(process: int, place: str) -> Path:
         release = locked(folder / _LOCK)
     except OSError as error:
         raise InputError(
-            f"{place}: cannot write here ({error.strerror})",
-            action="Set TMPDIR to a folder with room.",
+            f"{place}: cannot write here ({error.strerror})", action="Set TMPDIR to a folder with room."
         ) from None
 
     _held.append((process, folder, release))

@@ -279,7 +279,7 @@ def test_json_broken_far_down(tmp_path: Path) -> None:
 def test_unknown_formats_and_delimiters(tmp_path: Path) -> None:
     path = write(tmp_path, "rows.ods", "id,proxy\n1,0.5\n")
     assert "does not tell the format" in refusal(path, proxy="proxy")
-    assert "unknown file format" in refusal(path, proxy="proxy", format="excel")
+    assert "no such file format" in refusal(path, proxy="proxy", format="excel")
     assert "delimiter" in refusal(path, proxy="proxy", format="csv", delimiter="||")
 
 

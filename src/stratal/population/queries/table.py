@@ -638,14 +638,14 @@ class TablePopulation(Population):
             return table.mutate(size_measure=double(1.0))
         values, moments = self._numeric(size.column), None
         if size.second:
-            moments = units.number(str(self.proxy_info(size.column).second_moment))
+            moments = self._numeric(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.on(columns, values, moments))
 
     def _numeric(self, name: str) -> Any:
         """Return the Ibis column of a proxy or a feature, refusing categories."""
         if name in self.units.categories and name not in self.units.numbers:
             raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
-        return self.units.number(name)
+        return self.units.table[self.units.internal(name, self.units.numbers)]
 
     def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found units in the order in which they are shown, and that order (n,)."""

@@ -46,10 +46,6 @@ class Units:
     integer_ids: bool
     backend: Any
 
-    def number(self, name: str) -> Any:
-        """Return the Ibis column of a proxy or a feature."""
-        return self.table[self.internal(name, self.numbers)]
-
     def internal(self, name: str, kind: Mapping[str, str]) -> str:
         """Return the table's own name of a column, of this kind or any other."""
         for mapping in (kind, self.numbers, self.categories):
@@ -318,7 +314,7 @@ def _refusal(
         if name != declared.id:
             first.append(f"id {found['id']!r}")
         if source.ordered:
-            first.append(source.place(int(found["row"])))
+            first.append(source.locate(int(found["row"])) if source.locate else f"row {found['row'] + 1}")
         held = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{more})"
         raise InputError(f"{source.label}: {words or f'column {name!r}'} {held}", **details)
 
@@ -371,8 +367,15 @@ def _numbered(source: Source) -> Source:
             action="Name a column of unique ids: id=….",
         )
     numbered = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
+    return _stored(numbered, tuple(numbered.columns))
+
+
+def _stored(source: Source, names: Sequence[str]) -> Source:
+    """Return some columns of the source, copied into the engine's storage."""
+    kept = {name: source.columns[name] for name in names}
     with readable(source.label):
-        return replace(numbered, table=stored(source.backend, numbered.table))
+        table = stored(source.backend, source.table.select(*kept.values()))
+    return replace(source, table=table, columns=kept)
 
 
 # ---- a softmax
@@ -494,10 +497,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     )
     if made and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
-        kept = {source.columns[name]: source.column(name) for name in declared.among(source.columns)}
-        with readable(source.label):
-            source = replace(source, table=stored(source.backend, source.table.select(**kept)))
-        source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
+        source = _stored(source, declared.among(source.columns))
     return source, declared
 
 
