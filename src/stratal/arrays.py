@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
+from datetime import datetime
 from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeAlias
@@ -334,6 +337,39 @@ def equal_values(left: Any, right: Any) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
     return bool(left == right)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two values of a unit are the same, whatever format each comes from.
+
+    Text files hold texts alone: a number, a truth value, a moment and nested values are equal to their text,
+    and a missing value to an empty one.
+
+    Examples
+    --------
+    >>> same_value(7.0, "7"), same_value(None, ""), same_value("007", 7)
+    (True, True, False)
+    """
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(value: Any) -> str:
+    """Return the text by which a value is recognised in another format."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    nested = isinstance(value, list | tuple | dict)
+    if not nested and (is_null(value) or value != value):
+        return ""
+    text = json.dumps(value, default=str) if nested else str(value).strip()
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        whole = isinstance(found, float) and found.is_integer()
+        return json.dumps(int(found) if whole else found, sort_keys=True)
+    with suppress(ValueError):
+        return str(datetime.fromisoformat(text))
+    return text
 
 
 def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -189,6 +189,20 @@ it, such as by text.encode(errors="replace").decode().
     return InputError(what, given=shown, allowed="Unicode text", action=action)
 
 
+def duplicated(where: str, count: int, first: object) -> InputError:
+    """Return the error for ids that stand more than once.
+
+    Examples
+    --------
+    >>> print(duplicated("p.csv: ", 2, "a"))
+    p.csv: 2 ids are duplicated (first: 'a') (allowed: one unit per id). Remove the duplicates, or make an \
+id that distinguishes the units.
+    """
+    what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
+    action = "Remove the duplicates, or make an id that distinguishes the units."
+    return InputError(what, allowed="one unit per id", action=action)
+
+
 def unreadable(file: object, error: Exception) -> InputError:
     """Return the error for a file that is not whole, or not of its format, from what its reader says.
 

@@ -129,7 +129,7 @@ def test_one_duplicate_among_many_is_named(tmp_path: Path) -> None:
     ids = np.arange(300_000)
     ids[277_777] = 5
     pq.write_table(pa.table({"id": ids, "proxy": np.full(len(ids), 0.5)}), tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
+    with pytest.raises(InputError, match=r"1 id is duplicated \(first: '5'\)"):
         Population.read(tmp_path / "rows.parquet", proxy="proxy")
 
 
@@ -260,5 +260,5 @@ def test_one_duplicate_among_ten_million_is_named(tmp_path: Path, kind: str) -> 
     column = pa.array(ids) if kind == "integers" else pa.array(ids).cast(pa.string())
     pq.write_table(pa.table({"id": column, "proxy": np.full(size, 0.5)}), tmp_path / "rows.parquet")
 
-    with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
+    with pytest.raises(InputError, match=r"1 id is duplicated \(first: '5'\)"):
         Population.read(tmp_path / "rows.parquet", id="id", proxy="proxy")

@@ -38,7 +38,7 @@ def written(folder: Path, **columns: Any) -> Path:
     ("words", "ids", "proxy"),
     cells(
         [
-            ("1 id duplicated (first: 'b')", ["a", "b", "b"], [0.1, 0.2, 0.3]),
+            ("1 id is duplicated (first: 'b')", ["a", "b", "b"], [0.1, 0.2, 0.3]),
             ("1 missing value (first: id 'b'", ["a", "b", "c"], [0.1, None, 0.3]),
             ("1 missing id", ["a", " ", "c"], [0.1, 0.2, 0.3]),
             ("1 id that cannot be an id (first: 2.5)", [1.0, 2.5, 3.0], [0.1, 0.2, 0.3]),

@@ -484,12 +484,13 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
 def answers_as_groups(requested: Reading) -> Reading:
     """Return how to read a file with the columns of the models' answers as groups, and nothing else."""
     from stratal.population.declaration import columns_fitting
-    from stratal.population.inspection import column_names
+    from stratal.tables.readers import open_table
 
     if requested.file is None or requested.answers is None:
         ways = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
         raise InputError("there is nothing to select from", allowed=ways)
-    existing = list(column_names(requested.file, **requested.of_file))
+    reading: Any = requested.of_file
+    existing = list(open_table(requested.file, reading).names)
     file, own = str(requested.file), (requested.id or "",)
     names = columns_fitting("answers", requested.answers, existing, file, own)
     return structs.replace(

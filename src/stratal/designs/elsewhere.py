@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.labels import Labels, UnitRows, bare_form
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule
-from stratal.population.same_value import same_value
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation

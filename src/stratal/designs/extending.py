@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, IntArray
+from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
-from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 
 _LISTED = 3

@@ -22,8 +22,8 @@ from stratal.designs.files import replacing
 from stratal.errors import InputError, lone_surrogate
 from stratal.randomness import id_texts
 from stratal.tables.files import existing_file
-from stratal.tables.limits import bounded_table
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
+from stratal.tables.parquet import bounded_table
 
 FORMAT = 2
 """Since 2 there is a digest over description and rows; files of 1, without, are still read."""

@@ -16,7 +16,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
-from stratal.population.expressions import Expression, Logistic, Number, total
+from stratal.population.expressions import Expression, Number, logistic, total
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, Size, SizeProfile
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
@@ -209,7 +209,7 @@ class Successive(Design):
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * own.variances(values).mean()))
             weights = [shrunk, *(shrunk * own.mean).tolist()]
             terms = [w * Number(name=name) for w, name in zip(weights, names, strict=True)]
-            refitted = Logistic(parts=(total(terms),))
+            refitted = logistic(total(terms))
             design = replace(design, predicted=(*self.predicted, refitted))
         return design
 

@@ -23,7 +23,7 @@ from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Di
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join
-from stratal.population.expressions import Cells, Constant, LevelSet, both_tests, total
+from stratal.population.expressions import ByLevel, Cells, Constant, both_tests, level_test, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
@@ -160,16 +160,16 @@ def _crossed(first: _Division, second: _Division, most: int) -> _Division | None
     return Cells(names=tuple(names), tests=tuple(given)), tuple(known)
 
 
-def _parts(cells: Cells) -> Iterator[tuple[str, Any, LevelSet | None]]:
+def _parts(cells: Cells) -> Iterator[tuple[str, Any, ByLevel | None]]:
     """Yield each cell's name, its test, and the levels of its units; None where it is no matter of levels."""
-    levels = [LevelSet.of(test) for test in cells.tests]
+    levels = [level_test(test) for test in cells.tests]
     known = [entry for entry in levels if entry is not None]
     of_one = len(known) == len(levels) > 0 and len({entry.name for entry in known}) == 1
-    rest = reduce(LevelSet.both, (entry.rest for entry in known)) if of_one else None
+    rest = reduce(ByLevel.both, (entry.rest for entry in known)) if of_one else None
     yield from zip(cells.names, (*cells.tests, None), (*levels, rest), strict=True)
 
 
-def _name_of_both(name: str, levels: LevelSet | None, other: str, others: LevelSet | None) -> str:
+def _name_of_both(name: str, levels: ByLevel | None, other: str, others: ByLevel | None) -> str:
     """Return the names of two cells, of which the one that says less is left out."""
     if levels is not None and others is not None:
         if levels.excludes(others.rest):

@@ -42,8 +42,8 @@ from stratal.labels.labels import ADJUDICATED, SKIPPED, SUBMITTED, Labels
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.randomness import id_text
+from stratal.tables import files
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
-from stratal.tables.limits import MOST_BYTES
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
@@ -522,7 +522,7 @@ def _document(path: Path, most: int | None = None) -> Any:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""
     if last == ".json":
-        return json_document(existing_file(path), MOST_BYTES, "for a table of labels")
+        return json_document(existing_file(path), files.MOST_BYTES, "for a table of labels")
     if last not in (".jsonl", ".ndjson"):
         return None
     with closing(opened(existing_file(path))) as text:

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import (
-    AnyArray,
-    FloatArray,
-    array_of,
-    checked_threads,
-    finite_vector,
-    frozen,
-    is_null,
-    same_length,
-)
+from stratal import arrays
+from stratal.arrays import AnyArray, FloatArray, array_of, frozen
 from stratal.errors import InputError
-from stratal.population.declaration import (
-    CONFIDENCE,
-    PREDICTED,
-    ROW,
-    ArrayKeywords,
-    Declaration,
-    FileKeywords,
-    TableKeywords,
-    declaration_of,
-    is_softmax_of,
-    label_bounds,
-    refuse_taken,
-    with_log,
-)
+from stratal.population import declaration
 from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
@@ -44,16 +22,15 @@ from stratal.tables.engine import reader_of
 from stratal.tables.frames import frame_table
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
-from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
-from stratal.tables.source import EveryColumn, FileReading, Table, readable
+from stratal.tables.source import MOST_BYTES, WHOLE, EveryColumn, FileReading, Rows, Table, readable
 
 
-def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
+def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
     named, bounds = _named_proxies(given.get("proxy")), given.get("bounds")
     groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
     notes: tuple[str, ...] = ()
-    on_scale = bounds, given.get("scaled"), label_bounds(given.get("label"))
+    on_scale = bounds, given.get("scaled"), declaration.label_bounds(given.get("label"))
     features = _named_features(given.get("features"))
     if given.get("history") is not None:
         past, items = as_history(given["history"], ids), ids
@@ -61,17 +38,17 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
             others = (*named.values(), *groups.values(), *features.values())
             items = np.arange(len(getattr(others[0], "values", others[0])) if others else len(past.ids))
         columns = dict(zip(past.names, past.of(items).T, strict=True))
-        refuse_taken(columns, (*named, *features), "the arrays")
+        declaration.refuse_taken(columns, (*named, *features), "the arrays")
         notes = (past.note(past.known(items), len(items)),)
         own_scale = bounds in (None, (0.0, 1.0))  # that of right and wrong
         limits = (0.0, 1.0) if own_scale else None
         made = Proxy(values=columns.pop(HISTORY), scaled=own_scale, bounds=limits, name=HISTORY)
         named, features = {HISTORY: made, **named}, {**features, **columns}
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
-    arrays: dict[str, Any] = {
+    held: dict[str, Any] = {
         "values": {info.name: values for info, values, _ in described},
         "groups": {name: _group_column(name, values) for name, values in groups.items()},
-        "features": {name: finite_vector(name, values) for name, values in features.items()},
+        "features": {name: arrays.finite_vector(name, values) for name, values in features.items()},
         "shown": {name: frozen(object_column(v), object) for name, v in (given.get("show") or {}).items()},
     }
     ids = None if ids is None else _ids(ids)
@@ -79,15 +56,15 @@ def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
     if predicted is not None and predicted not in groups:
         raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
     return ArrayPopulation(
-        **arrays,
+        **held,
         second={info.name: moments for info, _, moments in described},
         ids=ids,
-        size=_common_size(ids, arrays),
+        size=_common_size(ids, held),
         proxies=tuple(info for info, _, _ in described),
         id_name=given.get("id_name", "id"),
         predicted=predicted,
         notes=notes,
-        threads=None if threads is None else checked_threads(threads),
+        threads=None if threads is None else arrays.checked_threads(threads),
     )
 
 
@@ -110,8 +87,8 @@ def describe_proxy(
     """
     if hasattr(entry, "second_moments"):
         info = ProxyInfo(name=name, scaled=entry.scaled, bounds=entry.bounds)
-        return info, finite_vector(name, entry.values), entry.second_moments
-    values = finite_vector(name, entry)
+        return info, arrays.finite_vector(name, entry.values), entry.second_moments
+    values = arrays.finite_vector(name, entry)
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
 
@@ -175,7 +152,7 @@ def _missing(array: AnyArray, values: Any) -> Any:
     if array.dtype.kind in "mM":
         return np.isnat(array)
     entries = array.tolist() if array.dtype.kind in "fO" else []
-    return [is_null(entry) or bool(entry != entry) for entry in entries]
+    return [arrays.is_null(entry) or bool(entry != entry) for entry in entries]
 
 
 def _ids(given: Any) -> AnyArray:
@@ -190,11 +167,11 @@ def _ids(given: Any) -> AnyArray:
 
 def _common_size(ids: AnyArray | None, columns: Mapping[str, Mapping[str, AnyArray]]) -> int:
     named = {} if ids is None else {"ids": ids}
-    for kind, arrays in columns.items():
-        named |= {name if kind == "values" else f"column '{name}'": array for name, array in arrays.items()}
+    for kind, entries in columns.items():
+        named |= {name if kind == "values" else f"column '{name}'": array for name, array in entries.items()}
     if not named:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
-    size = same_length(**named)
+    size = arrays.same_length(**named)
     if size == 0:
         raise InputError("the population is empty", given="0 units", allowed="at least one")
     return size
@@ -212,15 +189,15 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
         )
     proxy, answers = _confidence(model, rows)
-    groups = {**(columns.pop("groups", None) or {}), PREDICTED: np.asarray(classes)[answers]}
-    return Population.from_arrays(proxy=proxy, groups=groups, predicted=PREDICTED, **columns)
+    groups = {**(columns.pop("groups", None) or {}), declaration.PREDICTED: np.asarray(classes)[answers]}
+    return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
 
 
 def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
     """Return the proxy of each row (N,) and the number of its answer's class (N,)."""
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(rows))
-        return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
+        return accuracy(probabilities, name=declaration.CONFIDENCE), probabilities.argmax(axis=1)
     scores = np.asarray(model.decision_function(rows))
     if scores.ndim == 1:
         return margin(scores), (scores > 0).astype(np.int64)
@@ -230,26 +207,25 @@ def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
 Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
 
 
-def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
+def read(path: str | os.PathLike[str], given: declaration.FileKeywords) -> Population:
     """Build a population from a file; see `Population.read`."""
     if not isinstance(path, str | os.PathLike):
         action = "A dataframe is read by Population.from_table, arrays by Population.from_arrays."
         raise InputError("a file is given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(given)
-    names = (entry.name for entry in fields(FileReading))
-    reading = FileReading(**{name: columns.pop(name) for name in names if name in columns})
+    reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}
 
     def fits(names: Sequence[str]) -> bool:
         try:
-            declaration_of(columns, names, str(path))
+            declaration.declaration_of(columns, names, str(path))
         except InputError:
             return False
         return True
 
-    return _of_table(open_table(path, reading, fits), columns, reading.threads)
+    return _of_table(open_table(path, reading, fits), columns, reading.get("threads"))
 
 
-def from_table(table: Any, given: TableKeywords) -> Population:
+def from_table(table: Any, given: declaration.TableKeywords) -> Population:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
     return _of_table(frame_table(table), given)
 
@@ -257,11 +233,11 @@ def from_table(table: Any, given: TableKeywords) -> Population:
 Population.makers |= {"file": read, "table": from_table}
 
 
-def _of_table(table: Table, given: TableKeywords, threads: int | None = None) -> Population:
-    given = given if table.log is None else with_log(given, table.log)
+def _of_table(table: Table, given: declaration.TableKeywords, threads: int | None = None) -> Population:
+    given = given if table.log is None else declaration.with_log(given, table.log)
     if given.get("history") is not None:
         given = {**given, "history": as_history(given["history"])}
-    declared = declaration_of(given, table.names, table.label)
+    declared = declaration.declaration_of(given, table.names, table.label)
     taken = table.take(declared)
     if isinstance(taken, Rows):
         held = _in_memory(taken, declared, threads)
@@ -274,46 +250,43 @@ def _of_table(table: Table, given: TableKeywords, threads: int | None = None) ->
     return table_population(*prepared(taken, declared))
 
 
-def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation | None:
+def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | None) -> ArrayPopulation | None:
     """Return units as arrays; None of what does not fit, or what queries make or refuse."""
     types = rows.types()
-    numbered = declared.id == ROW and ROW not in types
-    wanted = [
-        *([] if numbered else [rows.columns[declared.id]]),
-        *(rows.as_number(name, types[name]) for name in declared.numbers),
-        *(rows.as_category(name, types[name]) for name in declared.groups),
-        *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
-    ]
+    numbered = declared.id == declaration.ROW and declaration.ROW not in types
+    shown = {name: rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown}
+    wanted = {
+        **({} if numbered else {("id", declared.id): rows.columns[declared.id]}),
+        **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
+        **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
+        **{("shown", name): column for name, column in shown.items()},
+    }
     derived = declared.softmax or declared.answers or declared.history or declared.second_moments
-    if derived or None in wanted or not wanted:
+    if derived or None in wanted.values() or not wanted:
         return None
-    found = rows.arrow(*map(str, wanted))
+    found = rows.arrow(*map(str, wanted.values()))
     if not found or not len(found[0]):
         return None
-    first_shown = len(found) - len(declared.shown)
-    shown = dict(zip(declared.shown, map(object_column, found[first_shown:]), strict=True))
-    held = [column for one in found[:first_shown] if (column := _held(one)) is not None]
-    if len(held) < first_shown:
-        return None
-    ids = np.arange(1, len(found[0]) + 1) if numbered else held.pop(0)
-    order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
-    known = dict(zip((*declared.numbers, *(("group", name) for name in declared.groups)), held, strict=True))
-    proxies = {name: known[name][order] for name in declared.proxies}
-    if declared.may_be_softmax and is_softmax_of(list(proxies.values())):
-        return None
-    given: ArrayKeywords = {
-        "proxy": proxies,
-        "ids": ids[order],
-        "groups": {name: known["group", name][order] for name in declared.groups},
-        "features": {name: known[name][order] for name in declared.features},
-        "show": {name: shown[name][order] for name in declared.shown},
-        "predicted": declared.predicted,
-        "bounds": declared.bounds,
-        "scaled": declared.scaled,
-        "label": declared.label,
-        "id_name": declared.id,
-        "threads": threads,
+    held = {
+        (kind, name): object_column(column) if kind == "shown" else _held(column)
+        for (kind, name), column in zip(wanted, found, strict=True)
     }
+    if any(column is None for column in held.values()):
+        return None
+    ids: Any = np.arange(1, len(found[0]) + 1) if numbered else held["id", declared.id]
+    order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
+
+    if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
+        return None
+    given: Any = {name: getattr(declared, name) for name in ("predicted", "bounds", "scaled", "label")}
+    given |= {"ids": ids[order], "id_name": declared.id, "threads": threads}
+    for keyword, kind, names in (
+        ("proxy", "number", declared.proxies),
+        ("features", "number", declared.features),
+        ("groups", "group", declared.groups),
+        ("show", "shown", declared.shown),
+    ):
+        given[keyword] = {name: np.asarray(held[kind, name])[order] for name in names}
     try:
         population = from_arrays(given)
     except InputError:
@@ -402,29 +375,34 @@ def _history_of(table: Table) -> History:
         )
     model = lowered.get(MODEL)
     if model is None:
-        return _of_wide(rows, own, others)
-    results = [name for name in others if name != model]
-    if len(results) != 1:
-        given, allowed = ", ".join(results[:5]) or "none", "one: 1 or 0, true or false, pass or fail"
-        raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
-    return _of_long(rows, own, model, results[0])
-
-
-def _of_wide(rows: Rows, own: str, models: list[str]) -> History:
-    ids, *columns = _read(rows, _text(rows, own), *(_result(rows, name) for name in models))
-    found = np.column_stack([column.to_numpy() for column in columns]).astype(np.int8, copy=False)
-    strange = np.flatnonzero((found == 2).any(axis=0))
+        names: list[Any] = others
+        ids, *results = _read(rows, _text(rows, own), *(_result(rows, name) for name in names))
+        right, items = np.column_stack([column.to_numpy() for column in results]), ids.to_pylist()
+    else:
+        results = [name for name in others if name != model]
+        if len(results) != 1:
+            given, allowed = ", ".join(results[:5]) or "none", "one: 1 or 0, true or false, pass or fail"
+            raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
+        right, items, names = _of_long(rows, own, model, results[0])
+    strange = np.flatnonzero((right == 2).any(axis=0))
     if len(strange):
-        raise _neither(rows, models[int(strange[0])])
-    return fit_history(found, ids=_checked(rows, ids.to_pylist()), names=models)
+        column = names[int(strange[0])] if model is None else results[0]
+        raise InputError(
+            f"{rows.label}: column {column!r} holds what is neither right nor wrong",
+            allowed="1 or 0, true or false, pass or fail; nothing where there is no result",
+            action="Leave other columns than those of models out.",
+        )
+    if None in items or len(set(items)) < len(items):
+        allowed = f"each item once; results in rows have a column {MODEL!r}"
+        raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
+    return fit_history(right.astype(np.int8, copy=False), ids=np.array(items, dtype=np.str_), names=names)
 
 
-def _of_long(rows: Rows, own: str, model: str, result: str) -> History:
+def _of_long(rows: Rows, own: str, model: str, result: str) -> tuple[AnyArray, list[Any], list[Any]]:
+    """Return results (N, M), the items and the models."""
     *named, results = _read(rows, _text(rows, own), _text(rows, model), _result(rows, result))
     items, models = (column.dictionary_encode(null_encoding="encode").combine_chunks() for column in named)
     values, row, column = results.to_numpy(), items.indices.to_numpy(), models.indices.to_numpy()
-    if np.any(values == 2):
-        raise _neither(rows, result)
     names = models.dictionary.to_pylist()
     if None in names:
         raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
@@ -432,7 +410,7 @@ def _of_long(rows: Rows, own: str, model: str, result: str) -> History:
         raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
     right = np.full((len(items.dictionary), len(names)), -1, np.int8)
     right[row, column] = values
-    return fit_history(right, ids=_checked(rows, items.dictionary.to_pylist()), names=names)
+    return right, items.dictionary.to_pylist(), names
 
 
 def _text(rows: Rows, name: str) -> str:
@@ -454,19 +432,3 @@ def _read(rows: Rows, *expressions: str) -> list[Any]:
     with readable(rows.label):
         found = reader_of(rows.connection.sql(rows.sql(*expressions)), _ROWS).read_all()
     return list(found.columns)
-
-
-def _checked(rows: Rows, ids: list[str | None]) -> AnyArray:
-    known = set(ids)
-    if None in known or len(known) < len(ids):
-        allowed = f"each item once; results in rows have a column {MODEL!r}"
-        raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
-    return np.array(ids, dtype=np.str_)
-
-
-def _neither(rows: Rows, name: str) -> InputError:
-    return InputError(
-        f"{rows.label}: column {name!r} holds what is neither right nor wrong",
-        allowed="1 or 0, true or false, pass or fail; nothing where there is no result",
-        action="Leave other columns than those of models out.",
-    )

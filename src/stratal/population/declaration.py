@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypedDict
 
-import numpy as np
-
-from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs import ID_NAMES, Log
+from stratal.tables.source import FileReading
 
 if TYPE_CHECKING:
-    from stratal.proxy.agreement import PeerWeights
     from stratal.proxy.history import History
 
 
@@ -72,8 +69,6 @@ class Declaration:
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
         Proxies to be made of `answers`, and the evaluated model's column of each.
-    alike : {"text", "number"}, optional
-        How answers are written alike before they are compared; as they are if left out.
     history : History, optional
         Of earlier models' results, of which a proxy and features are made.
 
@@ -97,7 +92,6 @@ class Declaration:
     label: tuple[float, float] | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
-    alike: str | None = None
     history: History | None = None
 
     @property
@@ -114,19 +108,6 @@ class Declaration:
     def peers(self, own: str) -> tuple[str, ...]:
         """Return the columns of answers of a model and, behind it, of the others."""
         return (own, *(name for name in self.answers if name != own))
-
-    def with_agreements(self, made: Iterable[str]) -> Declaration:
-        """Return what is declared once some of the agreements are made: they are the first proxies."""
-        agreements = {name: self.agreements[name] for name in made}
-        return replace(self, proxies=(*agreements, *self.proxies), answers=(), agreements=agreements)
-
-    def with_history(self) -> Declaration:
-        """Return what is declared once the columns of the history are made: its proxy is the first."""
-        assert self.history is not None
-        proxy, *features = self.history.names
-        return replace(
-            self, proxies=(proxy, *self.proxies), features=(*self.features, *features), history=None
-        )
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the columns that are read of a table with these; numbered rows need none for the id."""
@@ -198,17 +179,8 @@ class TableKeywords(TypedDict, total=False):
     history: Any
 
 
-class FileKeywords(TableKeywords, total=False):
-    """The keywords of `Population.read` that a dataframe has no use for."""
-
-    delimiter: str | None
-    format: str | None
-    directory: bool
-    remote: bool
-    engine: str
-    master: str | None
-    threads: int | None
-    memory: str | None
+class FileKeywords(TableKeywords, FileReading, total=False):
+    """The keywords of `Population.read`."""
 
 
 def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> Declaration:
@@ -232,8 +204,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
-    alike, named = _written_alike(listed("answers", given.get("answers")))
-    answers = columns_fitting("answers", named, existing, label, (id_name,))
+    answers = columns_fitting("answers", given.get("answers"), existing, label, (id_name,))
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
@@ -254,7 +225,10 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         groups = (*groups, predicted)
     agreements = {PEER_AGREEMENT: predicted} if answers and predicted is not None else {}
     agreements |= {name: agreeing[name] for name in proxy if name in agreeing}
-    _refuse_unused_answers(answers, agreements, bool(softmax or len(proxies) > 1), existing, label)
+    refuse_taken(agreements, existing, label)
+    if any(set(answers) <= {own} for own in agreements.values()):
+        what, given_names = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
+        raise InputError(what, given=given_names, allowed="other models' columns", action="Name those too.")
     moments = _second_moments(given.get("second_moment"), proxies)
     features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
@@ -272,7 +246,6 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         label=label_bounds(given.get("label")),
         answers=answers,
         agreements=agreements,
-        alike=alike,
         history=history,
     )
 
@@ -306,57 +279,6 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
             f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
             action="Rename it, or name it as the proxy and leave answers or history out.",
         )
-
-
-def _written_alike(answers: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """Return how answers are written alike, `text:` or `number:` before the first column, and the columns."""
-    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
-    return (kind, (first, *answers[1:])) if colon and kind in ("text", "number") else (None, answers)
-
-
-def agreement_weights(
-    declared: Declaration, codes: IntArray
-) -> tuple[dict[str, PeerWeights], tuple[str, ...]]:
-    """Return the weights of each agreement that can be made, and a note on each.
-
-    Parameters
-    ----------
-    declared : Declaration
-    codes : int (n, len(declared.answer_columns))
-        Answers to the items that weights come from, as `stratal.proxy.agreement.answer_codes` gives them.
-    """
-    from stratal.proxy.agreement import peer_weights
-
-    place = {name: at for at, name in enumerate(declared.answer_columns)}
-    found = {
-        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
-        for name, own in declared.agreements.items()
-    }
-    notes = tuple(weights.note(name, declared.agreements[name]) for name, weights in found.items())
-    return {name: weights for name, weights in found.items() if weights.weights.any()}, notes
-
-
-def _refuse_unused_answers(
-    answers: tuple[str, ...],
-    agreements: Mapping[str, str],
-    may_be_predicted: bool,
-    existing: list[str],
-    label: str,
-) -> None:
-    """Refuse answers of which no proxy can be made: a softmax may still say what the model's answer is."""
-    if not answers:
-        return
-    refuse_taken(agreements, existing, label)
-    if not agreements and not may_be_predicted:
-        raise InputError(
-            "answers are compared with those of the evaluated model, which is not named",
-            allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
-            action="Name the column of its answers.",
-        )
-    for own in agreements.values():
-        if set(answers) <= {own}:
-            what, given = f"{label}: answers name no model but the evaluated one", repr(own)
-            raise InputError(what, given=given, allowed="other models' columns", action="Name those too.")
 
 
 def with_log(given: TableKeywords, log: Log) -> TableKeywords:
@@ -402,14 +324,7 @@ def _id(given: str | None, existing: list[str], label: str) -> str:
     action = (
         "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
     )
-    given, action = near_names("id", existing), _other_delimiter(existing) or action
-    raise InputError(f"{label}: no column is called 'id'", given=given, action=action)
-
-
-def _other_delimiter(existing: list[str]) -> str | None:
-    """Return what to do if all columns look like one, because they are delimited by another character."""
-    found = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
-    return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
+    raise InputError(f"{label}: no column is called 'id'", given=near_names("id", existing), action=action)
 
 
 def checked_missing(missing: str | None) -> str | None:
@@ -483,14 +398,8 @@ def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, .
             what, action = "second_moment names one column", "Give a mapping of proxy to column."
             raise InputError(what, given=f"{len(proxies)} proxies", action=action)
         return {proxies[0]: given}
-    known = {}
-    for proxy, column in given.items():
-        name = same_name(proxy, proxies)
-        if name is None:
-            allowed = near_names(proxy, proxies) or "none"
-            raise InputError(f"second_moment is not a proxy: {proxy!r}", allowed=allowed)
-        known[name] = column
-    return known
+    what = "second_moment names what is not a proxy"
+    return {_require(proxy, list(proxies), what): column for proxy, column in given.items()}
 
 
 def _require(name: str, existing: list[str], label: str) -> str:
@@ -499,21 +408,17 @@ def _require(name: str, existing: list[str], label: str) -> str:
         raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
     found = same_name(name, existing)
     if found is None:
-        allowed, action = near_names(name, existing), _other_delimiter(existing)
+        action = None
         if name.startswith(PEER_AGREEMENT):
             action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
         if name == HISTORY:
             action = "It is made of earlier models' results: name their file, history=…, --history FILE."
+        allowed = near_names(name, existing)
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(found) > 1:
         what = f"{label}: {existing.count(found)} columns are called {name!r}"
         raise InputError(what, allowed="one", action="Rename or drop the others.")
     return found
-
-
-def own_stratum_note(count: int) -> str:
-    """Return the note on units without a proxy that were kept."""
-    return f"{count:,} units without a proxy are a stratum of their own"
 
 
 def middle(bounds: tuple[float, float] | None, low: float | None, high: float | None) -> float:
@@ -538,18 +443,9 @@ def middle(bounds: tuple[float, float] | None, low: float | None, high: float | 
     return (bounds[0] + bounds[1]) / 2
 
 
-def is_softmax_of(columns: Sequence[FloatArray]) -> bool:
-    """Return whether columns (N,) hold probabilities that add up to 1 in each row that has them all.
-
-    Examples
-    --------
-    >>> is_softmax_of([np.array([0.2, 0.5]), np.array([0.8, 0.49])])
-    True
-    """
-    total = np.sum(columns, axis=0)
-    whole = total[~np.isnan(total)]
-    least = min((float(column[~np.isnan(total)].min(initial=0.0)) for column in columns), default=0.0)
-    return bool(len(whole) and least >= 0 and np.abs(whole - 1.0).max() <= ROUNDED)
+def is_softmax(totals: Mapping[str, Any], rounded: float = ROUNDED) -> bool:
+    """Return whether rows (`n`, their `least` value, how far `off` from adding up to 1) are a softmax."""
+    return bool(totals["n"] and totals["least"] >= 0 and totals["off"] <= rounded)
 
 
 def class_names(columns: Sequence[str]) -> list[str]:

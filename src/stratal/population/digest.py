@@ -87,7 +87,7 @@ class Digested:
         left = iter(sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            sums_of = (f"{next(left) % WORD:x}" for _ in range(n_digits(exponent)))
+            sums_of = (f"{next(left) % WORD:x}" for _ in range(2 if exponent <= _WHOLE_BITS else 4))
             columns[name] = f"{exponent}:" + ".".join(sums_of)
         columns |= {name: f"{next(left) % WORD:x}" for name in self.groups}
         return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
@@ -102,11 +102,6 @@ def exponent_of(low: float, high: float) -> int:
     (1, 3, 0)
     """
     return max(math.frexp(max(abs(low), abs(high)))[1], _LEAST_EXPONENT)
-
-
-def n_digits(exponent: int) -> int:
-    """Return how many whole numbers a value becomes."""
-    return 2 if exponent <= _WHOLE_BITS else 4
 
 
 def digits(values: Any, exponent: int, engine: OnArrays) -> Iterator[Any]:

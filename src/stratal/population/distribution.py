@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -91,9 +91,11 @@ class Distribution(Record):
     @property
     def conditional_variances(self) -> FloatArray:
         """Plug-in Var(z | x) of each bin (B,): E[z² | x] − E[z | x]², not below zero. Zero where unknown."""
-        if self.second_moments is None:
-            return np.zeros(len(self.values))
-        return np.asarray(np.maximum(self.second_moments - self.values**2, 0.0))
+        return _variances(self.values, self.second_moments)
+
+
+def _variances(values: FloatArray, second: FloatArray | None) -> FloatArray:
+    return np.zeros(len(values)) if second is None else np.maximum(second - values**2, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Smallest and largest proxy and the number of units within a span; of all, second moments' ends too."""
+    """Smallest and largest proxy and the number of units within a span."""
 
     low: float
     high: float
     count: int
-    second: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,24 +175,30 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
-    """Distinct values in increasing order, their counts, and the summed second moments in steps."""
+class Bins:
+    """Occupied bins in increasing order: the smallest double, the mean and the mean second moment of each."""
 
+    starts: FloatArray
     values: FloatArray
     counts: IntArray
-    second: IntArray | None
+    second: FloatArray | None
+    atoms: bool
 
 
 class Counter(Protocol):
     """What the algorithm asks of an engine."""
 
+    @property
+    def steps(self) -> Steps | None:
+        """How second moments are turned into integers; `None` where there are none."""
+
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
 
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
+    def distinct(self) -> Bins:
+        """Return a bin for each distinct value."""
 
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+    def histogram(self, grid: Grid, span: Span) -> Histogram:
         """Return the histogram of the proxies within the span."""
 
 
@@ -213,7 +220,7 @@ class Steps:
             np.divide(SECOND_MOMENT_STEPS, np.subtract(high, low), out=scale, where=np.greater(high, low))
         return cls(low, scale)
 
-    def __getitem__(self, level: IntArray) -> Steps:
+    def __getitem__(self, level: IntArray | int) -> Steps:
         """Return the steps of each second moment (n,), from those of levels and the number of its level."""
         return Steps(np.asarray(self.low)[level], np.asarray(self.scale)[level])
 
@@ -254,16 +261,8 @@ def build_distribution(
     extent = counter.extent(Span())
     if extent.count == 0:
         raise InputError("the population is empty", allowed="at least one unit")
-    steps = None if extent.second is None else Steps.over(*extent.second)
-    if wants_distinct(extent):
-        found = counter.distinct(steps)
-        own = None if steps is None or found.second is None else steps.means(found.second, found.counts)
-        bins = _Bins(found.values, found.values, found.counts, own, True)
-    else:
-        bins = _binned(counter, extent, steps)
-    second = bins.second
-    if second is None and scaled and bounds is not None:
-        second = np.asarray((bounds[0] + bounds[1]) * bins.values - bounds[0] * bounds[1])
+    bins = counter.distinct() if wants_distinct(extent) else _binned(counter, extent)
+    second = bins.second if bins.second is not None else _widest(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
         counts=bins.counts,
@@ -272,6 +271,13 @@ def build_distribution(
         scaled=scaled,
         exact=bins.atoms,
     )
+
+
+def _widest(values: FloatArray, scaled: bool, bounds: tuple[float, float] | None) -> FloatArray | None:
+    """Return the second moments (B,) of an outcome that is always at one of its bounds; `None` if unknown."""
+    if not scaled or bounds is None:
+        return None
+    return np.asarray((bounds[0] + bounds[1]) * values - bounds[0] * bounds[1])
 
 
 def wants_distinct(extent: Extent) -> bool:
@@ -289,30 +295,19 @@ def wants_distinct(extent: Extent) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bins:
-    """Occupied bins in increasing order; `starts` is the smallest double of each."""
-
-    starts: FloatArray
-    values: FloatArray
-    counts: IntArray
-    second: FloatArray | None
-    atoms: bool
-
-
-def _binned(counter: Counter, extent: Extent, steps: Steps | None) -> _Bins:
-    bins = _occupied(counter, extent, Span(), steps)
+def _binned(counter: Counter, extent: Extent) -> Bins:
+    bins = _occupied(counter, extent, Span())
     for _ in range(ZOOM_DEPTH):
-        zoomed = _zoom(counter, bins, extent.count, steps)
+        zoomed = _zoom(counter, bins, extent.count)
         if zoomed is None:
             break
         bins = zoomed
     return bins
 
 
-def _occupied(counter: Counter, extent: Extent, span: Span, steps: Steps | None) -> _Bins:
-    grid = Grid.over(extent.low, extent.high)
-    histogram = counter.histogram(grid, span, steps)
+def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
+    grid, steps = Grid.over(extent.low, extent.high), counter.steps
+    histogram = counter.histogram(grid, span)
     used = np.flatnonzero(histogram.counts)
     counts = histogram.counts[used]
     starts = grid.cuts(used)
@@ -325,10 +320,10 @@ def _occupied(counter: Counter, extent: Extent, span: Span, steps: Steps | None)
     second = None
     if steps is not None and histogram.second is not None:
         second = steps.means(histogram.second[used], counts)
-    return _Bins(starts, values, counts, second, histogram.atoms is not None)
+    return Bins(starts, values, counts, second, histogram.atoms is not None)
 
 
-def _zoom(counter: Counter, bins: _Bins, total: int, steps: Steps | None) -> _Bins | None:
+def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
     """Return the bins with a coarse stretch of them binned again, or `None` if no stretch calls for it."""
     stretch = _coarse_stretch(bins, total)
     if stretch is None:
@@ -339,21 +334,17 @@ def _zoom(counter: Counter, bins: _Bins, total: int, steps: Steps | None) -> _Bi
     extent = counter.extent(span)
     if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
         return None
-    inner = _occupied(counter, extent, span, steps)
+    inner = _occupied(counter, extent, span)
 
-    def spliced(outer: FloatArray, new: FloatArray) -> FloatArray:
-        return np.concatenate([outer[:first], new, outer[last + 1 :]])
+    def spliced(name: str) -> Any:
+        outer, new = getattr(bins, name), getattr(inner, name)
+        return None if outer is None else np.concatenate([outer[:first], new, outer[last + 1 :]])
 
-    second = None
-    if bins.second is not None and inner.second is not None:
-        second = spliced(bins.second, inner.second)
-    counts = np.concatenate([bins.counts[:first], inner.counts, bins.counts[last + 1 :]])
-    return _Bins(
-        spliced(bins.starts, inner.starts), spliced(bins.values, inner.values), counts, second, False
-    )
+    parts = {name: spliced(name) for name in ("starts", "values", "counts", "second")}
+    return Bins(**parts, atoms=False)
 
 
-def _coarse_stretch(bins: _Bins, total: int) -> tuple[int, int] | None:
+def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
     """Return the first and the last bin of a stretch that is too coarse, or `None`."""
     if bins.atoms:
         return None
@@ -395,9 +386,7 @@ class LevelBins:
     @property
     def conditional_variances(self) -> FloatArray:
         """Plug-in Var(z | x) of each bin (B,), as a distribution's."""
-        if self.second is None:
-            return np.zeros(len(self.values))
-        return np.asarray(np.maximum(self.second - self.values**2, 0.0))
+        return _variances(self.values, self.second)
 
 
 class Pictures(Mapping[str, Distribution]):
@@ -435,22 +424,18 @@ class Pictures(Mapping[str, Distribution]):
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
             for number, counter in found.large.items()
         }
-        self.scaled = scaled
-        second = found.second
-        if second is None and scaled and bounds is not None:
-            second = np.asarray((bounds[0] + bounds[1]) * found.values - bounds[0] * bounds[1])
-        own = [second, *(picture.second_moments for picture in self._large.values())]
+        self.scaled, large = scaled, list(self._large.values())
+        second = found.second if found.second is not None else _widest(found.values, scaled, bounds)
+        own = [second, *(picture.second_moments for picture in large)]
         known = [entry for entry in own if entry is not None]
-        lengths = [len(picture.values) for picture in self._large.values()]
-        level = np.concatenate([found.level, np.repeat(np.array(list(self._large), np.int64), lengths)])
+        numbers = np.repeat(np.array(list(self._large), np.int64), [len(picture.values) for picture in large])
+        level = np.concatenate([found.level, numbers])
         order = np.argsort(level, kind="stable")
-        values = [found.values, *(picture.values for picture in self._large.values())]
-        counts = [found.counts, *(picture.counts for picture in self._large.values())]
         self.bins = LevelBins(
             names=found.names,
             level=level[order],
-            values=np.concatenate(values)[order],
-            counts=np.concatenate(counts)[order],
+            values=np.concatenate([found.values, *(picture.values for picture in large)])[order],
+            counts=np.concatenate([found.counts, *(picture.counts for picture in large)])[order],
             second=np.concatenate(known)[order] if known else None,
         )
         self.starts = np.searchsorted(self.bins.level, np.arange(len(found.names)))

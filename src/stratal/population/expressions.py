@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stratal.arrays import AnyArray, Described, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, Described, FloatArray, IntArray
 
 
 class Expression(Described):
@@ -164,6 +164,28 @@ class ByLevel(Expression):
         """Return the numbers."""
         return engine.by_level(self.name, self.levels, self.values, self.otherwise)
 
+    @property
+    def rest(self) -> ByLevel:
+        """Of a test of levels, the test of all others."""
+        values = tuple(1.0 - value for value in self.values)
+        return ByLevel(name=self.name, levels=self.levels, values=values, otherwise=1.0 - self.otherwise)
+
+    def both(self, other: ByLevel) -> ByLevel:
+        """Return the product of two of one column; of tests, that of the levels that pass both."""
+        own, more = (dict(zip(part.levels, part.values, strict=True)) for part in (self, other))
+        otherwise = self.otherwise * other.otherwise
+        products = {
+            level: own.get(level, self.otherwise) * more.get(level, other.otherwise)
+            for level in sorted({*own, *more})
+        }
+        kept = {level: value for level, value in products.items() if value != otherwise}
+        return ByLevel(name=self.name, levels=tuple(kept), values=tuple(kept.values()), otherwise=otherwise)
+
+    def excludes(self, other: ByLevel) -> bool:
+        """Return whether no level is sure to pass both tests."""
+        found = self.both(other)
+        return self.name == other.name and not any((*found.values, found.otherwise))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agree(Expression):
@@ -229,23 +251,6 @@ class Times(_OfParts):
         return reduce(mul, (part.on(engine) for part in self.parts))
 
 
-class Logistic(_OfParts):
-    """1 / (1 + exp(−x)) of one formula.
-
-    Examples
-    --------
-    >>> Logistic(parts=(Constant(value=0.0),)).of({})
-    array(0.5)
-    """
-
-    __slots__ = ()
-    kind: ClassVar[str] = "logistic"
-
-    def on(self, engine: OnArrays) -> Any:
-        """Return the share."""
-        return 1.0 / (1.0 + engine.apply("exp", -self.parts[0].on(engine)))
-
-
 class Exponential(_OfParts):
     """exp(x) of one formula.
 
@@ -299,6 +304,17 @@ class Share(_OfParts):
         """Return the quotient."""
         above, below = (part.on(engine) for part in self.parts)
         return above / engine.at_least(below, self.least)
+
+
+def logistic(line: Expression) -> Expression:
+    """Return the formula 1 / (1 + exp(−x)).
+
+    Examples
+    --------
+    >>> logistic(Constant(value=0.0)).of({})
+    array(0.5)
+    """
+    return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
 
 
 class OnArrays:
@@ -356,63 +372,16 @@ class OnArrays:
         return self._known[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelSet(Record):
-    """Some levels of a group column, or all but these.
-
-    Parameters
-    ----------
-    name : str
-    levels : frozenset of str
-    others : bool
-        Whether the set is all levels but these.
+def level_test(test: Expression | None) -> ByLevel | None:
+    """Return a test that is a matter of levels, 1 at some and 0 at all others; None of any other.
 
     Examples
     --------
-    >>> is_cat = LevelSet.of(ByLevel(name="answer", levels=("cat",), values=(1.0,)))
-    >>> is_cat.excludes(is_cat.rest), is_cat.excludes(is_cat)
-    (True, False)
+    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
+    >>> level_test(is_cat) is is_cat, level_test(2.0 * is_cat)
+    (True, None)
     """
-
-    name: str
-    levels: frozenset[str]
-    others: bool = False
-
-    @classmethod
-    def of(cls, test: Expression | None) -> LevelSet | None:
-        """Return the levels that pass a test; None of a test that is no matter of levels."""
-        if not isinstance(test, ByLevel) or not {*test.values, test.otherwise} <= {0.0, 1.0}:
-            return None
-        listed = frozenset(
-            level for level, value in zip(test.levels, test.values, strict=True) if value != test.otherwise
-        )
-        return cls(name=test.name, levels=listed, others=test.otherwise == 1.0)
-
-    @property
-    def rest(self) -> LevelSet:
-        """All other levels."""
-        return LevelSet(name=self.name, levels=self.levels, others=not self.others)
-
-    def excludes(self, other: LevelSet) -> bool:
-        """Return whether no level is sure to be in both."""
-        found = self.both(other)
-        return self.name == other.name and not found.others and not found.levels
-
-    def both(self, other: LevelSet) -> LevelSet:
-        """Return the levels of one column that are in both."""
-        if self.others == other.others:
-            levels = self.levels | other.levels if self.others else self.levels & other.levels
-        else:
-            few, left_out = (other, self) if self.others else (self, other)
-            levels = few.levels - left_out.levels
-        return LevelSet(name=self.name, levels=levels, others=self.others and other.others)
-
-    @property
-    def test(self) -> ByLevel:
-        """The formula that is 1 at these levels, else 0."""
-        value = 0.0 if self.others else 1.0
-        levels = tuple(sorted(self.levels))
-        return ByLevel(name=self.name, levels=levels, values=(value,) * len(levels), otherwise=1.0 - value)
+    return test if isinstance(test, ByLevel) and {*test.values, test.otherwise} <= {0.0, 1.0} else None
 
 
 def implies(test: Expression, other: Expression | None) -> bool:
@@ -432,7 +401,7 @@ def implies(test: Expression, other: Expression | None) -> bool:
         return True
     if isinstance(test, Agree) and isinstance(other, Agree):
         return set(other.names) <= set(test.names)
-    own, wanted = LevelSet.of(test), LevelSet.of(other)
+    own, wanted = level_test(test), level_test(other)
     if own is not None and wanted is not None:
         return own.excludes(wanted.rest)
     return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
@@ -450,9 +419,9 @@ def both_tests(test: Expression | None, other: Expression | None) -> Expression 
     """
     if test is None or other is None:
         return other if test is None else test
-    own, more = LevelSet.of(test), LevelSet.of(other)
+    own, more = level_test(test), level_test(other)
     if own is not None and more is not None and own.name == more.name:
-        return own.both(more).test
+        return own.both(more)
     return test * other
 
 

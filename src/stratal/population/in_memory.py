@@ -12,34 +12,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stratal import randomness
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, duplicated, near_names
+from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
-from stratal.population.distribution import (
-    BIN_COUNT,
-    EXACT_LIMIT,
-    OFFSET_COUNT,
-    Distinct,
-    Extent,
-    Grid,
-    Histogram,
-    LevelBins,
-    Span,
-    Steps,
-    wants_distinct,
-)
-from stratal.population.population import Population
+from stratal.population.population import Columns, Population
 from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
-from stratal.randomness import (
-    KeyArray,
-    check_seed,
-    id_texts,
-    keys_of_ids,
-    keys_of_rows,
-    shown_order,
-    uniforms,
-)
+from stratal.randomness import KeyArray, check_seed, uniforms
 
 Found = TypeVar("Found")
 
@@ -140,17 +121,12 @@ def refuse_duplicates(texts: list[str]) -> None:
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
-    ids = "1 id is" if len(repeated) == 1 else f"{len(repeated)} ids are"
-    raise InputError(
-        f"{ids} duplicated (first: {repeated[0]!r})",
-        allowed="one unit per id",
-        action="Remove the duplicates, or make an id that distinguishes the units.",
-    )
+    raise duplicated("", len(repeated), repeated[0])
 
 
 _LAST_KEY = np.uint64(2**64 - 1)
 
-_OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
+_OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
 _PEEK = 4096
 """Rows in which bins with two values show, if most have two: their one value is then not looked for."""
@@ -196,7 +172,7 @@ class ArrayPopulation(Population):
         self.group_names, self.shown_names = tuple(self.groups), tuple(self.shown)
         self.feature_names, self.numbered_by_row = tuple(self.features), self.ids is None
         if self.ids is not None:
-            self._texts = id_texts(self.ids)
+            self._texts = randomness.id_texts(self.ids)
             refuse_duplicates(self._texts)
 
     # ---- what it answers
@@ -204,7 +180,7 @@ class ArrayPopulation(Population):
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         levels, number = np.unique(self.groups[by], return_inverse=True)
         return bins_of_levels(tuple(levels.tolist()), number, self._counter(info))
 
@@ -265,7 +241,7 @@ class ArrayPopulation(Population):
     def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
         ids = rows.astype(np.int64) if self.ids is None else self.ids[rows]
-        order = shown_order(ids, seed)
+        order = randomness.shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
         proxies = [self.values[info.name][rows] for info in self.proxies]
         drawn = Drawn(
@@ -278,37 +254,30 @@ class ArrayPopulation(Population):
         )
         return drawn, order
 
-    def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed know the population again."""
-        if seed not in self._digests:
-            digested = self._digested
-            columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
+    def _digest(self, seed: int) -> PopulationDigest:
+        digested = self._digested
+        columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
-            def added(part: slice) -> list[int]:
-                keys = leading_bits(self._keys(part, seed))
-                sums = [int(keys.sum())]
-                for values, exponent in columns:
-                    here = values[part]
-                    for digit in [here] if exponent is None else array_digits(here, exponent):
-                        sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
-                return sums
+        def added(part: slice) -> list[int]:
+            keys = leading_bits(self._keys(part, seed))
+            sums = [int(keys.sum())]
+            for values, exponent in columns:
+                here = values[part]
+                for digit in [here] if exponent is None else array_digits(here, exponent):
+                    sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
+            return sums
 
-            threads = self.threads if self._texts is None else 1  # digests of texts are Python's
-            totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
-            self._digests[seed] = digested.digest(self.size, totals[0], totals[1:])
-        return self._digests[seed]
+        threads = self.threads if self._texts is None else 1  # digests of texts are Python's
+        totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
+        return digested.digest(self.size, totals[0], totals[1:])
 
-    def _number(self, name: str) -> tuple[FloatArray, tuple[float, float]]:
-        values = np.asarray(self._column(name), np.float64)
-        return values, (float(values.min()), float(values.max()))
-
-    def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]] | None:
-        values = self.second.get(proxy)
-        return None if values is None else (values, (float(values.min()), float(values.max())))
-
-    def _category(self, name: str) -> KeyArray:
-        levels, number = np.unique(self.groups[name], return_inverse=True)
-        return level_numbers(levels)[number]
+    def _digest_columns(self) -> tuple[Columns, dict[str, KeyArray]]:
+        named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
+        named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
+        ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
+        found = {name: np.unique(values, return_inverse=True) for name, values in self.groups.items()}
+        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at) in found.items()}
+        return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
         """Return what makes the digest: a file and a join need it, thousands of simulated draws do not."""
@@ -317,10 +286,10 @@ class ArrayPopulation(Population):
     def _keys(self, part: slice, seed: int) -> KeyArray:
         """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
         if self._texts is None:
-            return keys_of_rows(part, seed)
+            return randomness.keys_of_rows(part, seed)
         kept = self._kept_keys  # another thread may draw by another seed
         if kept is None or kept[0] != seed:
-            kept = self._kept_keys = seed, keys_of_ids(self._texts, seed)
+            kept = self._kept_keys = seed, randomness.keys_of_ids(self._texts, seed)
         return kept[1][part]
 
     # ---- unequal probabilities, an order, groups
@@ -376,7 +345,10 @@ class ArrayPopulation(Population):
             yield {name: array[start : start + size] for name, array in arrays.items()}
 
     def _where(
-        self, seed: int, test: Callable[[IntArray, KeyArray], BoolArray], highest: np.uint64 = _LAST_KEY
+        self,
+        seed: int,
+        test: Callable[[IntArray, KeyArray], BoolArray],
+        highest: np.uint64 = _LAST_KEY,
     ) -> tuple[IntArray, KeyArray]:
         """Return rows and keys of the units for which a test of some rows and their keys is true.
 
@@ -424,64 +396,68 @@ class ArrayCounter:
     second_moments: FloatArray | None = None
     threads: int | None = None
 
-    def extent(self, span: Span) -> Extent:
+    @property
+    def steps(self) -> pictures.Steps | None:
+        """How second moments are turned into integers; `None` where there are none."""
+        second = self.second_moments
+        return None if second is None else pictures.Steps.over(float(second.min()), float(second.max()))
+
+    def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
-        values, moments = self.values, self.second_moments
-        if span != Span():
-            values, moments = values[(values >= span.at_least) & (values < span.below)], None
+        values = self.values[_inside(self.values, span)]
         if len(values) == 0:
-            return Extent(math.nan, math.nan, 0)
-        second = None if moments is None else (float(moments.min()), float(moments.max()))
-        return Extent(float(values.min()), float(values.max()), len(values), second)
+            return pictures.Extent(math.nan, math.nan, 0)
+        return pictures.Extent(float(values.min()), float(values.max()), len(values))
 
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
+    def distinct(self) -> pictures.Bins:
+        """Return a bin for each distinct value."""
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
-        second = None
+        steps, second = self.steps, None
         if steps is not None and self.second_moments is not None:
-            second = np.zeros(len(values), np.int64)
-            np.add.at(second, inverse, steps.numbers(self.second_moments))
-        return Distinct(values, counts, second)
+            sums = np.zeros(len(values), np.int64)
+            np.add.at(sums, inverse, steps.numbers(self.second_moments))
+            second = steps.means(sums, counts)
+        return pictures.Bins(values, values, counts, second, True)
 
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+    def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
-        peek = self._counted(grid, span, steps, True, slice(0, _PEEK))
-        counts, offsets = np.zeros(BIN_COUNT, np.int64), np.zeros(BIN_COUNT, np.int64)
-        second = None if peek.second is None else np.zeros(BIN_COUNT, np.int64)
-        atoms = None if peek.atoms is None else np.full(BIN_COUNT, np.nan)
-        work = partial(self._counted, grid, span, steps, atoms is not None)
-        for part in over(len(self.values), work, self.threads):
-            counts += part.counts
-            offsets += part.offsets
-            if second is not None and part.second is not None:
-                second += part.second
-            atoms = _common_atoms(atoms, part.atoms)
-        return Histogram(counts, offsets, second, atoms)
+        counts, offsets = np.zeros(pictures.BIN_COUNT, np.int64), np.zeros(pictures.BIN_COUNT, np.int64)
+        second = None if self.second_moments is None else np.zeros(pictures.BIN_COUNT, np.int64)
+        work = partial(self._counted, grid, span, self.steps)
+        for sums, moments in over(len(self.values), work, self.threads):
+            counts += sums >> _COUNT_SHIFT
+            offsets += sums & ((1 << _COUNT_SHIFT) - 1)
+            if second is not None and moments is not None:
+                second += moments
+        return pictures.Histogram(counts, offsets, second, self._atoms(grid, span))
 
     def _counted(
-        self, grid: Grid, span: Span, steps: Steps | None, with_atoms: bool, part: slice
-    ) -> Histogram:
-        """Return the histogram of some rows; counts and sums of offsets are bits of one exact sum."""
-        values = self.values[part]
-        moments = None if self.second_moments is None else self.second_moments[part]
-        if span != Span():
-            inside = (values >= span.at_least) & (values < span.below)
-            values = values[inside]
-            moments = None if moments is None else moments[inside]
-        positions = grid.positions(values)
+        self, grid: pictures.Grid, span: pictures.Span, steps: pictures.Steps | None, part: slice
+    ) -> tuple[IntArray, IntArray | None]:
+        """Return counts and sums of offsets, as bits of one exact sum, and sums of moments of some rows."""
+        inside = _inside(self.values[part], span)
+        positions = grid.positions(self.values[part][inside])
         bins = positions >> _OFFSET_BITS
-        positions &= OFFSET_COUNT - 1
+        positions &= pictures.OFFSET_COUNT - 1
         positions += 1 << _COUNT_SHIFT
-        sums = np.bincount(bins, positions, minlength=BIN_COUNT).astype(np.int64)
-        second = None
-        if steps is not None and moments is not None:
-            second = np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
-        atoms = None
-        if with_atoms:
-            atoms = np.full(BIN_COUNT, np.nan)
-            atoms[bins] = values
-            atoms = atoms if np.array_equal(atoms[bins], values) else None
-        return Histogram(sums >> _COUNT_SHIFT, sums & ((1 << _COUNT_SHIFT) - 1), second, atoms)
+        sums = np.bincount(bins, positions, minlength=pictures.BIN_COUNT).astype(np.int64)
+        if steps is None or self.second_moments is None:
+            return sums, None
+        moments = steps.numbers(self.second_moments[part][inside])
+        return sums, np.bincount(bins, moments, minlength=pictures.BIN_COUNT).astype(np.int64)
+
+    def _atoms(self, grid: pictures.Grid, span: pictures.Span) -> FloatArray | None:
+        """Return the one value of each bin, or `None` where a bin has two: mostly seen in the first rows."""
+        atoms = np.full(pictures.BIN_COUNT, np.nan)
+        for start in (0, *range(_PEEK, len(self.values), PART)):
+            values = self.values[start : start + PART if start else _PEEK]
+            values = values[_inside(values, span)]
+            bins = grid.positions(values) >> _OFFSET_BITS
+            fresh = np.isnan(atoms[bins])
+            atoms[bins[fresh]] = values[fresh]
+            if not np.array_equal(atoms[bins], values):
+                return None
+        return atoms
 
     def of_rows(self, rows: IntArray) -> ArrayCounter:
         """Return the counter of some rows."""
@@ -489,18 +465,12 @@ class ArrayCounter:
         return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
 
 
-def _common_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArray | None:
-    """Return the one value of each bin of both, or `None` where a bin has two."""
-    if known is None or more is None:
-        return None
-    fresh = np.isnan(known)
-    both = ~fresh & ~np.isnan(more)
-    if not np.array_equal(known[both], more[both]):
-        return None
-    return np.where(fresh, more, known)
+def _inside(values: FloatArray, span: pictures.Span) -> Any:
+    """Return what picks the values (n,) within a span, all of them without a copy where it is open."""
+    return slice(None) if span == pictures.Span() else (values >= span.at_least) & (values < span.below)
 
 
-def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> LevelBins:
+def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> pictures.LevelBins:
     """Return the distinct values within each level, from the number of each unit's level (N,).
 
     Examples
@@ -514,28 +484,23 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
     first = np.searchsorted(level[order], np.arange(len(names) + 1))
     large: dict[int, ArrayCounter] = {}
     few = np.ones(len(values), bool)
-    for number in np.flatnonzero(np.diff(first) > EXACT_LIMIT).tolist():
+    for number in np.flatnonzero(np.diff(first) > pictures.EXACT_LIMIT).tolist():
         alone = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
-        if not wants_distinct(alone.extent(Span())):
+        if not pictures.wants_distinct(alone.extent(pictures.Span())):
             large[number] = alone
             few[first[number] : first[number + 1]] = False
     order = order[few]
     values, level = values[order], level[order]
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
     counts = np.diff(np.append(starts, len(order)))
-    means = None if second is None else _level_means(second[order], level, starts, counts)
-    return LevelBins(
+    means = None
+    if second is not None and len(order):
+        low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+        np.minimum.at(low, level, second[order])
+        np.maximum.at(high, level, second[order])
+        steps = pictures.Steps.over(low, high)
+        sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
+        means = steps[level[starts]].means(sums, counts)
+    return pictures.LevelBins(
         names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
     )
-
-
-def _level_means(second: FloatArray, level: IntArray, starts: IntArray, counts: IntArray) -> FloatArray:
-    """Return the mean second moment of each bin, in steps of the level that the bin is of."""
-    if not len(level):
-        return np.zeros(0)
-    found, place = np.unique(level, return_index=True)
-    low, high = np.minimum.reduceat(second, place), np.maximum.reduceat(second, place)
-    number = np.searchsorted(found, level)
-    steps = Steps.over(low, high)
-    sums = np.add.reduceat(steps[number].numbers(second), starts)
-    return steps[number[starts]].means(sums, counts)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import re
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from stratal.arrays import number_of_text
-from stratal.population.declaration import OWN_STRATUM, POINT, ROUNDED, ROW, Declaration, class_names
+from stratal.population import declaration
+from stratal.population.declaration import Declaration
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
-from stratal.tables.rows import Rows
-from stratal.tables.source import FileReading, readable
+from stratal.tables.source import FileReading, Rows, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +26,7 @@ MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 """How a column is called that names the model of each row, best first."""
 
 
-def judged_models(
-    columns: Sequence[Mapping[str, Any]], rows: int, first: Callable[[str], str]
-) -> dict[str, Any] | None:
+def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, Any] | None:
     """Return what a long table says of its models, None for a table of one row per item.
 
     Parameters
@@ -39,14 +34,12 @@ def judged_models(
     columns : sequence of mapping
         As `describe_columns` describes them.
     rows : int
-    first : callable
-        Returns the first of a column's values in their order.
 
     Returns
     -------
     dict or None
-        `column`, which names the models; `count`; `first`, a model's name; `id`, the column whose values
-        stand once for each model, None if there is none.
+        `column`, which names the models; `count`; `id`, the column whose values stand once for each model,
+        None if there is none.
     """
     named = {row["name"].casefold(): row for row in columns}
     found = next((named[name] for name in MODEL_NAMES if name in named), None)
@@ -55,15 +48,11 @@ def judged_models(
     if any(row["distinct"] == rows and row["kind"] == "text" for row in columns):
         return None
     each = [row for row in columns if row["distinct"] * found["distinct"] == rows and not row["missing"]]
-    names = [
-        row["name"]
-        for row in each
-        if row is not found and (row["kind"] == "text" or "id" in row["name"].lower())
-    ]
+    ids = (row for row in each if row is not found and (row["kind"] == "text" or "id" in row["name"].lower()))
+    names = [row["name"] for row in ids]
     return {
         "column": found["name"],
         "count": found["distinct"],
-        "first": first(found["name"]),
         "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
     }
 
@@ -72,20 +61,11 @@ LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge"
 """Names by which a proxy is guessed, best first."""
 
 
-ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
-"""How columns of models' answers begin."""
-
-_SEVERAL = 3
-"""Columns that begin alike and are taken for answers: two may be an answer and what is right."""
-
 _AT_ONCE = 500
 """Columns of one query."""
 
-_HEAD = 1_000
-"""Rows that are looked at for numbers that are written as text."""
 
-
-def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
+def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> dict[str, Any]:
     """Return the number of rows and, per column, kind, missing values, distinct values and range.
 
     Parameters
@@ -116,7 +96,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     >>> describe_columns(path)["rows"]
     2
     """
-    table = open_table(path, FileReading(**reading))
+    table = open_table(path, reading)
     taken = table.take(Declaration(id=table.names[0], shown=tuple(table.names)))
     names, notes = list(dict.fromkeys(table.names)), [*taken.notes]
     here = taken if isinstance(taken, Rows) else None
@@ -127,42 +107,18 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
-    if here is not None and here.text:
-        notes += _with_commas(here, [row["name"] for row in described if row["kind"] == "text"])
-    added = None if here is None else softmax_among(described, partial(_totals, here))
+    added = None if here is None else softmax_among(described, here.totals)
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
         found["softmax"] = as_pattern(added, names)
-    answers = answer_columns(described)
-    if answers:
-        what = (
-            f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]}): how many agree with a model"
-        )
-        notes.append(f"{what} predicts where it is right. Name that model's column in --predicted")
-    models = None if here is None else judged_models(described, rows, partial(_first, here))
-    if models is not None:
+    models = None if here is None else judged_models(described, rows)
+    if here is not None and models is not None:
+        models["first"] = str(here.one(f"min({here.columns[models['column']]})")[0])
         found["models"] = models
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
     return found
-
-
-def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...]:
-    """Return the names of a file's columns; `reading` as for `describe_columns`."""
-    return open_table(path, FileReading(**reading)).names
-
-
-def _with_commas(rows: Rows, names: Sequence[str]) -> list[str]:
-    """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
-    found = []
-    for name, entries in rows.head(names[:_AT_ONCE], _HEAD).items():
-        there = [entry for entry in entries if entry]
-        plain = sum(math.isnan(number_of_text(entry)) for entry in there)
-        pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
-        if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
-            found.append(name)
-    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in found]
 
 
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
@@ -191,20 +147,6 @@ def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[i
     with readable(rows.label):
         answer = rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
-
-
-def _totals(rows: Rows, names: Sequence[str]) -> Mapping[str, Any]:
-    """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
-    types = rows.types()
-    values = f"[{', '.join(str(rows.as_number(name, types[name])) for name in names)}]"
-    total = f"list_sum({values})"
-    facts = ("count(*)", f"min(list_min({values}))", f"max(abs({total} - 1))")
-    whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
-    return dict(zip(("n", "least", "off"), rows.one(*(f"{fact} {whole}" for fact in facts)), strict=True))
-
-
-def _first(rows: Rows, name: str) -> str:
-    return str(rows.one(f"min({rows.columns[name]})")[0])
 
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
@@ -246,37 +188,10 @@ def softmax_among(
     for name in probable:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probable]:
-        if len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= ROUNDED:
-            found = totals(group)
-            if found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED:
-                return tuple(group)
+        near = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.ROUNDED
+        if near and declaration.is_softmax(totals(group)):
+            return tuple(group)
     return None
-
-
-def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the columns of several models' answers: text or whole numbers, and named alike.
-
-    Examples
-    --------
-    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
-    >>> answer_columns([{"name": f"answer_{letter}", **facts} for letter in "abc"])
-    ('answer_a', 'answer_b', 'answer_c')
-    """
-    families: dict[str, list[str]] = {}
-    for row in columns:
-        family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
-        if family.startswith(ANSWER_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
-            families.setdefault(family, []).append(row["name"])
-    largest = max(families.values(), key=len, default=[])
-    return tuple(largest) if len(largest) >= _SEVERAL else ()
-
-
-def _may_be_classes(row: Mapping[str, Any]) -> bool:
-    """Return whether a column is text, or numbers that could all be whole."""
-    if row["kind"] == "text":
-        return True
-    low, high = float(row["minimum"]), float(row["maximum"])
-    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
@@ -287,7 +202,7 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     >>> as_pattern(["p_cat", "p_dog"], ["id", "p_cat", "p_dog"]), as_pattern(["cat", "dog"], ["cat", "dog"])
     ('p_*', 'cat,dog')
     """
-    short = names[0][: len(names[0]) - len(class_names(names)[0])]
+    short = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]
     if short and [name for name in existing if name.startswith(short)] == list(names):
         return f"{short}*"
     return ",".join(names)
@@ -360,36 +275,17 @@ def suggestion(
     found, models = columns["columns"], columns.get("models") or {}
     ids = [row["name"] for row in found if row["name"] and _may_be_id(row, columns["rows"])]
     chosen_id = id_name or models.get("id") or _likeliest(ids, ID_NAMES)
-    first = ["--id", chosen_id or ROW]
+    first = ["--id", chosen_id or declaration.ROW]
     softmax = softmax or columns.get("softmax")
     if softmax and proxy is None:
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    known = (chosen_id, *answer_columns(found))
-    numbers = [row for row in found if row["kind"] == "number" and row["name"] not in known]
+    numbers = [row for row in found if row["kind"] == "number" and row["name"] != chosen_id]
     scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
     chosen = scores[0] if scores else _likely_proxy(numbers)
-    kept = ["--missing", OWN_STRATUM] if chosen and chosen["missing"] else []
+    kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []
     return [*first, "--proxy", chosen["name"], *kept] if chosen else first
-
-
-def answer_options(columns: dict[str, Any], predicted: str | None = None) -> list[str]:
-    """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
-
-    The evaluated model is the first unless it is named.
-
-    Examples
-    --------
-    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
-    >>> answer_options({"columns": [{"name": f"answer_{letter}", **facts} for letter in "abc"]})
-    ['--predicted', 'answer_a', '--answers', 'answer_*']
-    """
-    answers = answer_columns(columns["columns"])
-    if not answers:
-        return []
-    pattern = as_pattern(answers, [row["name"] for row in columns["columns"]])
-    return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
 def _likely_proxy(numbers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
@@ -25,6 +25,8 @@ from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
+
+Columns = dict[str, tuple[Any, tuple[float, float]]]
 
 _READING = "id='ID', proxy='PROXY'"
 
@@ -192,38 +194,32 @@ class Population(ABC):
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
 
-    @abstractmethod
     def digest(self, seed: int) -> PopulationDigest:
         """Return the sums by which samples of this seed know the population again."""
+        if seed not in self._digests:
+            self._digests[seed] = self._digest(seed)
+        return self._digests[seed]
+
+    @abstractmethod
+    def _digest(self, seed: int) -> PopulationDigest:
+        """Return the sums: one query, or one pass."""
 
     @cached_property
     def _digested(self) -> Digested:
         """All proxies, their second moments, features and groups, as the engine has them."""
-        found = {f"number:{name}": self._number(name) for name in (*self.proxy_names, *self.feature_names)}
-        moments = {f"second:{name}": self._moments(name) for name in self.proxy_names}
-        found |= {name: known for name, known in moments.items() if known is not None}
-        return Digested(
-            numbers={name: (column, exponent_of(*ends)) for name, (column, ends) in found.items()},
-            groups={f"group:{name}": self._category(name) for name in self.group_names},
-        )
+        numbers, groups = self._digest_columns()
+        exponents = {name: (column, exponent_of(*ends)) for name, (column, ends) in numbers.items()}
+        return Digested(numbers=exponents, groups=groups)
 
     @abstractmethod
-    def _number(self, name: str) -> tuple[Any, tuple[float, float]]:
-        """Return a proxy or a feature as the engine has it, with its smallest and largest value."""
-
-    @abstractmethod
-    def _moments(self, proxy: str) -> tuple[Any, tuple[float, float]] | None:
-        """Return the second moments of a proxy in the same way, None where it has none."""
-
-    @abstractmethod
-    def _category(self, name: str) -> Any:
-        """Return what the keys are multiplied by for a group."""
+    def _digest_columns(self) -> tuple[Columns, Mapping[str, Any]]:
+        """Return numbers with their smallest and largest value, and what the keys of groups are times."""
 
     # ---- what designs with unequal probabilities, an order or groups ask
 
     def has_second_moments(self, proxy: str) -> bool:
         """Return whether E[z² | x] of a proxy is known."""
-        return self._moments(proxy) is not None
+        return f"second:{proxy}" in self._digested.numbers
 
     @abstractmethod
     def size_profile(self, size: Size, count: int) -> SizeProfile:
@@ -331,7 +327,7 @@ class Population(ABC):
 
     @staticmethod
     @names_mistyped
-    @listing(TableKeywords, FileReading)
+    @listing(TableKeywords, FileReading, directory=False, remote=False, engine="duckdb")
     def read(path: str | os.PathLike[str], **columns: Unpack[FileKeywords]) -> Population:
         """Build a population from a file, which DuckDB or Spark reads; a large one is never whole in memory.
 

@@ -35,10 +35,12 @@ class Rule(Described):
     noun: ClassVar[str] = "stratification rule"
     registry: ClassVar[dict[str, Any]] = {}
 
+    column: str
+
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the rule reads."""
-        raise NotImplementedError
+        """Names of the columns that the rule reads: mostly one."""
+        return (self.column,)
 
     @property
     def n_strata(self) -> int:
@@ -106,11 +108,6 @@ class CutPoints(Rule):
             raise InputError(what, given=self.cuts.tolist(), action=action)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
-
-    @property
     def n_strata(self) -> int:
         """Cut points plus one."""
         return len(self.cuts) + 1
@@ -156,11 +153,6 @@ class Categories(Rule):
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
             action = "Make such strata by stratal.strata.stratify(population, 'category', by=…)."
             raise InputError("levels must be sorted and distinct, with one code each", action=action)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
 
     @property
     def n_strata(self) -> int:
@@ -304,7 +296,7 @@ class Crossed(Rule):
         codes = self.offsets[groups]
         if self.cuts is not None:  # of all groups at once: there may be very many
             column, cuts = self.cuts
-            first, every = np.cumsum([0, *map(len, cuts)]), np.concatenate([*cuts, [np.inf]])
+            first, every = np.cumsum([0, *map(len, cuts)]), np.concatenate(cuts)
             values = np.asarray(columns[column], np.float64)
             return np.asarray(codes + _intervals(every, first, groups, values))
         order = np.argsort(groups, kind="stable")
@@ -316,20 +308,17 @@ class Crossed(Rule):
 
 
 def _intervals(cuts: FloatArray, first: IntArray, groups: IntArray, values: FloatArray) -> IntArray:
-    """Return the interval of each unit within its group (n,): a binary search of all units at once.
+    """Return the interval of each unit within its group (n,): one sort of all units and cut points.
 
-    Group g has the cuts from `first[g]` to `first[g + 1]`.
+    Group g has the cuts from `first[g]` to `first[g + 1]`; a unit is above the cuts that come before it.
     """
-    low, high = first[groups], first[groups + 1]
-    start = low.copy()
-    while True:
-        searching = low < high
-        if not searching.any():
-            return np.asarray(low - start)
-        middle = (low + high) // 2
-        right = searching & (cuts[middle] <= values)
-        low = np.where(right, middle + 1, low)
-        high = np.where(searching & ~right, middle, high)
+    of_cuts = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    is_unit = np.arange(len(cuts) + len(values)) >= len(cuts)
+    keys = (is_unit, np.concatenate([cuts, values]), np.concatenate([of_cuts, groups]))
+    order = np.lexsort(keys)
+    below = np.empty(len(order), np.int64)
+    below[order] = np.cumsum(~is_unit[order])
+    return below[len(cuts) :] - first[groups]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -238,14 +238,12 @@ class Drawn:
 
     def only(self, rows: IntArray) -> Drawn:
         """Return the units at these positions, in this order."""
-        return Drawn(
-            ids=self.ids[rows],
-            stratum=self.stratum[rows],
-            proxies=self.proxies[rows],
-            groups={name: values[rows] for name, values in self.groups.items()},
-            shown={name: values[rows] for name, values in self.shown.items()},
-            features={name: values[rows] for name, values in self.features.items()},
+        ids, stratum, proxies = self.ids[rows], self.stratum[rows], self.proxies[rows]
+        groups, shown, features = (
+            {name: values[rows] for name, values in columns.items()}
+            for columns in (self.groups, self.shown, self.features)
         )
+        return Drawn(ids=ids, stratum=stratum, proxies=proxies, groups=groups, shown=shown, features=features)
 
 
 HEDGE = 0.2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,10 +12,8 @@ from typing import Any
 from stratal.tables.spilling import private_folder
 
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
-_OWN_SMALL_TABLES = ("duckdb", "pyspark")
-_BY_BYTES = ("duckdb", "pyspark")
-_COLLECTING = ("duckdb", "pyspark")  # Ibis knows no structs of PostgreSQL's
-_WIDE_VIEW = 1_000
+ANALYTIC = ("duckdb", "pyspark")
+"""Engines that take small tables, order text by its bytes, and hand on rows as structs beside sums."""
 
 
 def memory_limit(threads: int | None = None) -> str:
@@ -54,30 +53,6 @@ def duckdb_connection(threads: int | None = None, memory: str | None = None) -> 
     return duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
 
 
-def ibis_of(connection: Any) -> Any:
-    """Return Ibis over a connection to DuckDB.
-
-    Examples
-    --------
-    >>> ibis_of(duckdb_connection()).name
-    'duckdb'
-    """
-    import ibis
-
-    return ibis.duckdb.from_connection(connection)
-
-
-def connect(threads: int | None = None, memory: str | None = None) -> Any:
-    """Return Ibis over a `duckdb_connection`.
-
-    Examples
-    --------
-    >>> connect().name
-    'duckdb'
-    """
-    return ibis_of(duckdb_connection(threads, memory))
-
-
 def reader_of(relation: Any, rows: int) -> Any:
     """Return a relation of DuckDB as a PyArrow reader, by the name that its version has for it."""
     return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
@@ -89,7 +64,7 @@ def duplicate_key(backend: Any, column: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> duplicate_key(connect(), ibis.literal("a")).type().is_integer()
+    >>> duplicate_key(ibis.duckdb.connect(), ibis.literal("a")).type().is_integer()
     True
     """
     if backend.name == "duckdb" and column.type().is_string():
@@ -105,7 +80,7 @@ def answer(backend: Any, expression: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> answer(connect(), ibis.range(3).unnest().name("row").as_table()).num_rows
+    >>> answer(ibis.duckdb.connect(), ibis.range(3).unnest().name("row").as_table()).num_rows
     3
     """
     if backend.name != "duckdb" or any(kind.is_null() for kind in expression.schema().types):
@@ -123,13 +98,13 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     Examples
     --------
     >>> import ibis
-    >>> [batch.num_rows for batch in record_batches(connect(), ibis.range(3).unnest().as_table(), 10)]
+    >>> three = ibis.range(3).unnest().as_table()
+    >>> [batch.num_rows for batch in record_batches(ibis.duckdb.connect(), three, 10)]
     [3]
     """
-    if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
-        yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
-        return
-    yield from of_size(reader_of(_requested(backend, expression), size), size)
+    own = backend.name == "duckdb" and hasattr(backend.con, "to_arrow_reader")
+    found = reader_of(_requested(backend, expression), size) if own else None
+    yield from of_size(found or backend.to_pyarrow_batches(expression, chunk_size=size), size)
 
 
 def _requested(backend: Any, expression: Any) -> Any:
@@ -170,12 +145,12 @@ def digest(backend: Any, text: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> digest(connect(), ibis.literal("7:a")).type().is_string()
+    >>> digest(ibis.duckdb.connect(), ibis.literal("7:a")).type().is_string()
     True
     """
     import ibis.expr.operations as ops
 
-    return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _functions()["md5"](text)
+    return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _function("md5")(text)
 
 
 def key_bits(backend: Any, text: Any) -> Any:
@@ -184,31 +159,19 @@ def key_bits(backend: Any, text: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> key_bits(connect(), ibis.literal("7:a")).type().is_integer()
+    >>> key_bits(ibis.duckdb.connect(), ibis.literal("7:a")).type().is_integer()
     True
     """
     import ibis
 
-    functions = _functions()
     if backend.name == "duckdb":  # whose number of the digest, cheaper than its text, has its first byte last
-        low = (functions["md5_number"](text) & ibis.literal(0xFFFFFFFF, "uint64")).cast("int64")
+        low = (_function("md5_number")(text) & ibis.literal(0xFFFFFFFF, "uint64")).cast("int64")
         return ((low & 0xFF) << 24) | ((low & 0xFF00) << 8) | ((low >> 8) & 0xFF00) | (low >> 24)
     hexadecimal = digest(backend, text).substr(0, 8)
     if backend.name == "pyspark":
-        return functions["conv"](hexadecimal, 16, 10).cast("int64")
-    four = functions["decode"](hexadecimal, "hex")
-    return reduce(lambda found, at: found * 256 + functions["get_byte"](four, at).cast("int64"), range(4), 0)
-
-
-def collects(backend: Any) -> bool:
-    """Return whether an engine hands on some rows beside sums over all of them, in one query.
-
-    Examples
-    --------
-    >>> collects(connect())
-    True
-    """
-    return backend.name in _COLLECTING
+        return _function("conv")(hexadecimal, 16, 10).cast("int64")
+    four = _function("decode")(hexadecimal, "hex")
+    return reduce(lambda found, at: found * 256 + _function("get_byte")(four, at).cast("int64"), range(4), 0)
 
 
 def in_byte_order(backend: Any, text: Any) -> Any:
@@ -217,10 +180,10 @@ def in_byte_order(backend: Any, text: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> in_byte_order(connect(), ibis.literal("a")).type().is_string()
+    >>> in_byte_order(ibis.duckdb.connect(), ibis.literal("a")).type().is_string()
     True
     """
-    return text if orders_by_bytes(backend) else _functions()["convert_to"](text, "UTF8")
+    return text if backend.name in ANALYTIC else _function("convert_to")(text, "UTF8")
 
 
 def moment_text(moment: Any) -> Any:
@@ -234,57 +197,40 @@ def moment_text(moment: Any) -> Any:
     """
     import ibis
 
-    functions = _functions()
     if moment.get_backend().name == "pyspark":  # Ibis sets its zone to UTC, and takes both kinds for one
-        zoned = functions["typeof"](moment) == "timestamp"
+        zoned = _function("typeof")(moment) == "timestamp"
         return moment.cast("string") + ibis.ifelse(zoned, "+00:00", "")
     if moment.type().timezone is None:
         return moment.cast("string")
-    return functions["timezone"]("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
+    return _function("timezone")("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
 
 
-def orders_by_bytes(backend: Any) -> bool:
-    """Return whether an engine compares texts by their bytes.
-
-    Examples
-    --------
-    >>> orders_by_bytes(connect())
-    True
-    """
-    return bool(backend.name in _BY_BYTES)
+_FUNCTIONS = {
+    "md5": ("string", "string"),
+    "convert_to": ("string", "string", "binary"),
+    "timezone": ("string", "timestamp('UTC')", "timestamp"),
+    "typeof": ("timestamp", "string"),
+    "md5_number": ("string", "uint64"),  # of 128 bits, a type that Ibis lacks
+    "conv": ("string", "int32", "int32", "string"),
+    "decode": ("string", "string", "binary"),
+    "get_byte": ("binary", "int32", "int32"),
+}
+"""Functions of engines that Ibis has no name for: the types of what they take and of what they return."""
 
 
 @cache
-def _functions() -> Mapping[str, Any]:
-    """Return functions of engines that Ibis has no name for."""
+def _function(name: str) -> Any:
+    """Return one of these functions for Ibis expressions."""
     import ibis
 
-    @ibis.udf.scalar.builtin(signature=(("string",), "string"))  # type: ignore[untyped-decorator]
-    def md5(text: str) -> Any: ...
+    *taken, returned = _FUNCTIONS[name]
 
-    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
-    def convert_to(text: str, encoding: str) -> Any: ...
+    def call() -> None: ...
 
-    @ibis.udf.scalar.builtin(signature=(("string", "timestamp('UTC')"), "timestamp"))  # type: ignore[untyped-decorator]
-    def timezone(zone: str, moment: Any) -> Any: ...
-
-    @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))  # type: ignore[untyped-decorator]
-    def typeof(moment: Any) -> Any: ...
-
-    @ibis.udf.scalar.builtin(signature=(("string",), "uint64"))  # type: ignore[untyped-decorator]
-    def md5_number(text: str) -> Any: ...  # of 128 bits, a type that Ibis lacks
-
-    @ibis.udf.scalar.builtin(signature=(("string", "int32", "int32"), "string"))  # type: ignore[untyped-decorator]
-    def conv(digits: str, base: int, other: int) -> Any: ...
-
-    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
-    def decode(text: str, form: str) -> Any: ...
-
-    @ibis.udf.scalar.builtin(signature=(("binary", "int32"), "int32"))  # type: ignore[untyped-decorator]
-    def get_byte(data: bytes, at: int) -> Any: ...
-
-    own = (md5, convert_to, timezone, typeof, md5_number, conv, decode, get_byte)
-    return {function.__name__: function for function in own}
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    parameters = [inspect.Parameter(f"value{at}", kind) for at in range(len(taken))]
+    vars(call)["__signature__"] = inspect.Signature(parameters)
+    return ibis.udf.scalar.builtin(call, name=name, signature=(tuple(taken), returned))
 
 
 def double(value: float) -> Any:
@@ -310,31 +256,25 @@ def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
 
     Examples
     --------
-    >>> small_table({"code": [0, 1]}, connect()).columns
+    >>> import ibis
+    >>> small_table({"code": [0, 1]}, ibis.duckdb.connect()).columns
     ('code',)
     """
     import ibis
     import pyarrow as pa
+    from ibis.expr.datatypes import DataType
 
     arrays = {name: pa.array(values) for name, values in columns.items()}
-    if backend.name in _OWN_SMALL_TABLES:
+    if backend.name in ANALYTIC:
         return ibis.memtable(pa.table(arrays))
     columns = {}
     for name, array in arrays.items():
         texts = [repr(value) if isinstance(value, float) else str(value) for value in array.to_pylist()]
         columns[name] = ibis.literal(texts, "array<string>").unnest()
     taken = ibis.literal(0).name("one").as_table().select(**columns)
-    return taken.select(**{name: taken[name].cast(_kind(array.type)) for name, array in arrays.items()})
-
-
-def _kind(kind: Any) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_floating(kind):
-        return "float64"
-    return "int64" if pa.types.is_integer(kind) else "string"
+    return taken.select(
+        **{name: taken[name].cast(DataType.from_pyarrow(array.type)) for name, array in arrays.items()}
+    )
 
 
 def stored(backend: Any, table: Any) -> Any:
@@ -343,26 +283,10 @@ def stored(backend: Any, table: Any) -> Any:
     Examples
     --------
     >>> import ibis
-    >>> stored(connect(), ibis.range(3).unnest().name("row").as_table()).columns
+    >>> stored(ibis.duckdb.connect(), ibis.range(3).unnest().name("row").as_table()).columns
     ('row',)
     """
     name = f"stored_{uuid.uuid4().hex}"
     backend._run_pre_execute_hooks(table)  # what Ibis does first: it registers tables in memory
     backend.raw_sql(f"CREATE TEMP TABLE {name} AS {backend.compile(table)}").fetchall()
-    return table_of(backend, name, table.schema())
-
-
-def table_of(backend: Any, name: str, types: Any) -> Any:
-    """Return a table of a connection whose columns' types are known, which Ibis would ask for and parse.
-
-    Examples
-    --------
-    >>> connection = connect()
-    >>> _ = connection.raw_sql("CREATE TEMP TABLE one AS SELECT 'a' AS x")
-    >>> connection.to_pyarrow(table_of(connection, "one", {"x": "string"})).to_pylist()
-    [{'x': 'a'}]
-    """
-    import ibis
-    import ibis.expr.operations as ops
-
-    return ops.DatabaseTable(name, schema=ibis.schema(types), source=backend).to_expr()
+    return backend.table(name)

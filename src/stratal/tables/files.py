@@ -8,11 +8,11 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-from stratal.errors import InputError, unreadable, utf8_path
+from stratal.errors import InputError, refuse_unknown, unreadable, utf8_path
 
 FORMATS = {
     ".parquet": "parquet",
@@ -56,7 +56,8 @@ def existing_file(path: Path) -> Path:
     """
     utf8_path(path)
     if path.is_dir():
-        raise InputError(f"{path}: is a directory", allowed="a file")
+        action = "A directory of Parquet parts with predictions is read with directory=True."
+        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     if not path.exists():
         near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
         action = f"In that folder: {', '.join(near)}." if near else "Check the path."
@@ -101,14 +102,9 @@ def kind_of(path: Path, given: str | None = None) -> str:
     Traceback (most recent call last):
     stratal.errors.InputError: nowhere-at-all.csv: no such file...
     """
-    if path.is_dir():
-        action = "A directory of Parquet parts is read with directory=True."
-        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     existing_file(path)
     kind = format_of(path) if given is None else given
-    if kind not in FORMATS.values():
-        allowed = ", ".join(dict.fromkeys(FORMATS.values()))
-        raise InputError("unknown file format", given=repr(given), allowed=allowed)
+    refuse_unknown("file format", kind, dict.fromkeys(FORMATS.values()))
     return kind
 
 
@@ -308,6 +304,9 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
+_READ_NUMBERS = ("parse_float", "parse_int", "parse_constant")
+
+
 def json_records(
     text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -324,13 +323,7 @@ def json_records(
         if not line.strip():
             continue
         try:
-            record = json.loads(
-                line,
-                parse_float=numbers,
-                parse_int=numbers,
-                parse_constant=numbers,
-                object_pairs_hook=_once,
-            )
+            record = json.loads(line, object_pairs_hook=_once, **dict.fromkeys(_READ_NUMBERS, numbers))
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"
@@ -340,3 +333,49 @@ def json_records(
                 f"{path}: line {number} is not a JSON object", given=line.strip()[:60], allowed='{"id": …}'
             )
         yield number, record
+
+
+# ---- how large a table may be that is read as a whole: a small file may stand for much
+
+
+MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
+"""What a table of labels may have; larger ones are no answers of people, but a population or an attack."""
+
+Entry = TypeVar("Entry")
+
+
+def limited(
+    records: Iterable[Entry],
+    size: Callable[[Entry], int],
+    path: Path | str,
+    rows: int = MOST_ROWS,
+    characters: int = MOST_BYTES,
+) -> Iterator[Entry]:
+    """Yield records, refusing to go on after so many of them, or so many characters.
+
+    Raises
+    ------
+    InputError
+        Where there are more.
+
+    Examples
+    --------
+    >>> list(limited(["a", "b"], len, Path("labels.csv"), rows=1))
+    Traceback (most recent call last):
+    stratal.errors.InputError: labels.csv: is too large for a table of labels (allowed: up to 1 rows and ...
+    """
+    held = 0
+    for number, record in enumerate(records, start=1):
+        held += size(record)
+        if number > rows or held > characters:
+            raise too_large(path, rows, characters)
+        yield record
+
+
+def too_large(path: Path | str, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
+    """Return the error of a table of labels that is too large."""
+    return InputError(
+        f"{path}: is too large for a table of labels",
+        allowed=f"up to {rows:,} rows and {characters // 2**20:,} MiB of text",
+        action="Keep the labelled units and the columns that are needed.",
+    )

@@ -9,8 +9,7 @@ from typing import Any
 from stratal.errors import InputError, lone_surrogate
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import arrow_names, with_nested
-from stratal.tables.rows import Rows
-from stratal.tables.source import Source, Table, readable
+from stratal.tables.source import Rows, Source, Table, readable
 from stratal.tables.spark_files import table_of
 
 LABEL = "the table"
@@ -144,14 +143,11 @@ def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[st
     import pyarrow.compute as pc
 
     tops = list(dict.fromkeys(path[0] for path in paths.values()))
-    kinds = {name: reader.schema.field(name).type for name in tops}
-    batches = [batch.select(tops) for batch in reader]
-    whole = {
-        name: pa.chunked_array([batch.column(name) for batch in batches], type=kinds[name]) for name in tops
-    }
+    schema = pa.schema([reader.schema.field(name) for name in tops])
+    whole = pa.Table.from_batches([batch.select(tops) for batch in reader], schema)
     return {
-        name: whole[path[0]] if len(path) == 1 else pc.struct_field(whole[path[0]], list(path[1:]))
-        for name, path in paths.items()
+        name: pc.struct_field(whole[top], inner) if inner else whole[top]
+        for name, (top, *inner) in paths.items()
     }
 
 

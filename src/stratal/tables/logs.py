@@ -158,7 +158,6 @@ def make_log(
             raise InputError(
                 f"{tool}: two answers of unit {row.unit!r}",
                 given=row.variant or None,
-                allowed="one of each filter or model",
                 action="Read one run of the evaluation at a time.",
             )
         seen.add((row.unit, row.variant))
@@ -280,16 +279,29 @@ LARGEST = 100_000_000
 """Bytes of a file that is looked at to tell what it is."""
 
 
-def _rows(
-    tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row | list[Row]]
-) -> list[Row]:
+def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row]) -> list[Row]:
     """Return the rows of a tool's records; an error numbers the record that it is of."""
     found: list[Row] = []
     for number, record in enumerate(records, start=1):
         with as_written(f"{place} {number}", tool):
-            made = row(record)
-        found += [made] if isinstance(made, Row) else made
+            found.append(row(record))
     return found
+
+
+def _numbered(names: Iterable[str]) -> list[str]:
+    """Return names with `#2`, `#3` behind those that were there before.
+
+    Examples
+    --------
+    >>> _numbered(["a", "b", "a"])
+    ['a', 'b', 'a#2']
+    """
+    known = list(names)
+    return [f"{name}{NTH}{n}" if n > 1 else name for name, n in zip(known, times(known), strict=True)]
+
+
+def _with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {f"{prefix}.{name}": value for name, value in (entries or {}).items()}
 
 
 # ---- lm-evaluation-harness
@@ -322,19 +334,22 @@ def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
 def _of_line(record: Mapping[str, Any]) -> Row:
     prompt, choices = _requested(record["arguments"])
     scores = {str(name): number_or_none(record[name]) for name in record["metrics"]}
-    doc = record["doc"] if isinstance(record["doc"], Mapping) else {"text": record["doc"]}
-    shared = {"doc_id": record["doc_id"], "input": prompt, "target": _target(record.get("target"), choices)}
-    shared |= {f"doc.{name}": value for name, value in doc.items()}
-    logs = _log_likelihoods(record["filtered_resps"])
-    answer = _first(record["filtered_resps"])
+    doc, target, answers = record["doc"], record.get("target"), record["filtered_resps"]
+    target = None if target is None else text_of(target)
+    if target is not None and target.isdigit() and int(target) < len(choices):
+        target = choices[int(target)].strip()
+    answer, logs = answers, _log_likelihoods(answers)
+    while isinstance(answer, list):
+        answer = answer[0] if answer else None
     if len(logs) > 1 and len(logs) == len(choices):
         best = max(range(len(logs)), key=logs.__getitem__)
         answer = choices[best].strip()
         scores["confidence"] = 1 / math.fsum(math.exp(entry - logs[best]) for entry in logs)
+    shared = {"doc_id": record["doc_id"], "input": prompt, "target": target}
     return Row(
         unit="-".join(str(record[name])[:_DIGITS] for name in _HASHES),
-        shared=shared,
-        own={"answer": answer},
+        shared=shared | _with_prefix("doc", doc if isinstance(doc, Mapping) else {"text": doc}),
+        own={"answer": None if answer is None else text_of(answer)},
         scores=scores,
         variant=str(record.get("filter", "none")),
     )
@@ -348,25 +363,11 @@ def _requested(arguments: Any) -> tuple[str | None, list[str]]:
     return text_of(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
 
 
-def _target(target: Any, choices: Sequence[str]) -> str | None:
-    """Return the right answer as text, that of a number of a choice."""
-    text = None if target is None else text_of(target)
-    if text is not None and text.isdigit() and int(text) < len(choices):
-        return choices[int(text)].strip()
-    return text
-
-
 def _log_likelihoods(answers: Sequence[Any]) -> list[float]:
     """Return the log-likelihood of each choice, empty where answers are text."""
     firsts = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
     found = [number for first in firsts if (number := number_or_none(first)) is not None]
     return found if len(found) == len(answers) else []
-
-
-def _first(answers: Any) -> str | None:
-    while isinstance(answers, list):
-        answers = answers[0] if answers else None
-    return None if answers is None else text_of(answers)
 
 
 # ---- promptfoo
@@ -383,15 +384,13 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
 
     def row(result: Mapping[str, Any]) -> Row:
         test, repeat = tests[result["testIdx"]], repeats[result["testIdx"]]
-        prompt, response, named = result.get("prompt"), result.get("response"), result.get("namedScores")
-        shared = {"test": test, "repeat": repeat}
-        shared |= {f"vars.{name}": value for name, value in result["vars"].items()}
+        prompt, response = result.get("prompt"), result.get("response")
+        shared = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
         requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
         answer = response.get("output") if isinstance(response, Mapping) else response
         own = {"answer": None if answer is None else text_of(answer)}
-        scores = {"score": result["score"], **{n: v for n, v in (named or {}).items() if n != "score"}}
-        if "success" in result:
-            scores["success"] = result["success"]
+        scores = {"score": None} | (result.get("namedScores") or {}) | {"score": result["score"]}
+        scores |= {"success": result["success"]} if "success" in result else {}
         if answer is None and result.get("error"):
             scores |= dict.fromkeys({"score", "success"} & set(scores))
         return Row(
@@ -410,18 +409,16 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
 
 def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Return the name of each prompt and provider: the provider's, with the prompt's where it has several."""
-    providers: dict[int, str] = {}
-    prompts: dict[int, str] = {}
+    prompts = {result["promptIdx"]: _prompt(result) for result in results}
+    providers = {}
     for result in results:
         provider = result.get("provider") or {}
         name = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
         providers[result["promptIdx"]] = str(name or result["promptIdx"])
-        prompts[result["promptIdx"]] = _prompt(result)
-    if len(set(providers.values())) == len(providers):
-        return providers
     order = {text: number for number, text in enumerate(dict.fromkeys(prompts.values()), start=1)}
-    named = {index: f"{providers[index]}-prompt{order[prompts[index]]}" for index in providers}
-    return named if len(set(named.values())) == len(named) else {i: f"{n}-{i}" for i, n in providers.items()}
+    named = {index: f"{name}-prompt{order[prompts[index]]}" for index, name in providers.items()}
+    numbered = {index: f"{name}-{index}" for index, name in providers.items()}
+    return next(each for each in (providers, named, numbered) if len(set(each.values())) == len(each))
 
 
 def _prompt(result: Mapping[str, Any]) -> str:
@@ -492,13 +489,13 @@ def _of_sample(sample: Mapping[str, Any]) -> Row:
     unit, target, output = str(sample["id"]), sample.get("target"), sample.get("output")
     shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
     shared["target"] = target[0] if isinstance(target, list) and len(target) == 1 else target
-    shared |= {f"metadata.{name}": value for name, value in (sample.get("metadata") or {}).items()}
     scores: dict[str, float | None] = {}
     for name, score in (sample.get("scores") or {}).items():
         value = score.get("value")
-        parts = value if isinstance(value, Mapping) else {"": value}
-        scores |= {f"{name}.{part}" if part else name: _number(each) for part, each in parts.items()}
+        parts = _with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
+        scores |= {part: _number(each) for part, each in parts.items()}
     own = {"answer": None if output is None else output.get("completion")}
+    shared |= _with_prefix("metadata", sample.get("metadata"))
     return Row(unit=unit, shared=shared, own=own, scores=scores)
 
 
@@ -531,48 +528,38 @@ def _deepeval(found: Mapping[str, Any], source: str) -> Log:
     if bool(cases) == bool(talks):
         raise InputError(
             f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
-            allowed="test cases, or conversations",
             action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
     given = cases or talks
-    names = [str(case.get("name") or "case") for case in given]
-    named = [
-        {**case, "name": f"{name}{NTH}{n}" if n > 1 else name}
-        for case, name, n in zip(given, names, times(names), strict=True)
-    ]
-    rows = _rows(DEEPEVAL, named, f"{source}, test case", _of_case if cases else _of_talk)
-    return make_log(DEEPEVAL, rows, cluster="conversation" if talks else None)
+    names = _numbered(str(case.get("name") or "case") for case in given)
+    named = ({**case, "name": name} for case, name in zip(given, names, strict=True))
+    if cases:
+        return make_log(DEEPEVAL, _rows(DEEPEVAL, named, f"{source}, test case", _of_case))
+    turns = [turn for talk in named for turn in _turns(talk, f"{source}, conversation")]
+    return make_log(DEEPEVAL, _rows(DEEPEVAL, turns, f"{source}, turn", _of_case), cluster="conversation")
 
 
-def _case_scores(case: Mapping[str, Any]) -> dict[str, float | None]:
-    scores = {str(entry["name"]): number_or_none(entry.get("score")) for entry in case["metricsData"]}
-    return scores | {"success": number_or_none(case.get("success"))}
+def _turns(talk: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
+    """Yield the assistant's turns of a conversation as test cases, with the scores of the whole."""
+    with as_written(f"{place} {talk['name']!r}", DEEPEVAL):
+        said = [{"role": turn.get("role"), "content": turn.get("content")} for turn in talk["turns"]]
+        places = [place for place, turn in enumerate(said) if turn["role"] == "assistant"]
+    for number, at in enumerate(places, start=1):
+        shared = {"conversation": talk["name"], "turn": number, "turns": said[:at]}
+        unit, answer = f"{talk['name']}{NTH}{number}", said[at]["content"]
+        yield {**talk, "name": unit, "shared": shared, "actualOutput": answer, "metadata": None}
 
 
 def _of_case(case: Mapping[str, Any]) -> Row:
-    shared = {"input": case["input"], "target": case.get("expectedOutput")}
-    shared |= {f"metadata.{name}": value for name, value in (case.get("metadata") or {}).items()}
+    scores = {str(entry["name"]): number_or_none(entry.get("score")) for entry in case["metricsData"]}
+    shared = case.get("shared") or {"input": case["input"], "target": case.get("expectedOutput")}
+    shared |= _with_prefix("metadata", case.get("metadata"))
     return Row(
         unit=case["name"],
         shared={name: value for name, value in shared.items() if value is not None},
         own={"answer": case["actualOutput"]},
-        scores=_case_scores(case),
+        scores=scores | {"success": number_or_none(case.get("success"))},
     )
-
-
-def _of_talk(talk: Mapping[str, Any]) -> list[Row]:
-    unit, scores = talk["name"], _case_scores(talk)
-    said = [{"role": turn.get("role"), "content": turn.get("content")} for turn in talk["turns"]]
-    places = [place for place, turn in enumerate(said) if turn["role"] == "assistant"]
-    return [
-        Row(
-            unit=f"{unit}{NTH}{number}",
-            shared={"conversation": unit, "turn": number, "turns": said[:place]},
-            own={"answer": said[place]["content"]},
-            scores=scores,
-        )
-        for number, place in enumerate(places, start=1)
-    ]
 
 
 # ---- Hugging Face
@@ -585,28 +572,24 @@ _ABOUT = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_versio
 
 def _evaluate(found: Mapping[str, Any], source: str) -> Log:
     lists = {name: value for name, value in found.items() if isinstance(value, list) and name not in _ABOUT}
-    scored = {name for name, value in lists.items() if None not in map(number_or_none, value)}
-    if not scored or not any(lists.values()):
+    scored = {name for name, value in lists.items() if value and None not in map(number_or_none, value)}
+    if not scored:
         raise InputError(
             f"{source}: holds no score per unit, only of all together",
-            given=", ".join(name for name in found if name not in _ABOUT)[:200],
             allowed="lists with an entry per prediction",
             action="Save what the metric gives for each: evaluate.save(path, exact_match=[…]).",
         )
     lengths = {name: len(value) for name, value in lists.items()}
     if len(set(lengths.values())) != 1:
-        raise InputError(
-            f"{source}: lists of different lengths",
-            given=", ".join(f"{name}: {count}" for name, count in lengths.items()),
-            allowed="an entry per prediction in each",
-        )
+        raise InputError(f"{source}: lists of different lengths", given=lengths)
+    entries = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
     rows = [
         Row(
-            unit=str(place + 1),
-            shared={name: value[place] for name, value in lists.items() if name not in scored},
-            scores={name: number_or_none(lists[name][place]) for name in lists if name in scored},
+            unit=str(number),
+            shared={name: value for name, value in entry.items() if name not in scored},
+            scores={name: number_or_none(value) for name, value in entry.items() if name in scored},
         )
-        for place in range(next(iter(lengths.values())))
+        for number, entry in enumerate(entries, start=1)
     ]
     return make_log(EVALUATE, rows)
 
@@ -665,6 +648,12 @@ _DOCUMENTS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]],
 """The keys by which a JSON document is known, and what reads it."""
 
 
+def _known(found: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:
+    """Return the tool that wrote a JSON document, and what reads it; None of no tool's."""
+    keys = set(found) if isinstance(found, Mapping) else set()
+    return next(((tool, read) for tool, known, read in _DOCUMENTS if known <= keys), None)
+
+
 def log_of_document(found: Any, source: str) -> Log | None:
     """Return a JSON document as a log, None where it is none.
 
@@ -677,18 +666,18 @@ def log_of_document(found: Any, source: str) -> Log | None:
     --------
     >>> log_of_document([{"id": 0}], "rows.json")
     """
-    keys = set(found) if isinstance(found, Mapping) else set()
-    if {"results", "configs", "versions"} <= keys:
+    if isinstance(found, Mapping) and {"results", "configs", "versions"} <= set(found):
         raise InputError(
             f"{source}: holds results of all documents together",
             allowed=f"samples_….jsonl of {LM_EVAL}",
             action="Run it with --log_samples; the samples are then written next to this file.",
         )
-    for tool, known, read in _DOCUMENTS:
-        if known <= keys:
-            with as_written(source, tool):
-                return read(found, source)
-    return None
+    known = _known(found)
+    if known is None:
+        return None
+    tool, read = known
+    with as_written(source, tool):
+        return read(found, source)
 
 
 def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
@@ -718,13 +707,12 @@ def tool_that_wrote(path: Path) -> str | None:
         return INSPECT
     if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
         return None
-    lines = path.suffix == ".jsonl"
     try:
         with path.open(encoding="utf-8") as text:
-            found = json.loads(text.readline() if lines else text.read())
+            found = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
     except (OSError, ValueError, RecursionError):
         return None
-    keys = set(found) if isinstance(found, Mapping) else set()
-    if lines:
-        return LM_EVAL if keys >= _LINE else None
-    return next((tool for tool, known, _ in _DOCUMENTS if known <= keys), None)
+    if path.suffix == ".jsonl":
+        return LM_EVAL if isinstance(found, Mapping) and set(found) >= _LINE else None
+    known = _known(found)
+    return None if known is None else known[0]

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from stratal.errors import InputError, unreadable
+from stratal.tables.files import MOST_BYTES
+
+
+def nested_names(
+    kinds: Mapping[str, Any], fields: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, tuple[str, ...]]:
+    """Return columns, then the fields of their structs under dotted names, with the path to each.
+
+    Parameters
+    ----------
+    kinds : mapping of str to type
+        The columns' types, as an engine has them.
+    fields : callable
+        Returns the types of a struct's fields by name, nothing of another type.
+
+    Examples
+    --------
+    >>> nested_names({"id": {}, "judge": {"score": {}}}, lambda kind: kind)
+    {'id': ('id',), 'judge': ('judge',), 'judge.score': ('judge', 'score')}
+    """
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in kinds}
+    for name, kind in kinds.items():
+        for inner, path in nested_names(fields(kind), fields).items():
+            found.setdefault(f"{name}.{inner}", (name, *path))
+    return found
 
 
 def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
@@ -21,23 +49,11 @@ def with_nested(table: Any) -> tuple[Any, dict[str, str]]:
     >>> with_nested(table)[1]
     {'judge': 'judge', 'judge.score': 'nested0'}
     """
-    fields: dict[str, Any] = {}
-    for name in table.columns:
-        fields |= _fields(name, table[name])
-    fields = {name: field for name, field in fields.items() if name not in table.columns}
-    added = {name: f"nested{number}" for number, name in enumerate(fields)}
-    table = table.mutate(**{added[name]: field for name, field in fields.items()}) if fields else table
-    return table, {name: name for name in table.columns if name not in added.values()} | added
-
-
-def _fields(name: str, column: Any) -> dict[str, Any]:
-    kind = column.type()
-    if not kind.is_struct():
-        return {}
-    found: dict[str, Any] = {}
-    for inner in kind.names:
-        found |= {f"{name}.{inner}": column[inner], **_fields(f"{name}.{inner}", column[inner])}
-    return found
+    kinds = dict(table.schema().items())
+    paths = nested_names(kinds, lambda kind: dict(kind.fields) if kind.is_struct() else {})
+    added = {name: f"nested{number}" for number, name in enumerate(list(paths)[len(kinds) :])}
+    fields = {own: reduce(getitem, paths[name], table) for name, own in added.items()}
+    return table.mutate(**fields) if fields else table, {name: name for name in kinds} | added
 
 
 def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
@@ -51,16 +67,10 @@ def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
     """
     import pyarrow as pa
 
-    found: dict[str, tuple[str, ...]] = {field.name: (field.name,) for field in schema}
-    for field in schema:
-        if pa.types.is_struct(field.type):
-            inner = arrow_names(pa.schema(list(field.type)))
-            found |= {
-                f"{field.name}.{name}": (field.name, *path)
-                for name, path in inner.items()
-                if f"{field.name}.{name}" not in found
-            }
-    return found
+    return nested_names(
+        {field.name: field.type for field in schema},
+        lambda kind: {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {},
+    )
 
 
 SAMPLE_KEY = b"stratal"
@@ -145,10 +155,6 @@ def partition_keys(part: Path) -> list[str]:
     return list(dict.fromkeys(name for key in given for name in (unquote(key), key)))
 
 
-def _folder_names(part: Path) -> list[str]:
-    return [folder.partition("=")[0].lower() for folder in part.parts[:-1] if "=" in folder]
-
-
 def parquet_names(part: Path, count: int) -> list[str]:
     """Return the columns as the file has them: an engine that ignores case renames `ID` beside `id`.
 
@@ -184,9 +190,7 @@ def _refuse_other_letters(schemas: Mapping[Path, Any]) -> None:
         if same:
             raise InputError(
                 f"{part}: an engine takes columns {same[0]!r} and {same[1]!r} for one",
-                allowed="names that differ in more than capital letters, "
-                "or the same columns in the same order in every part",
-                action="Rename or drop one of them.",
+                action="Rename or drop one of them, or give every part the same columns in the same order.",
             )
 
 
@@ -194,15 +198,12 @@ def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping
     """Refuse a column that is in a folder's name and in a part too: an engine takes the folder's."""
     requested = {name.lower() for name in used}
     for key, where in keys.items():
-        if _folder_names(where).count(key.lower()) > 1:
-            raise InputError(
-                f"{where}: two folders give {key!r}", allowed="one", action="Rename one of them."
-            )
+        if str(where).lower().count(f"{key.lower()}=") > 1:
+            raise InputError(f"{where}: two folders give {key!r}", action="Rename one of them.")
         for part, schema in schemas.items():
             if key.lower() in requested.intersection(map(str.lower, schema.names)):
                 raise InputError(
                     f"{part}: column {key!r} is in the file and in the folder's name",
-                    allowed="one of them",
                     action="Rename the folders, or write the parts without the column.",
                 )
 
@@ -266,3 +267,143 @@ def _kind(kind: Any) -> str:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
     return str(kind)
+
+
+# ---- how much may be read: a small file may stand for much
+
+
+MOST_AT_ONCE, ROWS_AT_ONCE = 2**29, 2048
+"""Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows."""
+
+_TIMES_WRITTEN = 8
+"""How often a column may take what it is unpacked: true texts of such a length stand in few rows each."""
+
+_INSPECTED = 2**28
+"""Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds."""
+
+_UNPACKED, _TIMES = 2**28, 200
+"""Bytes of a column in one row group, and how often what is stored: no true texts pack so well."""
+
+_NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
+"""Physical types of a fixed width, which cannot unpack to more than the file says."""
+
+
+def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
+    """Return a Parquet file's rows, refusing to go on where they take more memory.
+
+    Raises
+    ------
+    ValueError
+        Where they do.
+
+    Examples
+    --------
+    >>> import io, pyarrow as pa, pyarrow.parquet
+    >>> held = io.BytesIO()
+    >>> pyarrow.parquet.write_table(pa.table({"id": ["a" * 100] * 10_000}), held)
+    >>> len(bounded_table(pyarrow.parquet.ParquetFile(held))), held.tell() < 2_000
+    (10000, True)
+    >>> bounded_table(pyarrow.parquet.ParquetFile(held), 500_000)
+    Traceback (most recent call last):
+    ValueError: its rows take more than 0 MiB of memory
+    """
+    import pyarrow as pa
+
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    held = sum(group.total_byte_size for group in groups)
+    batches: list[Any] = []
+    if held <= largest:
+        held, rows = 0, max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
+        for batch in file.iter_batches(batch_size=rows):
+            batches.append(batch)
+            held += batch.nbytes
+            if held > largest:
+                break
+    if held > largest:
+        raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
+    return pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
+
+
+def _largest_row(file: Any, groups: Sequence[Any]) -> int:
+    """Return the most bytes that a row may take: a text, or a list, at most what all of its column do."""
+    columns = [file.schema.column(place) for place in range(len(file.schema))]
+    numbers = [column.physical_type in _NUMBERS and column.max_repetition_level == 0 for column in columns]
+    return sum(
+        16 if number else group.column(place).total_uncompressed_size
+        for group in groups
+        for place, number in enumerate(numbers)
+    )
+
+
+def refuse_exploding(part: Path, used: Sequence[str]) -> None:
+    """Refuse a Parquet file of units in which a small part stands for much in a column that is read.
+
+    A text that stands in many rows is stored once, and written out for some thousand of them by an engine
+    whose limit of memory does not count it.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet
+    >>> path = Path(tempfile.mkdtemp()) / "units.parquet"
+    >>> once = pa.DictionaryArray.from_arrays(pa.array([0] * 2048), ["a" * 2**19])
+    >>> pyarrow.parquet.write_table(pa.table({"id": once}), path)
+    >>> refuse_exploding(path, ["id"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: ...units.parquet: a text in column 'id' is too long to ...
+    """
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if part.stat().st_size > _INSPECTED:
+        return
+    try:
+        metadata = pyarrow.parquet.read_metadata(part)
+        columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        texts = {c.path for c in columns if c.path in used and c.physical_type == "BYTE_ARRAY"}
+        with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=sorted(texts)) as file:
+            for number in range(metadata.num_row_groups if texts else 0):
+                group = metadata.row_group(number)
+                for place, column in enumerate(columns):
+                    if column.path in texts:
+                        _refuse_chunk(part, file, number, group.column(place))
+    except InputError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise unreadable(part, error) from None
+
+
+def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
+    """Refuse a column of text in a row group that stands for much more than is stored."""
+    name, unpacked, packed = chunk.path_in_schema, chunk.total_uncompressed_size, chunk.total_compressed_size
+    if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
+        raise InputError(
+            f"{part}: column {name!r} unpacks to far more than is stored",
+            given=f"{packed:,} bytes that stand for {unpacked:,}",
+            action="Leave the column out of the file.",
+        )
+    if unpacked > MOST_AT_ONCE // ROWS_AT_ONCE and chunk.has_dictionary_page:  # its first page is read
+        for batch in itertools.islice(file.iter_batches(1, row_groups=[group], columns=[name]), 1):
+            refuse_long(part, name, batch.column(0), chunk.num_values, unpacked)
+
+
+def refuse_long(path: Path, name: str, column: Any, count: int, unpacked: int = 0) -> None:
+    """Refuse a column of Arrow with a category that is too long to be written out for so many rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+    if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return
+    pieces, rows = getattr(column, "chunks", [column]), min(count, ROWS_AT_ONCE)
+    longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
+    if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * unpacked):
+        raise InputError(
+            f"{path}: a text in column {name!r} is too long to stand in many rows",
+            given=f"{longest:,} bytes, {rows:,} rows at once",
+            action="Leave the column out of the file, or shorten its texts.",
+        )

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, lone_surrogate, unreadable
+from stratal.errors import InputError, MissingExtraError, lone_surrogate, unreadable
+from stratal.tables import files, parquet, source
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.files import (
-    LONGEST,
-    UNREADABLE,
-    csv_header,
-    csv_records,
-    flat,
-    format_of,
-    json_array,
-    json_document,
-    json_records,
-    kind_of,
-    opened,
-    whole_gzip,
-)
 from stratal.tables.frames import arrow_table, registered
-from stratal.tables.limits import limited, refuse_exploding, refuse_long_categories
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
-from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts
-from stratal.tables.remote import address_of, fetched, register
-from stratal.tables.rows import STORE_LIMIT, Rows
-from stratal.tables.source import SPARK, Chosen, FileReading, Table, readable
+from stratal.tables.source import Chosen, FileReading, Rows, Table, readable
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
-from stratal.tables.workbooks import one_sheet
-
-HERE = FileReading()
 
 _RECORDS_INSPECTED = 1000
 _LONGEST_LINE_SEARCH = 2_000_000
@@ -54,7 +34,7 @@ def everything(names: Sequence[str]) -> bool:
 
 def open_table(
     path: str | os.PathLike[str],
-    reading: FileReading = HERE,
+    reading: FileReading | None = None,
     fits: Callable[[Sequence[str]], bool] = everything,
 ) -> Table:
     """Return a file as a table of which no column is read yet; see `Population.read`.
@@ -66,39 +46,40 @@ def open_table(
     fits : callable
         Whether the columns of a sheet are those that are meant, of a workbook with several.
     """
-    if reading.engine == SPARK:
+    reading = source.checked_reading(reading or {})
+    if reading.get("engine") == source.SPARK:
         return read_on_spark(path, reading)
-    address = address_of(path, remote=reading.remote)
+    address = address_of(path, remote=reading.get("remote", False))
     if address is not None:
         return _remote(address, reading, fits)
     file = Path(path)
-    connection = duckdb_connection(reading.threads, reading.memory)
-    if reading.directory:
-        return _parquet(connection, file, parts_of(file))
+    connection = duckdb_connection(reading.get("threads"), reading.get("memory"))
+    if reading.get("directory", False):
+        return _parquet(connection, file, parquet.parts_of(file))
     saved = saved_table(file) if file.is_dir() else None
     if saved is not None:
         return arrow_table(connection, saved, str(file))
-    kind = kind_of(file, reading.format)
+    kind = files.kind_of(file, reading.get("format"))
     if kind == "parquet":
         return _parquet(connection, file, [file])
-    whole_gzip(file)
+    files.whole_gzip(file)
     try:
         if kind == "csv":
-            return _csv(connection, file, reading.delimiter)
+            return _csv(connection, file, reading.get("delimiter"))
         if kind == "xlsx":
             return _workbook(connection, file, fits)
         return _READERS[kind](connection, file)
-    except UNREADABLE as error:
+    except files.UNREADABLE as error:
         raise unreadable(file, error) from error
 
 
 def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
-    kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
+    kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
     if kind == "parquet" and literal_path(address) == address:
-        return _parquet(duckdb_connection(reading.threads, reading.memory), address, [address])
+        return _parquet(duckdb_connection(reading.get("threads"), reading.get("memory")), address, [address])
     copy = fetched(address)
-    table = open_table(copy, replace(reading, format=kind, directory=False), fits)
+    table = open_table(copy, reading | {"format": kind, "directory": False}, fits)
     return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))
 
 
@@ -107,7 +88,7 @@ def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], 
 
 def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
     local = [part for part in parts if isinstance(part, Path)]
-    keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
+    keys = {key: part for part in local for key in parquet.partition_keys(part.relative_to(file))}
     options = {}
     if local:
         options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
@@ -119,44 +100,39 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
     origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
     with readable(str(file)):
         found = connection.sql(f"SELECT * FROM {origin}")
-    names = parquet_names(local[0], len(found.columns)) if local else []
+    names = parquet.parquet_names(local[0], len(found.columns)) if local else []
     names += found.columns[len(names) :]
-    columns = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
-    nested: dict[str, str] = {}
-    for name, column, kind in zip(names, found.columns, found.types, strict=True):
-        nested |= _nested(name, _quoted(column), kind)
-    columns = {**{name: columns[name] for name in names}, **nested, **columns}
+    kinds = dict(zip(reversed(names), reversed(found.types), strict=True))
+    tops = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
+    fields = parquet.nested_names(
+        {name: kinds[name] for name in names}, lambda kind: dict(kind.children) if kind.id == "struct" else {}
+    )
+    columns = {
+        name: "".join([tops[top], *(f"[{_text(part)}]" for part in inner)])
+        for name, (top, *inner) in fields.items()
+    }
 
     def take(chosen: Chosen) -> Rows:
         used = chosen.among(columns)
         if local:
-            refuse_unlike_parts(local, used, keys)
+            parquet.refuse_unlike_parts(local, used, keys)
             for part in local:
-                refuse_exploding(part, chosen.among(names))
+                parquet.refuse_exploding(part, chosen.among(names))
         kept = {name: columns[name] for name in used}
         return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
 
-    return Table(label=str(file), names=(*names, *list(columns)[len(set(names)) :]), take=take)
-
-
-def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
-    """Return the fields of a struct by dotted names, as SQL."""
-    found: dict[str, str] = {}
-    for inner, inner_kind in kind.children if kind.id == "struct" else ():
-        field = f"{column}[{_text(inner)}]"
-        found |= {f"{name}.{inner}": field, **_nested(f"{name}.{inner}", field, inner_kind)}
-    return found
+    return Table(label=str(file), names=(*names, *list(columns)[len(kinds) :]), take=take)
 
 
 # ---- text
 
 
 def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
-    delimiter, first_line, names = csv_header(file, delimiter)
+    delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
-    small = file.stat().st_size <= STORE_LIMIT
+    small = file.stat().st_size <= source.STORE_LIMIT
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
 
     def take(chosen: Chosen) -> Rows:
@@ -170,7 +146,7 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
             locate=locate,
         )
         if small and (chosen.id in rows.columns or not chosen.id):
-            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), file, names, delimiter)
+            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
         return rows if delimiter == "," else with_points(rows, chosen)
 
     return Table(label=str(file), names=tuple(names), take=take)
@@ -186,35 +162,29 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
         auto_detect="false",
         skip=str(blank_lines),
         delim=_text(delimiter),
-        quote=_text('"'),
-        escape=_text('"'),
-        nullstr="''",
-        strict_mode="true",
         hive_partitioning="false",
-        max_line_size=str(LONGEST),
-        buffer_size=str(2 * LONGEST),
+        max_line_size=str(files.LONGEST),
+        buffer_size=str(2 * files.LONGEST),
     )
     # A blank line is no unit, which only a file of one column can tell.
     return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
 
 
-def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str], delimiter: str) -> Rows:
+_INK = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
+"""What Python does not strip off a text."""
+
+
+def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
     """Return the rows without those that hold nothing, as spreadsheets leave them; counted and said.
 
     Looked for where an id is missing, or none is named, and in files that are parsed once.
     """
     if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
-    copy, left = private_file(".csv"), 0
-    with closing(opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
-        writer = csv.writer(kept, delimiter=delimiter)
-        for _, fields in csv_records(text, delimiter):
-            if any(field.strip() for field in fields):
-                writer.writerow(fields)
-            else:
-                left += 1
-    origin = _read_csv(copy, len(names), delimiter, 0)
-    return replace(rows, origin=origin, notes=(*rows.notes, *blank_note(rows.label, left))) if left else rows
+    full = f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_INK}')"
+    left = rows.one(f"count(*) FILTER (NOT {full})")[0]
+    origin, notes = f"(SELECT * FROM {rows.origin} WHERE {full})", blank_note(rows.label, left)
+    return replace(rows, origin=origin, notes=(*rows.notes, *notes)) if left else rows
 
 
 def blank_note(label: str, count: int) -> tuple[str, ...]:
@@ -231,12 +201,12 @@ def blank_note(label: str, count: int) -> tuple[str, ...]:
 
 
 def _json_lines(connection: Any, file: Path) -> Table:
-    with closing(opened(file)) as text:
-        log = log_of_lines((record for _, record in json_records(text, file)), str(file))
+    with closing(files.opened(file)) as text:
+        log = log_of_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    with closing(opened(file)) as text:
-        records = [record for _, record in json_records(text, file, _RECORDS_INSPECTED)]
+    with closing(files.opened(file)) as text:
+        records = [record for _, record in files.json_records(text, file, _RECORDS_INSPECTED)]
     return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
 
 
@@ -249,7 +219,7 @@ def _of_json(
 ) -> Table:
     """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
     keys = list(dict.fromkeys(itertools.chain.from_iterable(records)))
-    nested = [name for record in records if dict in map(type, record.values()) for name in flat(record)]
+    nested = [name for record in records if dict in map(type, record.values()) for name in files.flat(record)]
     names = tuple(dict.fromkeys((*keys, *nested)))
     if not names:
         raise InputError(f"{label} is empty", allowed="one JSON object per line")
@@ -267,7 +237,7 @@ def _of_json(
             origin=_read_json(without_mark(file), places.values()),
             columns={name: _json_text(place, name in numbers) for name, place in places.items()},
             text=True,
-            stored=size <= STORE_LIMIT,
+            stored=size <= source.STORE_LIMIT,
             locate=locate,
         )
 
@@ -276,9 +246,9 @@ def _of_json(
 
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
     """Return all columns of a small JSON Lines file as Python has the values, and the line of each row."""
-    with closing(opened(file)) as text:
-        found = list(limited(json_records(text, file), lambda record: len(str(record[1])), label))
-    records = [flat(record) for _, record in found]
+    with closing(files.opened(file)) as text:
+        found = list(files.limited(files.json_records(text, file), lambda record: len(str(record[1])), label))
+    records = [files.flat(record) for _, record in found]
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
 
@@ -303,7 +273,7 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
         columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
         records="true",  # else DuckDB looks through the file for it, which takes longer than all else
-        maximum_object_size=str(LONGEST),
+        maximum_object_size=str(files.LONGEST),
     )
 
 
@@ -340,8 +310,8 @@ def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[s
     import pyarrow as pa
 
     columns: dict[str, list[str | None]] = {name: [] for name in places}
-    with closing(opened(file)) as text:
-        for _, record in json_records(text, file, numbers=_Digits):
+    with closing(files.opened(file)) as text:
+        for _, record in files.json_records(text, file, numbers=_Digits):
             for name, (top, *inner) in places.items():
                 value = record.get(top)
                 for key in inner:
@@ -378,7 +348,7 @@ def _json_of(value: Any) -> str:
 
 def without_mark(path: Path) -> Path:
     """Return a JSON Lines file, or a copy without its byte order mark, which the engine would refuse."""
-    with closing(opened(path)) as text:
+    with closing(files.opened(path)) as text:
         if text.buffer.peek(3)[:3] != b"\xef\xbb\xbf":  # type: ignore[attr-defined]
             return path
         copy = private_file(".jsonl")
@@ -392,11 +362,11 @@ def without_mark(path: Path) -> Path:
 
 def _json(connection: Any, file: Path) -> Table:
     """Return a log, or an array of JSON objects by way of JSON Lines."""
-    found = json_document(file)
+    found = files.json_document(file)
     log = log_of_document(found, str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    records, lines = json_array(found, file), private_file(".jsonl")
+    records, lines = files.json_array(found, file), private_file(".jsonl")
     with lines.open("w", encoding="utf-8") as text:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -414,7 +384,7 @@ def _feather(connection: Any, file: Path) -> Table:
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
     for name, column in zip(found.column_names, found.columns, strict=True):
-        refuse_long_categories(file, name, column)
+        parquet.refuse_long(file, name, column, len(column))
     return arrow_table(connection, found, str(file))
 
 
@@ -441,6 +411,158 @@ def _log_column(values: Sequence[Any]) -> Any:
         return pa.chunked_array([pa.array(values)])
     whole = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
     return pa.chunked_array([pa.array(whole, pa.string())])
+
+
+# ---- workbooks, by openpyxl: the sheet that is meant, its cells as text, as in a CSV file
+
+
+LARGEST_WHOLE = 2.0**53
+"""Whole numbers from here on have lost digits, and are not written out as if they had not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """One sheet of a workbook.
+
+    Parameters
+    ----------
+    title : str
+    names : tuple of str (columns,)
+    rows : list of list of str or None (m, columns)
+        Empty cells are None.
+    places : list of int (m,)
+        Number of each row in the sheet.
+    notes : tuple of str
+        Which sheet was read, where there are several.
+
+    Examples
+    --------
+    >>> Sheet(title="Sheet1", names=("id",), rows=[["a"]], places=[2]).notes
+    ()
+    """
+
+    title: str
+    names: tuple[str, ...]
+    rows: list[list[str | None]]
+    places: list[int]
+    notes: tuple[str, ...] = ()
+
+
+def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
+    """Return the sheet of a workbook that holds anything, of several the one whose columns fit.
+
+    Raises
+    ------
+    InputError
+        For a workbook that cannot be read or is empty, and where not exactly one of several sheets fits.
+    MissingExtraError
+        If openpyxl is not installed.
+    """
+    book = _book(path)
+    try:
+        found = [(page, _sheet(page.title, page.iter_rows(values_only=True))) for page in book.worksheets]
+        sheets = [(page, sheet) for page, sheet in found if sheet.names]
+        if not sheets:
+            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
+        titles = ", ".join(repr(sheet.title) for _, sheet in sheets)
+        fitting = [each for each in sheets if len(sheets) == 1 or fits(each[1].names)]
+        if len(fitting) != 1:
+            raise InputError(
+                f"{path}: {len(fitting)} of {len(sheets)} sheets have the columns",
+                given=titles,
+                action="Save the sheet that is meant as a file of its own.",
+            )
+        page, sheet = fitting[0]
+        _refuse_unreadable(path, sheet, _unreadable(book, page))
+    finally:
+        book.close()
+    note = f"{path}: sheet {sheet.title!r} was read, of {titles}"
+    return replace(sheet, notes=(note,)) if len(sheets) > 1 else sheet
+
+
+def _refuse_unreadable(path: Path, sheet: Sheet, unreadable: str) -> None:
+    """Refuse a title above the header, and cells that only look as if they held a value."""
+    if [name != "" for name in sheet.names] == [True] + [False] * (len(sheet.names) - 1) != [True]:
+        raise InputError(
+            f"{path}: the first row of sheet {sheet.title!r} is a title, and no header",
+            given=repr(sheet.names[0]),
+            action="Delete the rows above the header.",
+        )
+    if unreadable:
+        raise InputError(
+            f"{path}: sheet {sheet.title!r} has {unreadable}",
+            action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, or "
+            "paste formulas as values.",
+        )
+
+
+def cell_text(value: Any) -> str | None:
+    """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None where it is empty.
+
+    Examples
+    --------
+    >>> cell_text(415.0), cell_text(0.25), cell_text(datetime(2026, 3, 1)), cell_text(True), cell_text(None)
+    ('415', '0.25', '2026-03-01', 'True', None)
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time.min:
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return str(value)
+
+
+def _book(path: Path) -> Any:
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtraError("openpyxl", extra="excel") from None
+    import zipfile
+
+    bad = (zipfile.BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException)
+    try:
+        return openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except bad as error:
+        what, allowed = f"{path}: is not a workbook that can be read", ".xlsx as spreadsheets save it"
+        raise InputError(what, given=str(error), allowed=allowed) from None
+
+
+def _unreadable(book: Any, page: Any) -> str:
+    """Return which cells of a page are merged, or are formulas without a value, in words."""
+    from xml.etree.ElementTree import iterparse
+
+    with book._archive.open(page._worksheet_path) as stream:
+        for _, node in iterparse(stream):
+            space, _, name = node.tag.rpartition("}")
+            if name == "mergeCell":
+                return f"merged cells: {node.get('ref')}"
+            # A formula whose value is the empty text is saved as one of type str.
+            if name == "c" and node.get("t") != "str" and node.find(f"{space}}}f") is not None:
+                if not node.findtext(f"{space}}}v"):
+                    return f"a formula without a saved value: {node.get('r')}"
+            elif name == "row":
+                node.clear()
+    return ""
+
+
+def _sheet(title: str, lines: Any) -> Sheet:
+    """Return a sheet; its first row with an entry is the header, and empty columns at the end are none."""
+    rows = [(number, [cell_text(cell) for cell in line]) for number, line in enumerate(lines, start=1)]
+    header = next((at for at, (_, cells) in enumerate(rows) if any(cells)), None)
+    if header is None:
+        return Sheet(title=title, names=(), rows=[], places=[])
+    names, below = rows[header][1], rows[header + 1 :]
+    width = max((at + 1 for _, cells in rows for at, cell in enumerate(cells) if cell is not None), default=0)
+    padded = [(cells + [None] * width)[:width] for _, cells in below]
+    return Sheet(
+        title=title,
+        names=tuple((name or "").strip() for name in (names + [None] * width)[:width]),
+        rows=padded,
+        places=[number for number, _ in below],
+    )
 
 
 def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
@@ -476,6 +598,7 @@ _READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _p
 
 _NUMBER = r"^\s*[-+]?[0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
+_ID = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
 _HEAD = 1_000
 """Rows that are looked at."""
 
@@ -487,7 +610,7 @@ def with_points(rows: Rows, chosen: Chosen) -> Rows:
     that are none stay as they are. Ids are left as they are, and columns that are called so. Since commas
     may group digits, as in 1,234, one of the numbers must be none of those.
     """
-    names = [name for name in rows.columns if name != chosen.id and not _is_id(name)]
+    names = [name for name in rows.columns if name != chosen.id and not _ID.search(name.lower())]
     firsts = {}
     for name, entries in rows.head(names, _HEAD).items():
         there = [entry for entry in entries if entry and entry.strip()]
@@ -510,10 +633,6 @@ def with_points(rows: Rows, chosen: Chosen) -> Rows:
     )
     note = f"{words}: {first!r} is read as {first.replace(',', '.')}"
     return replace(rows, columns={**rows.columns, **changed}, notes=(*rows.notes, note))
-
-
-def _is_id(name: str) -> bool:
-    return re.search(r"(^|[^a-z])ids?([^a-z]|$)", name.lower()) is not None
 
 
 # ---- SQL
@@ -557,7 +676,7 @@ def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[
     def place(row: int) -> str:
         if row >= _LONGEST_LINE_SEARCH:
             return f"row {row + 1}"
-        with closing(opened(file)) as text:
+        with closing(files.opened(file)) as text:
             line = next(itertools.islice(lines(text), row, None), None)
         return f"row {row + 1}" if line is None else f"line {line}"
 
@@ -566,9 +685,102 @@ def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[
 
 def _csv_lines(text: TextIO, delimiter: str) -> Iterator[int]:
     """Yield the line on which each data row begins, blank rows left out."""
-    rows = itertools.islice(csv_records(text, delimiter), 1, None)
+    rows = itertools.islice(files.csv_records(text, delimiter), 1, None)
     return (line for line, fields in rows if any(field.strip() for field in fields))
 
 
 def _full_lines(text: TextIO) -> Iterator[int]:
     return (number for number, line in enumerate(text, start=1) if line.strip())
+
+
+# ---- files on the web and in S3, fetched only when asked for, through fsspec
+
+
+_ADDRESS = re.compile(r"(https?|s3):/+(.+)")
+
+_OTHER = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
+
+_UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
+    """Return the address that a path is, None where it is a file of this machine.
+
+    Raises
+    ------
+    InputError
+        For an address, unless `remote` files were asked for.
+
+    Examples
+    --------
+    >>> address_of(Path("s3://bucket/p.parquet"), remote=True), address_of("p.csv", remote=False)
+    ('s3://bucket/p.parquet', None)
+    """
+    text = os.fspath(path)
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        if _OTHER.match(text):
+            raise InputError(
+                f"{text}: only Spark reads addresses of this kind",
+                allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
+            )
+        return None
+    address = f"{found[1]}://{found[2]}"
+    if not remote:
+        raise InputError(
+            f"{address} is not on this machine, and remote files are read only on request",
+            action="Add remote=True (--remote), or download it first.",
+        )
+    return address
+
+
+def register(connection: Any, address: str) -> None:
+    """Let a DuckDB connection read an address through fsspec, by the parts of the file that it needs."""
+    with reachable(address) as system:
+        system.info(address)
+        if address.startswith(
+            "http"
+        ):  # DuckDB asks when a file was changed, which fsspec cannot tell of the web
+            system.modified = lambda path: _UNKNOWN_TIME
+        connection.register_filesystem(system)
+
+
+def fetched(address: str) -> Path:
+    """Return a copy of a remote file, which is deleted when the process ends."""
+    copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
+    with reachable(address) as system:
+        system.get_file(address, str(copy))
+    return copy
+
+
+@contextmanager
+def reachable(address: str) -> Iterator[Any]:
+    """Yield fsspec's file system for an address; what fetching raises becomes one `InputError` that names it.
+
+    Raises
+    ------
+    MissingExtraError
+        If fsspec, or what it needs for this kind of address, is not installed.
+
+    Examples
+    --------
+    >>> with reachable("https://example.org/p.csv"):
+    ...     raise OSError("no route to host")
+    Traceback (most recent call last):
+    stratal.errors.InputError: https://example.org/p.csv: cannot be fetched (given: no route to host)...
+    """
+    try:
+        import fsspec
+
+        yield fsspec.filesystem(address.split(":")[0], skip_instance_cache=True)
+    except InputError:
+        raise
+    except ImportError:
+        raise MissingExtraError("fsspec for remote files", extra="remote") from None
+    except Exception as error:  # fsspec's file systems raise what their clients raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{address}: cannot be fetched",
+            given=reason,
+            action="Check the address and your credentials, or download it first.",
+        ) from error

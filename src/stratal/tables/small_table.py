@@ -15,17 +15,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, near_names, same_name, unreadable
-from stratal.tables.files import (
-    UNREADABLE,
-    csv_header,
-    csv_records,
-    existing_file,
-    format_of,
-    opened,
-    text_of_cell,
-)
+from stratal.tables import files
 from stratal.tables.frames import frame_columns
-from stratal.tables.limits import MOST_ROWS, limited, too_large
 from stratal.tables.logs import Log
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.source import EveryColumn, Table
@@ -195,25 +186,23 @@ def _number(entry: Any) -> float:
 
 def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     """Return a small file as a table: text is never taken for anything else, and JSON keeps its values."""
-    existing_file(path)
+    files.existing_file(path)
     try:
         table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
-        found = _log_columns(table.log, str(path)) if table.log is not None else _file_columns(table, path)
-    except UNREADABLE as error:
+        if table.log is not None:
+            places = tuple(f"unit {unit!r}" for unit in table.log.columns["id"])
+            return SmallTable(str(path), dict(table.log.columns), places, {}, table.log.notes, table.log)
+        found = _file_columns(table, path)
+    except files.UNREADABLE as error:
         raise unreadable(path, error) from None
     if not len(found):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
     return found
 
 
-def _log_columns(log: Log, label: str) -> SmallTable:
-    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
-    return SmallTable(label, dict(log.columns), places, {}, log.notes, log)
-
-
 def _file_columns(table: Table, path: Path) -> SmallTable:
     """Return all columns of a file without its blank rows."""
-    kind = format_of(path)
+    kind = files.format_of(path)
     notes: tuple[str, ...] = ()
     lists: dict[str, list[Any]]
     if table.values is not None:
@@ -222,17 +211,17 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     else:
         places = _csv_lines(path) if kind == "csv" else []
         rows = table.take(EveryColumn(table.names))
-        found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
+        found = rows.arrow(*rows.columns.values(), most=files.MOST_ROWS)
         if found is None:
-            raise too_large(path)
+            raise files.too_large(path)
         lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
         names, notes = list(table.names), rows.notes
         count = len(found[0]) if found else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
     if kind in ("csv", "xlsx"):  # an apostrophe keeps a spreadsheet from running the text behind it
-        names = list(map(text_of_cell, names))
+        names = list(map(files.text_of_cell, names))
         lists = {
-            text_of_cell(name): [text_of_cell(entry) if entry else entry for entry in entries]
+            files.text_of_cell(name): [files.text_of_cell(entry) if entry else entry for entry in entries]
             for name, entries in lists.items()
         }
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
@@ -246,11 +235,11 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
 
 def _csv_lines(path: Path) -> list[str]:
     """Return where each row of a CSV file begins, refusing one of more or fewer columns than the header."""
-    delimiter, _, header = csv_header(path)
-    with closing(opened(path)) as text:
-        records = itertools.islice(csv_records(text, delimiter), 1, None)
+    delimiter, _, header = files.csv_header(path)
+    with closing(files.opened(path)) as text:
+        records = itertools.islice(files.csv_records(text, delimiter), 1, None)
         found = []
-        for line, fields in limited(records, lambda record: sum(map(len, record[1])), path):
+        for line, fields in files.limited(records, lambda record: sum(map(len, record[1])), path):
             if len(fields) != len(header or ()):
                 raise InputError(
                     f"{path}, line {line}: wrong number of columns",

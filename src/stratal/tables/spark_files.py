@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import uuid
 from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.files import (
-    csv_header,
-    format_of,
-    kind_of,
-)
+from stratal.tables import files
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
 
@@ -40,10 +35,13 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     text = os.fspath(path)
     here = Path(text) if not _ADDRESS.match(text) and Path(text).exists() else None
     kind = _kind(text, here, reading)
-    parts = _local_parts(here, kind, reading)
-    session = session_at(reading.master)
+    parts: list[Path] = []  # on this machine; a sample that was drawn is refused
+    if here is not None and kind == "parquet":
+        parts = parts_of(here) if reading.get("directory") else [here]
+        parquet_names(parts[0], 0)
+    session = session_at(reading.get("master"))
     with readable(text):
-        frame = _FRAMES[kind](session.read, _literal(text, here), text, reading)
+        frame = _frame(kind, session.read, _literal(text, here), text, reading)
         table, backend = table_of(frame)
     table, columns = with_nested(table)
     source = Source(
@@ -51,7 +49,7 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     )
 
     def take(chosen: Chosen) -> Source:
-        if parts and here is not None:
+        if here is not None and reading.get("directory"):
             keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
             refuse_unlike_parts(parts, chosen.among(columns), keys)
         return source
@@ -110,12 +108,6 @@ def session_at(master: str | None) -> Any:
 
 
 def _started(builder: Any, master: str) -> Any:
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        raise InputError(
-            "Spark needs Java, which is not installed",
-            allowed="Java 17 or 21",
-            action="Install it (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME.",
-        )
     for name, value in _QUIET.items():
         builder = builder.config(name, value)
     try:
@@ -124,35 +116,23 @@ def _started(builder: Any, master: str) -> Any:
         raise InputError(
             f"Spark at {master} did not start",
             given=str(error).splitlines()[0][:300],
-            allowed="local[2], spark://host:7077, yarn and others",
-            action="Check that the master runs and can be reached from here.",
+            action="Install Java 17 or 21, and check that the master runs and can be reached from here.",
         ) from error
 
 
-# ---- one function for each format
-
-
 def _kind(text: str, here: Path | None, reading: FileReading) -> str:
-    if here is not None and here.is_dir() and reading.directory:
+    kind = reading.get("format")
+    if here is not None and here.is_dir() and reading.get("directory"):
         return "parquet"
-    kind = kind_of(here, reading.format) if here is not None else reading.format or format_of(Path(text))
-    if kind not in _FRAMES:
+    kind = kind or files.format_of(Path(text)) if here is None else files.kind_of(here, kind)
+    if kind not in _FORMATS:
         raise InputError(
             f"{text}: Spark does not read this format",
             given=kind,
-            allowed=", ".join(_FRAMES),
+            allowed=", ".join(_FORMATS),
             action="Leave out engine='spark' (--engine spark), or write a Parquet file.",
         )
     return kind
-
-
-def _local_parts(here: Path | None, kind: str, reading: FileReading) -> list[Path]:
-    """Return the Parquet files on this machine, in which a sample that was drawn is refused."""
-    if here is None or kind != "parquet":
-        return []
-    parts = parts_of(here) if reading.directory else [here]
-    parquet_names(parts[0], 0)
-    return parts if reading.directory else []
 
 
 def _literal(text: str, here: Path | None) -> str:
@@ -161,20 +141,16 @@ def _literal(text: str, here: Path | None) -> str:
     return escaped if here is None else f"file:{escaped}"
 
 
-def _parquet(reader: Any, address: str, _: str, reading: FileReading) -> Any:
-    return reader.parquet(address)
-
-
-def _csv(reader: Any, address: str, text: str, reading: FileReading) -> Any:
-    how: dict[str, Any] = {"sep": reading.delimiter or ("\t" if ".tsv" in text.lower() else ",")}
+def _frame(kind: str, reader: Any, address: str, text: str, reading: FileReading) -> Any:
+    if kind == "parquet":
+        return reader.parquet(address)
+    if kind == "jsonl":
+        return reader.json(address, mode="FAILFAST")
+    how: dict[str, Any] = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
     if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
-        how["sep"], _, names = csv_header(Path(text), reading.delimiter)
+        how["sep"], _, names = files.csv_header(Path(text), reading.get("delimiter"))
         how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
     return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
 
 
-def _json_lines(reader: Any, address: str, _: str, reading: FileReading) -> Any:
-    return reader.json(address, mode="FAILFAST")
-
-
-_FRAMES = {"parquet": _parquet, "csv": _csv, "jsonl": _json_lines}
+_FORMATS = ("parquet", "csv", "jsonl")

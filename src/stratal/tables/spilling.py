@@ -85,22 +85,15 @@ def _folder_of(process: int, place: str) -> Path:
         release = locked(folder / _LOCK)
     except OSError as error:
         raise InputError(
-            f"{place}: cannot write here ({error.strerror})",
-            action="Set TMPDIR to a folder with room.",
+            f"{place}: cannot write here ({error.strerror})", action="Set TMPDIR to a folder with room."
         ) from None
 
-    def remove() -> None:
-        if os.getpid() == process:
-            if release is not None:
-                release()
-            _remove(folder)
-
-    atexit.register(remove)
-    _removals.append(remove)
+    _held.append((process, folder, release))
     return folder
 
 
-_removals: list[Callable[[], None]] = []
+_held: list[tuple[int, Path, Callable[[], None] | None]] = []
+"""The private folders, the process that each is of, and what releases its lock."""
 
 _TRIES = 20
 
@@ -113,11 +106,16 @@ def _remove(folder: Path) -> None:
             return
 
 
+@atexit.register
 def remove_all() -> None:
-    """Remove this process's private folders, where it ends without what was registered for its exit."""
+    """Remove this process's private folders; called at its exit, and where it ends without one."""
     with contextlib.suppress(OSError):
-        for remove in _removals:
-            remove()
+        for process, folder, release in _held:
+            if os.getpid() == process:
+                if release is not None:
+                    release()
+                _remove(folder)
+        _held.clear()
 
 
 def _clear(place: Path) -> None:

@@ -42,7 +42,7 @@ def test_all_kinds_of_columns() -> None:
         ({"proxy": 3}, "proxy must name columns"),
         ({"id": 3}, "a column is named by text"),
         ({"second_moment": "second"}, "0 proxies"),
-        ({"second_moment": {"judge": "second"}}, "is not a proxy: 'judge'"),
+        ({"second_moment": {"judge": "second"}}, "not a proxy: no such column: 'judge'"),
         ({"proxy": "proxy", "second_moment": "third"}, "no such column: 'third'"),
     ],
 )

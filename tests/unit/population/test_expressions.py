@@ -10,9 +10,9 @@ from stratal.population.expressions import (
     ByLevel,
     Constant,
     Expression,
-    Logistic,
     Number,
     Share,
+    logistic,
     total,
 )
 
@@ -32,7 +32,7 @@ LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
         (1 - P * P, [0.96, 0.75, 0.19]),
         (LEVEL + P, [2.2, -0.5, 2.9]),
         (Agree(names=("a", "b")), [1, 0, 0]),
-        (Logistic(parts=(0.0 * P,)), [0.5, 0.5, 0.5]),
+        (logistic(0.0 * P), [0.5, 0.5, 0.5]),
         (Share(parts=(P, 2 * P), least=1.0), [0.2, 0.5, 0.5]),
         (total([P, P, Constant(value=1.0)]), [1.4, 2.0, 2.8]),
     ],

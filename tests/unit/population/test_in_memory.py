@@ -116,7 +116,7 @@ def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definit
     values, moments = VALUES[kind](generator), generator.random(N)
     grid, steps = Grid.over(0.0, 1.0), Steps.over(float(moments.min()), float(moments.max()))
 
-    found = [ArrayCounter(values, moments, threads).histogram(grid, span, steps) for threads in (1, 2, 3)]
+    found = [ArrayCounter(values, moments, threads).histogram(grid, span) for threads in (1, 2, 3)]
 
     inside = values[(values >= span.at_least) & (values < span.below)]
     counts, offsets = counted_by_hand(inside.tolist(), grid)
@@ -138,7 +138,7 @@ def test_bins_of_one_value_each_are_known_however_late_a_second_comes(kind, kept
     grid = Grid.over(0.0, 1.0)
 
     for threads in (1, 3):
-        atoms = ArrayCounter(values, None, threads).histogram(grid, Span(), None).atoms
+        atoms = ArrayCounter(values, None, threads).histogram(grid, Span()).atoms
         assert (atoms is not None) == kept
         if kept:
             assert atoms[~np.isnan(atoms)].tolist() == np.unique(values).tolist()

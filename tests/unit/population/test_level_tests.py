@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.population.expressions import Agree, ByLevel, LevelSet, both_tests, implies
+from stratal.population.expressions import Agree, ByLevel, both_tests, implies, level_test
 
 LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
 COLUMNS = {"g": np.array(list("uvwx")), "a": np.array(list("uuuu")), "b": np.array(list("uvuv"))}
-SETS = [
-    LevelSet(name="g", levels=frozenset(levels), others=others)
-    for levels in ("", "u", "uv", "vw")
-    for others in (False, True)
-]
+
+
+def level_set(levels, others=False, name="g"):
+    values = (float(not others),) * len(levels)
+    return ByLevel(name=name, levels=tuple(levels), values=values, otherwise=float(others))
+
+
+SETS = [level_set(levels, others) for levels in ("", "u", "uv", "vw") for others in (False, True)]
 
 
 def test_agreeing_of_three_implies_agreeing_of_two_and_not_the_other_way():
@@ -32,13 +35,13 @@ def passing(test):
 @pytest.mark.parametrize("first", SETS)
 def test_sets_of_levels_are_what_their_tests_let_pass(first):
     """On a column that has every level that is named, and one more."""
-    assert LevelSet.of(first.test) == first or not first.levels
-    assert passing(first.rest.test) == set("uvwx") - passing(first.test)
+    assert level_test(first) is first
+    assert passing(first.rest) == set("uvwx") - passing(first)
     for second in SETS:
-        both = passing(first.test) & passing(second.test)
-        assert passing(both_tests(first.test, second.test)) == both
+        both = passing(first) & passing(second)
+        assert passing(both_tests(first, second)) == both
         assert first.excludes(second) == (not both)
-        assert implies(first.test, second.test) == (passing(first.test) <= passing(second.test))
+        assert implies(first, second) == (passing(first) <= passing(second))
 
 
 def test_a_test_of_several_things_implies_each():
@@ -53,8 +56,8 @@ def test_a_test_of_several_things_implies_each():
 
 
 def test_columns_are_not_mixed_up():
-    first, second = (LevelSet(name=name, levels=frozenset("u")) for name in "gh")
+    first, second = (level_set("u", name=name) for name in "gh")
 
     assert not first.excludes(second)
-    assert not implies(first.test, second.test)
-    assert LevelSet.of(LEVEL) is None
+    assert not implies(first, second)
+    assert level_test(LEVEL) is None

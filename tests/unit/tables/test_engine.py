@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from stratal.tables.engine import answer, connect, memory_limit, record_batches, small_table
+from stratal.tables.engine import answer, duckdb_connection, memory_limit, record_batches, small_table
 
 TEXTS = ["a", "b\tc\nd", "'quoted' \\ \ue000", "日本"]
 
@@ -21,7 +22,7 @@ def test_small_tables_are_the_same_however_an_engine_takes_them(name):
         "number": np.array([0.1, -np.inf, 1e-300, 5.0]),
         "told": np.array([True, False, True, True]),
     }
-    found = connect().to_pyarrow(small_table(columns, SimpleNamespace(name=name)))
+    found = ibis.duckdb.connect().to_pyarrow(small_table(columns, SimpleNamespace(name=name)))
 
     assert found.sort_by("whole").to_pydict() == {key: values.tolist() for key, values in columns.items()}
 
@@ -35,7 +36,7 @@ def test_an_engine_without_small_tables_of_its_own_needs_none():
 
 
 def test_threads_and_memory_are_what_was_asked_for():
-    found = connect(threads=1, memory="300MB").raw_sql(
+    found = duckdb_connection(threads=1, memory="300MB").execute(
         "SELECT current_setting('threads'), current_setting('memory_limit')"
     )
 
@@ -74,6 +75,6 @@ def test_batches_have_the_size_that_was_asked_for_however_the_engine_hands_them_
 )
 def test_an_answer_of_duckdb_is_what_ibis_hands_on(columns):
     ibis = pytest.importorskip("ibis")
-    connection, table = connect(), ibis.memtable(pa.table(columns))
+    connection, table = ibis.duckdb.connect(), ibis.memtable(pa.table(columns))
 
     assert answer(connection, table).equals(connection.to_pyarrow(table))

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels import exchange as tools
 from stratal.labels.exchange import read_labels
 from stratal.population import Population
-from stratal.tables import files, limits, readers, small_table
-from stratal.tables.limits import MOST_AT_ONCE, bounded_table, limited, refuse_exploding
+from stratal.tables import files, parquet
+from stratal.tables.files import limited
+from stratal.tables.parquet import MOST_AT_ONCE, bounded_table, refuse_exploding
 
 TEXT = "x" * 1_000_000
 
@@ -56,7 +56,7 @@ def test_a_feather_file_is_bounded_as_a_parquet_file_is(tmp_path, version):
 
 @pytest.mark.parametrize("text", ['[{"id": "a", "label": 1}]', '[{"id": "a", "label": 1}]' + " " * 10**6])
 def test_a_json_document_of_labels_is_bounded(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(tools, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
     path = tmp_path / "labels.json.gz"
     path.write_bytes(gzip.compress(text.encode()))
     assert list(read_labels(path).values) == [1]
@@ -80,7 +80,7 @@ def test_a_json_document_of_units_is_bounded(tmp_path, monkeypatch):
 
 
 def test_too_many_objects_of_a_json_document_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "limited", partial(limited, rows=3))
+    monkeypatch.setattr(files, "limited", partial(limited, rows=3))
     path = tmp_path / "labels.json"
     path.write_text('[{"id": 1, "label": 1}%s]' % (', {"id": 2, "label": 1}' * 3))
     with pytest.raises(InputError, match="too large for a table of labels"):
@@ -104,7 +104,7 @@ def test_one_long_text_of_many_units_is_refused_where_it_is_read(tmp_path, colum
 
 
 def test_texts_that_pack_too_well_are_refused_and_long_ones_alone_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "_UNPACKED", 2**22)
+    monkeypatch.setattr(parquet, "_UNPACKED", 2**22)
     path = tmp_path / "units.parquet"
     table = pa.table({"id": range(9), "proxy": [0.5] * 9, "text": [TEXT] * 9})
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
@@ -159,8 +159,7 @@ def test_too_many_records_and_too_much_text_are_refused(rows, characters):
     ("name", "head", "row"), [("l.csv.gz", b"id,label\n", b"u1,1\n"), ("l.jsonl.gz", b"", b'{"id":1}\n')]
 )
 def test_packed_rows_without_end_are_refused(tmp_path, monkeypatch, name, head, row):
-    for module in (small_table, readers):
-        monkeypatch.setattr(module, "limited", partial(limited, rows=1_000))
+    monkeypatch.setattr(files, "limited", partial(limited, rows=1_000))
     path = tmp_path / name
     path.write_bytes(gzip.compress(head + row * 2_000))
     with pytest.raises(InputError, match="up to 1,000 rows"):

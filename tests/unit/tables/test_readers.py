@@ -139,8 +139,8 @@ def test_the_id_defaults_to_a_usual_name(tmp_path: Path) -> None:
 def test_files_too_large_to_keep_are_parsed_by_each_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stratal.tables.readers.STORE_LIMIT", 10)
-    monkeypatch.setattr("stratal.tables.rows.MOST_ROWS", 1)
+    monkeypatch.setattr("stratal.tables.source.STORE_LIMIT", 10)
+    monkeypatch.setattr("stratal.tables.source.MOST_ROWS", 1)
     path = write(tmp_path, "rows.csv", "id,proxy\na,0.5\nb,0.25\n")
     population = Population.read(path, proxy="proxy")
     assert population.distribution().values.tolist() == [0.25, 0.5]
@@ -279,7 +279,7 @@ def test_json_broken_far_down(tmp_path: Path) -> None:
 def test_unknown_formats_and_delimiters(tmp_path: Path) -> None:
     path = write(tmp_path, "rows.ods", "id,proxy\n1,0.5\n")
     assert "does not tell the format" in refusal(path, proxy="proxy")
-    assert "unknown file format" in refusal(path, proxy="proxy", format="excel")
+    assert "no such file format" in refusal(path, proxy="proxy", format="excel")
     assert "delimiter" in refusal(path, proxy="proxy", format="csv", delimiter="||")
 
 
@@ -316,9 +316,9 @@ def test_missing_ids(tmp_path: Path) -> None:
 
 def test_duplicated_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "rows.csv", "id,proxy\nb,0.5\na,0.5\nb,0.1\nb,0.2\n")
-    assert "2 ids duplicated (first: 'b')" in refusal(path, proxy="proxy")
+    assert "2 ids are duplicated (first: 'b')" in refusal(path, proxy="proxy")
     path = parquet(tmp_path, id=[4, 5, 5], proxy=[0.1, 0.2, 0.3])
-    assert "1 id duplicated (first: '5')" in refusal(path, proxy="proxy")
+    assert "1 id is duplicated (first: '5')" in refusal(path, proxy="proxy")
 
 
 def test_missing_categories(tmp_path: Path) -> None:
@@ -540,7 +540,7 @@ def test_a_wide_text_file_read_by_groups_of_columns_is_the_same(tmp_path, monkey
         return describe_columns(path), {name: column.tolist() for name, column in population.features.items()}
 
     once = look()
-    monkeypatch.setattr("stratal.tables.rows._AT_ONCE", 3)
+    monkeypatch.setattr("stratal.tables.source._AT_ONCE", 3)
     monkeypatch.setattr("stratal.population.inspection._AT_ONCE", 3)
 
     assert look() == once

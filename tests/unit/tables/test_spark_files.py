@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import pytest
@@ -21,9 +20,12 @@ def test_without_pyspark_the_extra_is_named(monkeypatch):
 def test_without_java_it_is_said_how_to_get_it(monkeypatch):
     sql = pytest.importorskip("pyspark.sql")
     monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(InputError, match="apt-get install"):
+
+    def fail(builder):
+        raise RuntimeError("JAVA_GATEWAY_EXITED")
+
+    monkeypatch.setattr(sql.SparkSession.Builder, "getOrCreate", fail)
+    with pytest.raises(InputError, match=r"did not start.*Install Java 17 or 21"):
         session_at("local[1]")
 
 

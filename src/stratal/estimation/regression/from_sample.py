@@ -70,7 +70,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import Joined, join
-from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
@@ -1022,7 +1022,7 @@ class Coefficient(Estimand):
 
 LINKS: dict[str, Callable[[Expression], Expression]] = {
     "linear": lambda line: line,
-    "logistic": lambda line: Logistic(parts=(line,)),
+    "logistic": logistic,
     "poisson": lambda line: Exponential(parts=(line,)),
 }
 """The mean of the outcome at a linear predictor."""
@@ -1075,7 +1075,7 @@ class Quantile(Estimand):
         theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
         left = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
         steep = _LOGISTIC / left
-        below = Logistic(parts=(steep * (theta - expected.mean),))
+        below = logistic(steep * (theta - expected.mean))
         density, share = averages(population, [steep * below * (1.0 - below), below])
         scale = 1.0 / max(float(density), 1e-12)
         # u is centred where the logistic has its share, which is near β.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce, singledispatch
+from functools import reduce
 from operator import add, and_
 from typing import Any
 
@@ -14,50 +14,22 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.population import distribution as pictures
+from stratal.population import rules
+from stratal.population import summary as summaries
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
-from stratal.population.distribution import (
-    BIN_COUNT,
-    OFFSET_COUNT,
-    Distinct,
-    Extent,
-    Grid,
-    Histogram,
-    LevelBins,
-    Span,
-    Steps,
-    wants_distinct,
-)
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
-from stratal.population.population import Population
+from stratal.population.population import Columns, Population
 from stratal.population.queries.units import Units, checked, units_of
-from stratal.population.rules import (
-    CELL,
-    INFLUENCE,
-    Categories,
-    Crossed,
-    CutPoints,
-    Derived,
-    Everything,
-    NearestCentre,
-    Rule,
-)
-from stratal.population.summary import (
-    STEPS,
-    Candidates,
-    Drawn,
-    ProxyInfo,
-    Size,
-    SizeProfile,
-    StratumSummary,
-    rest_of,
-)
-from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
-from stratal.tables.engine import collects, digest, double, in_byte_order, key_bits, small_table
+from stratal.population.rules import CELL, INFLUENCE, Rule
+from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
+from stratal.tables.engine import ANALYTIC, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
 
-_OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
+_OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
 Run = Callable[[Any], Any]
 
@@ -77,13 +49,15 @@ class TableCounter:
         Column of proxies, doubles.
     second : str, optional
         Column of second moments.
+    steps : Steps, optional
+        How these are turned into integers.
     first : mapping of column to array, optional
         The histogram over all, where one query found it for many tables.
 
     Examples
     --------
     >>> import ibis, pyarrow as pa
-    >>> from stratal.population.distribution import build_distribution
+    >>> from stratal.population.distribution import Extent, build_distribution
     >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
     >>> whole = Extent(0.5, 0.9, 3)
     >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, whole, "x")).values
@@ -92,45 +66,49 @@ class TableCounter:
 
     run: Run
     table: Any
-    whole: Extent
+    whole: pictures.Extent
     value: str
     second: str | None = None
+    steps: pictures.Steps | None = None
     first: Mapping[str, Any] | None = None
 
-    def extent(self, span: Span) -> Extent:
+    def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
-        if span == Span():
+        if span == pictures.Span():
             return self.whole
         inside = self._inside(span)
         low, high = inside[self.value].min(), inside[self.value].max()
         found = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
         if not found["n"]:
-            return Extent(math.nan, math.nan, 0)
-        return Extent(float(found["low"]), float(found["high"]), int(found["n"]))
+            return pictures.Extent(math.nan, math.nan, 0)
+        return pictures.Extent(float(found["low"]), float(found["high"]), int(found["n"]))
 
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
-        moments = self._moments(self.table, steps)
-        found = columns_of(self.run(_distinct_rows(self.table, self.table[self.value], moments)))
-        order = np.argsort(found["value"])
-        second = found["second"][order].astype(np.int64) if "second" in found else None
-        return Distinct(found["value"][order], found["n"][order].astype(np.int64), second)
+    def distinct(self) -> pictures.Bins:
+        """Return a bin for each distinct value."""
+        found = columns_of(
+            self.run(_distinct_rows(self.table, self.table[self.value], self._moments(self.table)))
+        )
+        found = {name: column[np.argsort(found["value"])] for name, column in found.items()}
+        counts, second = found["n"].astype(np.int64), None
+        if self.steps is not None:
+            second = self.steps.means(found["second"].astype(np.int64), counts)
+        return pictures.Bins(found["value"], found["value"], counts, second, True)
 
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+    def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
-        if self.first is not None and span == Span():
+        if self.first is not None and span == pictures.Span():
             return _histogram(self.first)
         inside = self._inside(span)
-        moments, ends = self._moments(inside, steps), (double(grid.low), double(grid.scale))
+        moments, ends = self._moments(inside), (double(grid.low), double(grid.scale))
         return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
 
-    def _moments(self, table: Any, steps: Steps | None) -> Any:
-        """Return the steps of the second moments as an Ibis expression, None where they are not wanted."""
-        if steps is None or self.second is None:
+    def _moments(self, table: Any) -> Any:
+        """Return the steps of the second moments as an Ibis expression, None where there are none."""
+        if self.steps is None:
             return None
-        return in_steps(table[self.second], double(float(steps.low)), double(float(steps.scale)))
+        return in_steps(table[self.second], double(float(self.steps.low)), double(float(self.steps.scale)))
 
-    def _inside(self, span: Span) -> Any:
+    def _inside(self, span: pictures.Span) -> Any:
         table = self.table
         if math.isfinite(span.at_least):
             table = table.filter(table[self.value] >= double(span.at_least))
@@ -162,13 +140,13 @@ def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
 def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     position = ((values - low) * scale).floor().cast("int64")
-    last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
+    last = ibis.literal(pictures.BIN_COUNT * pictures.OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}
     placed = table.select(**columns, **({} if moments is None else {"moment": moments}))
     placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
     measures = {
         "n": placed.count(),
-        "offsets": (placed.position & (OFFSET_COUNT - 1)).sum().cast("int64"),
+        "offsets": (placed.position & (pictures.OFFSET_COUNT - 1)).sum().cast("int64"),
         "low": placed.value.min(),
         "high": placed.value.max(),
     }
@@ -177,20 +155,20 @@ def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any,
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram(found: Mapping[str, Any]) -> Histogram:
+def _histogram(found: Mapping[str, Any]) -> pictures.Histogram:
     bins = found["bin"].astype(np.int64)
 
     def spread(name: str) -> IntArray:
-        full = np.zeros(BIN_COUNT, np.int64)
+        full = np.zeros(pictures.BIN_COUNT, np.int64)
         full[bins] = found[name].astype(np.int64)
         return full
 
     atoms: FloatArray | None = None
     if np.array_equal(found["low"], found["high"]):
-        atoms = np.full(BIN_COUNT, np.nan)
+        atoms = np.full(pictures.BIN_COUNT, np.nan)
         atoms[bins] = found["low"]
     second = spread("second") if "second" in found else None
-    return Histogram(spread("n"), spread("offsets"), second, atoms)
+    return pictures.Histogram(spread("n"), spread("offsets"), second, atoms)
 
 
 # ---- all levels of a category at once
@@ -198,7 +176,7 @@ def _histogram(found: Mapping[str, Any]) -> Histogram:
 
 def level_bins(
     run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
-) -> LevelBins:
+) -> pictures.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in all.
 
     Parameters
@@ -216,9 +194,8 @@ def level_bins(
     Examples
     --------
     >>> import ibis, pyarrow as pa
-    >>> from stratal.tables.engine import connect
     >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
-    >>> level_bins(lambda query: query.to_pyarrow(), connect(), table, "g", "x").names
+    >>> level_bins(lambda query: query.to_pyarrow(), ibis.duckdb.connect(), table, "g", "x").names
     ('a', 'b')
     """
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
@@ -229,22 +206,22 @@ def level_bins(
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
     facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
     names.sort()
-    ends = zip(facts["second_low"], facts["second_high"], strict=True) if second else [None] * len(names)
-    extents = list(map(Extent, *(facts[name].tolist() for name in ("low", "high", "n")), ends))
-    few = np.fromiter(map(wants_distinct, extents), bool, len(names))
-    grids = [0.0 if alone else Grid.over(e.low, e.high).scale for e, alone in zip(extents, few, strict=True)]
-    steps = Steps(np.zeros(len(names)), np.zeros(len(names)))
-    if second is not None:
-        steps = Steps.over(facts["second_low"], facts["second_high"])
+    extents = list(map(pictures.Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
+    few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
+    grids = [
+        None if alone else pictures.Grid.over(e.low, e.high) for e, alone in zip(extents, few, strict=True)
+    ]
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
         "few": few,
         "grid_low": facts["low"],
-        "grid_scale": np.array(grids),
-        "step_low": np.asarray(steps.low),
-        "step_scale": np.asarray(steps.scale),
+        "grid_scale": np.array([0.0 if grid is None else grid.scale for grid in grids]),
     }
+    steps = None
+    if second is not None:
+        steps = pictures.Steps.over(facts["second_low"], facts["second_high"])
+        parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     known = small_table(parameters, backend)
     joined = table.join(known, table[level] == known.level_name)
 
@@ -256,7 +233,7 @@ def level_bins(
     order = np.lexsort((found["value"], found["level_number"]))
     found = {name: column[order] for name, column in found.items()}
     counts, means = found["n"].astype(np.int64), None
-    if second is not None:
+    if steps is not None:
         means = steps[found["level_number"]].means(found["second"].astype(np.int64), counts)
     large: dict[int, TableCounter] = {}
     if not np.all(few):  # one query for all of them
@@ -268,8 +245,9 @@ def level_bins(
     for number in np.flatnonzero(~few).tolist():
         here = bins["level_number"] == number
         alone, first = table.filter(table[level] == names[number]), {n: c[here] for n, c in bins.items()}
-        large[number] = TableCounter(run, alone, extents[number], value, second, first)
-    return LevelBins(
+        own = None if steps is None else steps[number]
+        large[number] = TableCounter(run, alone, extents[number], value, second, own, first)
+    return pictures.LevelBins(
         names=tuple(names),
         level=found["level_number"],
         values=found["value"],
@@ -353,7 +331,6 @@ def query_averages(formulas: list[Expression], units: Units) -> Any:
     return made.aggregate(**{f"m{j}": made[f"f{j}"].mean() for j in range(len(formulas))})
 
 
-@singledispatch
 def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     """Return `table` with a column `out` of stratum codes.
 
@@ -372,21 +349,27 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     InputError
         For a rule that no query is known for.
     """
+    match rule:
+        case rules.Everything():
+            return table.mutate(**{out: ibis.literal(0, "int64")})
+        case rules.CutPoints():
+            column = table[units.internal(rule.column, units.numbers)]
+            code = _halving(column, rule.cuts.tolist(), 0, len(rule.cuts))
+            return table.mutate(**{out: code.cast("int64")})
+        case rules.Categories():
+            level, own = units.internal(rule.column, units.categories), f"{out}_level"
+            known = small_table({own: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
+            return table.left_join(known, table[level] == known[own]).drop(own)
+        case rules.Derived():
+            return _codes_of_formulas(rule, units, table, out)
+        case rules.Crossed():
+            return _codes_within(rule, units, table, out)
+        case rules.NearestCentre():
+            return _nearest(rule, units, table, out)
     raise InputError(
         f"a table cannot be stratified by a rule of kind {rule.kind!r}",
         action="Load the population into memory: Population.from_arrays.",
     )
-
-
-@with_codes.register
-def _(rule: Everything, units: Units, table: Any, out: str = "code") -> Any:
-    return table.mutate(**{out: ibis.literal(0, "int64")})
-
-
-@with_codes.register
-def _(rule: CutPoints, units: Units, table: Any, out: str = "code") -> Any:
-    column = table[units.internal(rule.column, units.numbers)]
-    return table.mutate(**{out: _halving(column, rule.cuts.tolist(), 0, len(rule.cuts)).cast("int64")})
 
 
 def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
@@ -398,32 +381,19 @@ def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
     return ibis.ifelse(column < double(cuts[middle]), below, _halving(column, cuts, middle + 1, last))
 
 
-@with_codes.register
-def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
-    level = units.internal(rule.column, units.categories)
-    known = small_table({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
-    joined = table.left_join(known, table[level] == known[f"{out}_level"])
-    return joined.drop(f"{out}_level")
-
-
-@with_codes.register
-def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
+def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) -> Any:
     columns = TableColumns(units, table)
     influence, cell = f"{out}_{INFLUENCE}", f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
     tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
     cells = ibis.cases(*tests, else_=last) if tests else last
     made = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
-    known = replace(
-        units,
-        numbers={**units.numbers, INFLUENCE: influence},
-        categories={**units.categories, CELL: cell},
-    )
+    numbers, categories = {**units.numbers, INFLUENCE: influence}, {**units.categories, CELL: cell}
+    known = replace(units, numbers=numbers, categories=categories)
     return with_codes(rule.inner, known, made, out).drop(influence, cell)
 
 
-@with_codes.register
-def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
+def _codes_within(rule: rules.Crossed, units: Units, table: Any, out: str) -> Any:
     if rule.cuts is not None:
         return _cuts_by_level(rule, *rule.cuts, units, table, out)
     group = f"{out}_group"
@@ -437,7 +407,7 @@ def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
 
 
 def _cuts_by_level(
-    rule: Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
+    rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
 ) -> Any:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
     levels, lows, highs, codes = [], [], [], []
@@ -458,23 +428,19 @@ def _cuts_by_level(
     return table.left_join(known, here).drop(*names)
 
 
-@with_codes.register
-def _(rule: NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
-    if rule.n_strata == 1:
-        return table.mutate(**{out: ibis.literal(0, "int64")})
+def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> Any:
     middle = rule.centres.mean(axis=0)
     centres = (rule.centres - middle) / rule.scale
     scaled = [
-        (table[units.internal(name, units.numbers)] - double(middle[j])) / double(rule.scale[j])
-        for j, name in enumerate(rule.names)
+        (table[units.internal(name, units.numbers)] - double(centre)) / double(scale)
+        for name, centre, scale in zip(rule.names, middle, rule.scale, strict=True)
     ]
-    halves = 0.5 * np.sum(centres**2, axis=1)
     scores = {}
-    for k, (centre, half) in enumerate(zip(centres, halves, strict=True)):
+    for k, centre in enumerate(centres):
         products = [column * double(weight) for column, weight in zip(scaled, centre, strict=True)]
-        scores[f"{out}_score{k}"] = reduce(add, products) - double(half)
+        scores[f"{out}_score{k}"] = reduce(add, products) - double(0.5 * np.sum(centre**2))
     scored = table.mutate(**scores)
-    best = ibis.greatest(*(scored[name] for name in scores))
+    best = ibis.greatest(*(scored[name] for name in scores)) if len(scores) > 1 else scored[f"{out}_score0"]
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
     return scored.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*scores)
 
@@ -522,11 +488,12 @@ class TablePopulation(Population):
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return what asks one group-by, or two where it has to look closer."""
         units, second = self.units, info.second_moment
-        whole = Extent(*self.extents[info.name], self.size, self.extents[second] if second else None)
-        names = units.numbers[info.name], second and units.numbers[second]
-        return TableCounter(self.source.run, units.table, whole, *names)
+        whole, names = pictures.Extent(*self.extents[info.name], self.size), (info.name, second)
+        value, moments = (name and units.numbers[name] for name in names)
+        steps = pictures.Steps.over(*self.extents[second]) if second else None
+        return TableCounter(self.source.run, units.table, whole, str(value), moments, steps)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         """Return what two or three queries count of all levels."""
         units, second = self.units, info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
@@ -561,47 +528,35 @@ class TablePopulation(Population):
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
-        found = self._below(rule, limits, counts, seed)
-        keys = _keys(found.column("digest").to_pylist())
-        return found, found.column("code").to_numpy().astype(np.int64), keys, _texts(found.column("unit_id"))
-
-    def _below(self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int) -> Any:
-        """Return the units whose key is at most their stratum's limit (H,); the pass also makes the digest.
+        """Return the units as in every population; the pass also makes the digest.
 
         That is one pass where the engine hands on rows with sums: what is below the highest limit comes
         back and is then put into its stratum.
         """
         units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
         if seed in self._digests or highest > _FEW or not _collects_rows(units):
-            return self.source.run(_smallest(rule, units, limits, counts, seed))
+            found = self.source.run(_smallest(rule, units, limits, counts, seed))
+            codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
+            return found, codes, keys_of_ids(texts.tolist(), seed), texts
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
         row = self.source.run(_digested(units, self._digested, seed, bits))
         self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
         found = _rows_of(row.column("rows"))
-        coded = self.source.run(_smallest(rule, _only(units, found), limits, counts, seed))
-        place = {text: at for at, text in enumerate(found.column("unit_id").to_pylist())}
-        rows = [place[text] for text in coded.column("unit_id").to_pylist()]
-        found = found.take(np.array(rows, dtype=np.int64))
-        for name in ("digest", "code"):
-            found = found.append_column(name, coded.column(name))
-        return found
+        texts, names = _texts(found.column("unit_id")), rule.columns
+        keys = keys_of_ids(texts.tolist(), seed)
+        columns = {name: _plain(found.column(units.internal(name, units.numbers))) for name in names}
+        codes = rule.assign({"": texts, **columns})
+        near = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
+        return found.take(near), codes[near], keys[near], texts[near]
 
-    def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed know the population again: one query."""
-        if seed not in self._digests:
-            row = self.source.first(_digested(self.units, self._digested, seed))
-            self._digests[seed] = _digest_of(self._digested, row)
-        return self._digests[seed]
+    def _digest(self, seed: int) -> PopulationDigest:
+        return _digest_of(self._digested, self.source.first(_digested(self.units, self._digested, seed)))
 
-    def _number(self, name: str) -> tuple[str, tuple[float, float]]:
-        return self.units.numbers[name], self.extents[name]
-
-    def _moments(self, proxy: str) -> tuple[str, tuple[float, float]] | None:
-        second = self.proxy_info(proxy).second_moment
-        return None if second is None else self._number(second)
-
-    def _category(self, name: str) -> str:
-        return self.units.categories[name]
+    def _digest_columns(self) -> tuple[Columns, dict[str, str]]:
+        second = {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
+        named = {f"number:{name}": name for name in (*self.proxy_names, *self.feature_names)} | second
+        numbers = {kind: (self.units.numbers[name], self.extents[name]) for kind, name in named.items()}
+        return numbers, {f"group:{name}": self.units.categories[name] for name in self.group_names}
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
@@ -629,16 +584,18 @@ class TablePopulation(Population):
         largest = np.sort(self.source.run(most).column("size_measure").to_numpy())[::-1]
         cap, total = float(largest[-1]), 0
         if low > 0:
-            steps = (ibis.least(measure, double(cap)) * double(STEPS / cap) + double(0.5)).floor()
+            steps = (ibis.least(measure, double(cap)) * double(summaries.STEPS / cap) + double(0.5)).floor()
             total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
-        return SizeProfile(units=self.size, low=low, largest=largest, rest=rest_of(total, cap, len(largest)))
+        return SizeProfile(
+            units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))
+        )
 
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed, sized = check_seed(seed), self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
         found = self.source.run(_candidates(sized, self.units, high, limit, seed))
-        u = uniforms(_keys(found.column("digest").to_pylist()))
+        u = uniforms(keys_of_ids(_texts(found.column("unit_id")).tolist(), seed))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
         drawn, order = self._taken(found.take(kept), seed)
@@ -681,14 +638,14 @@ class TablePopulation(Population):
             return table.mutate(size_measure=double(1.0))
         values, moments = self._numeric(size.column), None
         if size.second:
-            moments = units.number(str(self.proxy_info(size.column).second_moment))
+            moments = self._numeric(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.on(columns, values, moments))
 
     def _numeric(self, name: str) -> Any:
         """Return the Ibis column of a proxy or a feature, refusing categories."""
         if name in self.units.categories and name not in self.units.numbers:
             raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
-        return self.units.number(name)
+        return self.units.table[self.units.internal(name, self.units.numbers)]
 
     def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found units in the order in which they are shown, and that order (n,)."""
@@ -754,11 +711,6 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     )
 
 
-def _keys(digests: list[str]) -> KeyArray:
-    digits = "".join(digest[:KEY_DIGITS] for digest in digests)
-    return np.frombuffer(bytes.fromhex(digits), dtype=">u8").astype(np.uint64)
-
-
 def _texts(column: Any) -> AnyArray:
     for text in column.to_pylist():
         if "\0" in text:
@@ -777,7 +729,7 @@ def _ids(column: Any, integers: bool) -> AnyArray:
 
 
 def _plain(column: Any) -> AnyArray:
-    array: AnyArray = column.to_numpy(zero_copy_only=False)
+    array: AnyArray = np.asarray(column)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
 
 
@@ -805,7 +757,7 @@ def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) 
     shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
     by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
     as_number = replace(units, numbers={**units.numbers, "size_measure": "size_measure"})
-    rule = CutPoints(column="size_measure", cuts=cuts)
+    rule = rules.CutPoints(column="size_measure", cuts=cuts)
     coded = with_codes(rule, as_number, sized.mutate(digest=_digest(units, seed)))
     return _under_limits(coded, units, by_octave, "size_measure")
 
@@ -816,7 +768,7 @@ def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) 
     of_code = small_table({"limited": names[0], "highest": names[1]}, units.backend)
     joined = coded.join(of_code, coded.code == of_code.limited)
     under = joined.filter(joined.digest <= joined.highest)
-    return under.select("unit_id", "digest", *kept, *_payload(units))
+    return under.select("unit_id", *kept, *_payload(units))
 
 
 def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Any:
@@ -850,7 +802,7 @@ def _collects_rows(units: Units) -> bool:
     plain = (
         kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
     )
-    return collects(units.backend) and all(plain)
+    return units.backend.name in ANALYTIC and all(plain)
 
 
 def _rows_of(collected: Any) -> Any:
@@ -859,12 +811,6 @@ def _rows_of(collected: Any) -> Any:
 
     structs = collected.combine_chunks().flatten()
     return pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
-
-
-def _only(units: Units, found: Any) -> Units:
-    """Return units of which the engine has only the rows of a PyArrow table, without the payload."""
-    names = ["unit_id", *units.numbers.values(), *units.categories.values()]
-    return replace(units, table=ibis.memtable(found.select(names)), shown={})
 
 
 def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:

@@ -12,23 +12,10 @@ from typing import Any
 import ibis
 import numpy as np
 
-from stratal.errors import InputError, near_names
-from stratal.population.declaration import (
-    CONFIDENCE,
-    OWN_STRATUM,
-    OWN_STRATUM_GROUP,
-    PEER_AGREEMENT,
-    POINT,
-    PREDICTED,
-    ROUNDED,
-    ROW,
-    Declaration,
-    agreement_weights,
-    class_names,
-    middle,
-    own_stratum_note,
-)
-from stratal.proxy.agreement import ARTICLES, BLANKS, LAST_NUMBER, PUNCTUATION, SCALE, answer_codes
+from stratal.errors import InputError, duplicated, near_names
+from stratal.population import declaration
+from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
+from stratal.proxy.agreement import SCALE, answer_codes, peer_weights
 from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
@@ -59,10 +46,6 @@ class Units:
     shown: Mapping[str, str]
     integer_ids: bool
     backend: Any
-
-    def number(self, name: str) -> Any:
-        """Return the Ibis column of a proxy or a feature."""
-        return self.table[self.internal(name, self.numbers)]
 
     def internal(self, name: str, kind: Mapping[str, str]) -> str:
         """Return the table's own name of a column, of this kind or any other."""
@@ -128,7 +111,6 @@ def id_text_of(column: Any, name: str) -> Any:
         f"{name} has an unsupported type for ids",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
-        action="Make a text column of it.",
     )
 
 
@@ -273,7 +255,7 @@ def _refuse_ids(source: Source, declared: Declaration) -> None:
 _COMMA = "value that is written with a decimal comma or a percent sign"
 _WORD = "value that is not a number"
 _REMEDIES = {
-    _COMMA: POINT,
+    _COMMA: declaration.POINT,
     _WORD: (
         "In an object of JSON name the number: judge.score. Words are no scores: as categories they make "
         "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
@@ -313,11 +295,7 @@ def _refuse_duplicates(units: Units, source: Source) -> None:
     twice = among.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
     found = source.first(twice.aggregate(n=(twice.n - 1).sum(), first=twice.unit_id.min()))
     if found["n"]:
-        raise InputError(
-            f"{source.label}: {_counted(int(found['n']), 'id')} duplicated (first: {found['first']!r})",
-            allowed="one unit per id",
-            action="Remove the duplicates, or make an id that distinguishes the units.",
-        )
+        raise duplicated(f"{source.label}: ", int(found["n"]), found["first"])
 
 
 def _refusal(
@@ -337,7 +315,7 @@ def _refusal(
         if name != declared.id:
             first.append(f"id {found['id']!r}")
         if source.ordered:
-            first.append(source.place(int(found["row"])))
+            first.append(source.locate(int(found["row"])) if source.locate else f"row {found['row'] + 1}")
         held = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{more})"
         raise InputError(f"{source.label}: {words or f'column {name!r}'} {held}", **details)
 
@@ -361,7 +339,7 @@ MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
 
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the columns that the declaration asks to be made, and what they are."""
-    if declared.id == ROW and ROW not in source.columns:
+    if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         source = _numbered(source)
     columns = declared.softmax or _undeclared_softmax(source, declared)
     if columns:
@@ -370,7 +348,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
         source, declared = _with_agreements(source, declared)
     if declared.history is not None:
         source, declared = _with_history(source, declared)
-    if declared.missing == OWN_STRATUM:
+    if declared.missing == declaration.OWN_STRATUM:
         source, declared = _with_own_stratum(source, declared)
     return source, declared
 
@@ -389,9 +367,16 @@ def _numbered(source: Source) -> Source:
             f"{source.label}: rows on a connection have no order, and so no number",
             action="Name a column of unique ids: id=….",
         )
-    numbered = _with_columns(source, **{ROW: ibis.row_number() + 1})
+    numbered = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
+    return _stored(numbered, tuple(numbered.columns))
+
+
+def _stored(source: Source, names: Sequence[str]) -> Source:
+    """Return some columns of the source, copied into the engine's storage."""
+    kept = {name: source.columns[name] for name in names}
     with readable(source.label):
-        return replace(numbered, table=stored(source.backend, numbered.table))
+        table = stored(source.backend, source.table.select(*kept.values()))
+    return replace(source, table=table, columns=kept)
 
 
 # ---- a softmax
@@ -401,9 +386,7 @@ def _undeclared_softmax(source: Source, declared: Declaration) -> tuple[str, ...
     """Return the proxies if they are probabilities that add up to 1 in every row."""
     if not declared.may_be_softmax:
         return ()
-    found = totals(source, declared.proxies)
-    whole = found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED
-    return declared.proxies if whole else ()
+    return declared.proxies if declaration.is_softmax(totals(source, declared.proxies)) else ()
 
 
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
@@ -422,17 +405,18 @@ def _with_softmax(
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     found = totals(source, columns)
-    if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
+    if len(columns) < 2 or not declaration.is_softmax(found, DECLARED):
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
             given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
-            allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
-    values = dict(zip(class_names(columns), (number(source, name) for name in columns), strict=True))
+    values = dict(
+        zip(declaration.class_names(columns), (number(source, name) for name in columns), strict=True)
+    )
     whole = reduce(add, values.values())
     largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
-    made, name = {CONFIDENCE: largest}, declared.predicted
+    made, name = {declaration.CONFIDENCE: largest}, declared.predicted
     answer = name and category(source.column(name), name)
     what = f"the most probable class ({name!r} names others)"
     if answer is None:
@@ -440,10 +424,10 @@ def _with_softmax(
         what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _levels(source, answer) <= set(values):
-        made[CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
+        made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
         what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
-    declared = replace(declared, proxies=(CONFIDENCE,), softmax=(), predicted=name)
+    declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), predicted=name)
     return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
@@ -467,14 +451,12 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         if own is None:
             raise InputError(
                 "answers are compared with those of the evaluated model, which is not named",
-                action="Name the column of its answers: predicted=COLUMN, --predicted COLUMN.",
+                allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
+                action="Name the column of its answers.",
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: own})
     where = f"{source.label}: column"
-    texts = {
-        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
-        for name in declared.answer_columns
-    }
+    texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
@@ -485,9 +467,17 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
-    weights, notes = agreement_weights(declared, codes) if len(codes) else ({}, ())
+    place = {name: at for at, name in enumerate(texts)}
+    weights = {
+        name: peer_weights(codes[:, [place[one] for one in declared.peers(own)]])
+        for name, own in declared.agreements.items()
+        if len(codes)
+    }
+    notes = [found.note(name, declared.agreements[name]) for name, found in weights.items()]
     made = {}
     for name, found in weights.items():
+        if not found.weights.any():
+            continue
         own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
         counted = [
             (text, weight) for text, weight in zip(peers, found.weights.tolist(), strict=True) if weight
@@ -500,27 +490,19 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         )
         share = above / below
         made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), share)
-    source, declared = _with_columns(source, notes, **made), declared.with_agreements(made)
+    source, declared = (
+        _with_columns(source, notes, **made),
+        replace(
+            declared,
+            proxies=(*made, *declared.proxies),
+            answers=(),
+            agreements={name: declared.agreements[name] for name in made},
+        ),
+    )
     if made and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
-        kept = {source.columns[name]: source.column(name) for name in declared.among(source.columns)}
-        with readable(source.label):
-            source = replace(source, table=stored(source.backend, source.table.select(**kept)))
-        source = replace(source, columns={n: own for n, own in source.columns.items() if own in kept})
+        source = _stored(source, declared.among(source.columns))
     return source, declared
-
-
-def _written_alike(text: Any, kind: str | None) -> Any:
-    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
-    if kind == "number":
-        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
-        return category(number, "")
-    if kind == "text":
-        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
-        for article in ARTICLES:
-            text = text.replace(f" {article} ", " ")
-        return text.strip()
-    return text
 
 
 def _added(terms: Sequence[Any]) -> Any:
@@ -551,7 +533,9 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     found = source.first(joined.aggregate(size=joined.count(), known=known.sum()))
     note = past.note(int(found["known"] or 0), int(found["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **made)
-    return source, declared.with_history()
+    proxy, *features = past.names
+    proxies, features = (proxy, *declared.proxies), [*declared.features, *features]
+    return source, replace(declared, proxies=proxies, features=tuple(features), history=None)
 
 
 # ---- missing proxies
@@ -577,10 +561,11 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         return source, replace(declared, missing=None)
     made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, "missing", "known")}
     for at, (name, value) in enumerate(values.items()):
-        fill = middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
+        fill = declaration.middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
         text = source.is_text(name)  # stays text, so that what is no number is still named as it is written
         made[name] = ibis.ifelse(
             gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
         )
-    groups = (*declared.groups, OWN_STRATUM_GROUP)
-    return _with_columns(source, (own_stratum_note(count),), **made), replace(declared, groups=groups)
+    note = f"{count:,} units without a proxy are a stratum of their own"
+    declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
+    return _with_columns(source, (note,), **made), declared

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.population.expressions import Agree, ByLevel, Cells, Constant, Logistic, LogLoss, Number, Share
+from stratal.population.expressions import Agree, ByLevel, Cells, Constant, LogLoss, Number, Share, logistic
 from stratal.population.queries.table import query_averages
 from stratal.population.rules import CutPoints, Derived
 
@@ -37,7 +37,7 @@ FORMULAS = [
     2.0 * P - Q * P + 0.25,
     ByLevel(name="a", levels=("x", "y"), values=(1.0, -0.5), otherwise=0.1) * P,
     Agree(names=("a", "b")) * Q,
-    Logistic(parts=(4.0 * (P - Q),)),
+    logistic(4.0 * (P - Q)),
     LogLoss(parts=(P,), least=0.01),
     Share(parts=(P, P + Q), least=1.0),
     Constant(value=0.5) + P,

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from stratal.population.same_value import same_value
+from stratal.arrays import same_value
 
 
 @pytest.mark.parametrize(
