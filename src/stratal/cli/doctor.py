@@ -33,7 +33,7 @@ whole takes its time."""
 def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
-    from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+    from stratal.population.inspection import answer_options, describe_columns, describe_proxies, suggestion
     from stratal.report.pages import inspection_page
 
     with progress("reading"):
@@ -59,6 +59,8 @@ def _inspected(requested: Reading) -> Result:
             structs.replace(requested, id=suggested[1], proxy=None, softmax=None).population()
         except InputError as error:
             return Result(found, inspection_page, "", str(error))
+    if requested.answers is None:
+        suggested += answer_options(columns, requested.predicted)
     known = [requested.file, *suggested, *others, "--budget", min(300, columns["rows"])]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:

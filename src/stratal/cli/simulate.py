@@ -98,10 +98,10 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
         poisson, proportional-to-size, systematic, planned, two-round (a plan, and half of it as a pilot);
         so is every design with --estimand.
     estimator : NAME,…
-        horvitz-thompson, hajek, difference, ppi++ or stratppi.
+        horvitz-thompson, hajek, difference, ppi++, stratppi, or auto: that of the command estimate.
     interval : NAME,…
         auto, t, normal, wilson, …
-    replicates : int, default 3000; 300 with --estimand
+    replicates : int, default 3000; 300 with --estimand or --history
         Samples drawn of each design.
     workers : int
         Processes.
@@ -120,8 +120,12 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 
     outcome: str
     budget: str = "50,100,200"
-    design: Annotated[Text, Option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand")] = None
-    estimator: Annotated[str, Option(needs="without --estimand")] = "horvitz-thompson"
+    design: Annotated[
+        Text, Option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand or --history")
+    ] = None
+    estimator: Annotated[
+        Text, Option(needs="without --estimand", shown="horvitz-thompson; auto with --history")
+    ] = None
     interval: Annotated[str, Option(needs="without --estimand")] = "auto"
     replicates: Whole = None
     estimand: EstimandText = None
@@ -136,8 +140,8 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 
 @command(
     SimulateOptions,
-    without="groups by show features softmax missing label answers history margin",
-    needs={"predicted": "with --estimand", "bounds": "without --estimand"},
+    without="groups by show features softmax missing label",
+    needs={"predicted": "with --estimand or --answers", "margin bounds": "without --estimand"},
 )
 def simulate(requested: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -152,24 +156,28 @@ def simulate(requested: SimulateOptions) -> Result:
     check_places(requested)
     asked, bounds = as_estimand(requested.estimand), pair("--bounds", requested.bounds)
     question = None if asked.of_one_outcome else asked
+    learns = requested.history is not None
+    usual = "auto" if learns else "horvitz-thompson"
     population, labels = read_benchmark(
         requested.file,
         requested.outcome,
         listed(requested.proxy),
         estimand=question,
         bounds=bounds,
-        **given(requested, "predicted", "id"),
+        scaled=False if requested.margin else None,
+        answers=listed(requested.answers) or None,
+        **given(requested, "predicted", "history", "id"),
         **requested.of_file,
     )
     with progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,
-            designs=listed(requested.design or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
-            estimators=None if question else listed(requested.estimator),
+            designs=listed(requested.design or (ESTIMANDS_DESIGNS if question or learns else MEANS_DESIGNS)),
+            estimators=None if question else listed(requested.estimator or usual),
             intervals=listed(requested.interval),
             budgets=whole_numbers("--budget", requested.budget),
-            replicates=requested.replicates or (300 if question else 3000),
+            replicates=requested.replicates or (300 if question or learns else 3000),
             bounds=bounds,
             **given(requested, "seed", "confidence_level", "target", "workers"),
             store=requested.resume,

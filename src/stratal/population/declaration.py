@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
+from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs import ID_NAMES, Log
 from stratal.tables.source import FileReading
@@ -69,6 +70,8 @@ class Declaration:
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
         Proxies to be made of `answers`, and the evaluated model's column of each.
+    alike : {"text", "number"}, optional
+        How answers are written alike before they are compared; as they are if left out.
     history : History, optional
         Of earlier models' results, of which a proxy and features are made.
 
@@ -92,6 +95,7 @@ class Declaration:
     label: tuple[float, float] | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
+    alike: str | None = None
     history: History | None = None
 
     @property
@@ -204,7 +208,12 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     # Columns that will be made of others, which an earlier sample may name.
     made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
     made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
-    answers = columns_fitting("answers", given.get("answers"), existing, label, (id_name,))
+    answers = listed("answers", given.get("answers"))
+    kind, colon, first = answers[0].partition(":") if answers else ("", "", "")
+    alike = kind if colon and kind in ALIKE else None
+    answers = columns_fitting(
+        "answers", (first, *answers[1:]) if alike else answers, existing, label, (id_name,)
+    )
     answers = tuple(_require(name, existing, label) for name in answers)
     agreeing = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
     made |= {PEER_AGREEMENT, *agreeing} if answers else set()
@@ -246,6 +255,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         label=label_bounds(given.get("label")),
         answers=answers,
         agreements=agreements,
+        alike=alike,
         history=history,
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import Declaration
 from stratal.tables.logs import ID_NAMES
@@ -61,8 +63,17 @@ LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge"
 """Names by which a proxy is guessed, best first."""
 
 
+ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
+"""How columns of models' answers begin."""
+
+_SEVERAL = 3
+"""Columns that begin alike and are taken for answers: two may be an answer and what is right."""
+
 _AT_ONCE = 500
 """Columns of one query."""
+
+_HEAD = 1_000
+"""Rows that are looked at for numbers that are written as text."""
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> dict[str, Any]:
@@ -107,11 +118,18 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
+    if here is not None and here.text:
+        notes += _with_commas(here, [row["name"] for row in described if row["kind"] == "text"])
     added = None if here is None else softmax_among(described, here.totals)
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
         found["softmax"] = as_pattern(added, names)
+    answers = answer_columns(described)
+    if answers:
+        what = f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]})"
+        so = "how many agree with a model predicts where it is right. Name that model's column in --predicted"
+        notes.append(f"{what}: {so}")
     models = None if here is None else judged_models(described, rows)
     if here is not None and models is not None:
         models["first"] = str(here.one(f"min({here.columns[models['column']]})")[0])
@@ -119,6 +137,19 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
     return found
+
+
+def _with_commas(rows: Rows, names: Sequence[str]) -> list[str]:
+    """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
+    found = []
+    for name, entries in rows.head(names[:_AT_ONCE], _HEAD).items():
+        there = [entry for entry in entries if entry]
+        plain = sum(math.isnan(number_of_text(entry)) for entry in there)
+        pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
+        if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
+            found.append(name)
+    remedy = declaration.POINT
+    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {remedy}" for name in found]
 
 
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
@@ -192,6 +223,50 @@ def softmax_among(
         if near and declaration.is_softmax(totals(group)):
             return tuple(group)
     return None
+
+
+def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of several models' answers: text or whole numbers, and named alike.
+
+    Examples
+    --------
+    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
+    >>> answer_columns([{"name": f"answer_{letter}", **facts} for letter in "abc"])
+    ('answer_a', 'answer_b', 'answer_c')
+    """
+    families: dict[str, list[str]] = {}
+    for row in columns:
+        family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
+        if family.startswith(ANSWER_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
+            families.setdefault(family, []).append(row["name"])
+    largest = max(families.values(), key=len, default=[])
+    return tuple(largest) if len(largest) >= _SEVERAL else ()
+
+
+def _may_be_classes(row: Mapping[str, Any]) -> bool:
+    """Return whether a column is text, or numbers that could all be whole."""
+    if row["kind"] == "text":
+        return True
+    low, high = float(row["minimum"]), float(row["maximum"])
+    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
+
+
+def answer_options(columns: dict[str, Any], predicted: str | None = None) -> list[str]:
+    """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
+
+    The evaluated model is the first unless it is named.
+
+    Examples
+    --------
+    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
+    >>> answer_options({"columns": [{"name": f"answer_{letter}", **facts} for letter in "abc"]})
+    ['--predicted', 'answer_a', '--answers', 'answer_*']
+    """
+    answers = answer_columns(columns["columns"])
+    if not answers:
+        return []
+    pattern = as_pattern(answers, [row["name"] for row in columns["columns"]])
+    return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
@@ -281,7 +356,8 @@ def suggestion(
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    numbers = [row for row in found if row["kind"] == "number" and row["name"] != chosen_id]
+    known = (chosen_id, *answer_columns(found))
+    numbers = [row for row in found if row["kind"] == "number" and row["name"] not in known]
     scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
     chosen = scores[0] if scores else _likely_proxy(numbers)
     kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []

@@ -25,6 +25,8 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import Plan, plan
 from stratal.population import Population
+from stratal.proxy import Proxy
+from stratal.proxy.history import history_columns
 
 TRAINING_IMAGES = 300
 DATA_SEED = 0
@@ -238,6 +240,7 @@ def read_benchmark(
     *,
     estimand: Estimand | None = None,
     bounds: tuple[float, float] | None = None,
+    scaled: bool | None = None,
     predicted: str | None = None,
     **reading: Any,
 ) -> tuple[Population, AnyArray]:
@@ -255,10 +258,13 @@ def read_benchmark(
         The mean unless given. Its columns are read with the others.
     bounds : (float, float), optional
         Of the outcome and what the proxies predict.
+    scaled : bool, optional
+        False for proxies that only order.
     predicted : str, optional
         Column of the model's answers.
     **reading
-        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers` and `history`, of
+        which proxies are made.
 
     Returns
     -------
@@ -300,16 +306,24 @@ def read_benchmark(
         bounds=bounds,
         **reading,
     )
+    numbers += history_columns(read.feature_names)
+    made = [info for info in read.proxies if info.name not in (*proxies, outcome)]
+    proxies = (*(info.name for info in made), *proxies)
     names = (*proxies, *groups, *numbers, outcome)
     batches = list(read.batches(names))
     whole = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
+    on_own_scale = {
+        one.name: Proxy(values=whole[one.name], scaled=one.scaled, bounds=one.bounds, name=one.name)
+        for one in made
+    }
     population = Population.from_arrays(
-        proxy={name: whole[name] for name in proxies} or None,
+        proxy={name: whole[name] for name in proxies} | on_own_scale or None,
         groups={name: whole[name] for name in groups} or None,
         features={name: whole[name] for name in numbers} or None,
         show=None if proxies or groups or numbers else {outcome: whole[outcome]},
         predicted=predicted,
         bounds=bounds if proxies else None,
+        scaled=scaled,
     )
     labels = whole[outcome]
     return population, labels.astype(np.float64) if of_mean else labels

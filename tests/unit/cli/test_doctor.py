@@ -230,6 +230,16 @@ def test_judged_models_are_compared(tmp_path, monkeypatch, rows, options):
     assert "leaderboard" in run(*words, "--json").output
 
 
+@pytest.mark.parametrize("written", ["0,93", "93 %", "93%"])
+def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, written):
+    (tmp_path / "rows.csv").write_text(f'id,score\na,"{written}"\nb,"{written}"\n')
+
+    said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
+
+    assert "'score' holds numbers with a decimal comma or a percent sign" in said
+    assert "Write them with a decimal point" in said
+
+
 PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in range(40))
 
 

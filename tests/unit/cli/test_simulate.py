@@ -229,3 +229,51 @@ def test_options_of_means_are_refused_with_an_estimand(answered):
 def test_labels_that_are_the_answers_themselves_are_refused(answered):
     with pytest.raises(InputError, match="cannot be a column that predicts"):
         command(answered, "--outcome", "answer", "--estimand", "f1:match", "--predicted", "answer")
+
+
+def test_other_models_answers_are_a_proxy_of_a_benchmark(tmp_path):
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 4, 800)
+    answers = np.where(rng.random((5, 800)) < 0.8, truth, rng.integers(0, 4, (5, 800)))
+    rows = [
+        f"u{i:03d},{int(own[0] == y)}," + ",".join(map(str, own))
+        for i, (own, y) in enumerate(zip(answers.T, truth, strict=True))
+    ]
+    path = tmp_path / "answers.csv"
+    path.write_text("id,correct,m_0,m_1,m_2,m_3,m_4\n" + "\n".join(rows) + "\n")
+    options = {"predicted": "m_0", "answers": "m_*"}
+
+    population, z = read_benchmark(path, "correct", **options)
+    ratings, _ = read_benchmark(path, "correct", bounds=(0, 5), **options)
+    words = ("--outcome", "correct", "--predicted", "m_0", "--answers", "m_*", "--budget", 100)
+    result = command(path, *words, "--replicates", 300, "--estimator", "horvitz-thompson", "--json")
+
+    assert population.proxy_names == ("peer_agreement",)
+    assert np.array_equal(z, (answers[0] == truth).astype(float))
+    assert not ratings.proxies[0].scaled
+    gains = {row["design"]: row["relative_efficiency"] for row in json.loads(result.stdout)["rows"]}
+    # Independent errors: four others of .85 tell nearly all.
+    assert gains["k-means:10:robust"] > 2 * gains["simple-random"]
+
+
+def test_a_simulation_learns_from_earlier_models_results(tmp_path):
+    rng = np.random.default_rng(1)
+    hard, topic = rng.normal(size=(2, 600))
+    chance = 1 / (1 + np.exp(2 * hard[:, None] - rng.normal(size=31) - topic[:, None] * rng.normal(size=31)))
+    right = (rng.random((600, 31)) < chance).astype(int)
+    ids = [f"u{i}" for i in range(600)]
+    items, past = tmp_path / "items.csv", tmp_path / "past.csv"
+    items.write_text("id,right\n" + "".join(f"{one},{z}\n" for one, z in zip(ids, right[:, 30], strict=True)))
+    heads = ",".join(f"m{at}" for at in range(30))
+    lines = (f"{one},{','.join(map(str, row[:30]))}\n" for one, row in zip(ids, right, strict=True))
+    past.write_text(f"id,{heads}\n" + "".join(lines))
+
+    population, _ = read_benchmark(items, "right", history=past)
+    words = ("--outcome", "right", "--history", past, "--budget", 120, "--replicates", 40, "--json")
+    rows = {row["design"]: row for row in json.loads(command(items, *words).stdout)["rows"]}
+
+    assert "history_0" in population.feature_names
+    assert list(rows) == ["simple-random", "planned", "two-round"]
+    assert {row["estimator"] for row in rows.values()} == {"auto"}
+    # Half of what separates the items is known; a standard error of a ratio of 40 draws is .22 of it.
+    assert rows["two-round"]["relative_efficiency"] > 1.1

@@ -15,7 +15,15 @@ import numpy as np
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import declaration
 from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
-from stratal.proxy.agreement import SCALE, answer_codes, peer_weights
+from stratal.proxy.agreement import (
+    ARTICLES,
+    BLANKS,
+    LAST_NUMBER,
+    PUNCTUATION,
+    SCALE,
+    answer_codes,
+    peer_weights,
+)
 from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
@@ -456,7 +464,10 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: own})
     where = f"{source.label}: column"
-    texts = {name: category(source.column(name), f"{where} {name!r}") for name in declared.answer_columns}
+    texts = {
+        name: _written_alike(category(source.column(name), f"{where} {name!r}"), declared.alike)
+        for name in declared.answer_columns
+    }
     ids = id_text_of(source.column(declared.id), f"{where} {declared.id!r}")
     keyed = source.table.select(
         key=digest(source.backend, ibis.literal(f"0:{PURPOSE}") + ids),
@@ -503,6 +514,19 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
         source = _stored(source, declared.among(source.columns))
     return source, declared
+
+
+def _written_alike(text: Any, kind: str | None) -> Any:
+    """Return answers without what does not matter (`text`), or the last number in each (`number`)."""
+    if kind == "number":
+        number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
+        return category(number, "")
+    if kind == "text":
+        text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
+        for article in ARTICLES:
+            text = text.replace(f" {article} ", " ")
+        return text.strip()
+    return text
 
 
 def _added(terms: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.population.declaration import class_names
-from stratal.population.inspection import describe_columns, suggestion
+from stratal.population.inspection import answer_options, describe_columns, suggestion
 
 
 @pytest.fixture
@@ -326,6 +326,33 @@ def test_each_of_several_models_has_an_agreement_of_its_own(pool):
     assert np.array_equal(values(both, names[1])[0], values(one, "peer_agreement")[0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "spellings"),
+    [
+        ("text", ["The Eiffel Tower!", "eiffel  tower", " the EIFFEL tower.", "a Eiffel-tower"]),
+        ("number", ["so 1,234", "It is 1234.0 dollars.", "1 + 1233 = 1234", "#### 1234"]),
+    ],
+)
+def test_free_texts_are_written_alike_where_that_is_wanted(pool, kind, spellings):
+    other = {"text": "Louvre", "number": "7"}[kind]
+    right = pool.filter(like="answer_").eq(pool["answer_a"], axis=0)
+    frame = pd.DataFrame({"id": pool["id"]})
+    for at, name in enumerate(right):
+        frame[name] = np.where(right[name], spellings[at % 3], f"{other}, or {at}")
+    frame["answer_f"] = np.where(right["answer_b"], spellings[3], "9")
+    if kind == "text":
+        frame["answer_f"] = frame["answer_f"].str.replace("-", " ")
+    plain = right.astype(str).assign(id=pool["id"], answer_f=right["answer_b"].astype(str))
+    for at, name in enumerate(right):  # wrong answers differ by model, as above
+        plain.loc[~right[name], name] = f"no {at}"
+    plain.loc[~right["answer_b"], "answer_f"] = "no 9"
+
+    alike = Population.from_table(frame, predicted="answer_a", answers=f"{kind}:answer_*")
+    known = Population.from_table(plain, **ANSWERS)
+
+    assert np.array_equal(values(alike, "peer_agreement")[0], values(known, "peer_agreement")[0])
+
+
 def test_an_agreement_is_on_the_scale_of_right_and_wrong(pool):
     ratings = Population.from_table(pool, **ANSWERS, bounds=(1, 5)).proxies[0]
 
@@ -377,6 +404,18 @@ def test_answers_that_cannot_be_compared_are_refused(pool, keywords, message):
 def test_a_column_that_is_called_like_the_agreement_is_refused(pool):
     with pytest.raises(InputError, match="'peer_agreement' already"):
         Population.from_table(pool.assign(peer_agreement=0.5), **ANSWERS)
+
+
+def test_inspection_offers_the_answers(pool, tmp_path):
+    pool.to_csv(tmp_path / "p.csv", index=False)
+    pool[["id", "answer_a", "answer_b"]].to_csv(tmp_path / "two.csv", index=False)
+    found = describe_columns(tmp_path / "p.csv")
+
+    assert answer_options(found) == ["--predicted", "answer_a", "--answers", "answer_*"]
+    assert answer_options(found, "answer_b") == ["--answers", "answer_*"]
+    assert suggestion(found, None, None) == ["--id", "id", "--proxy", "score"]
+    assert "5 columns hold answers" in found["notes"][0]
+    assert answer_options(describe_columns(tmp_path / "two.csv")) == []
 
 
 # ---- the same from arrays
