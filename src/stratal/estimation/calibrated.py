@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.designs.extending import require_same_population
+from stratal.designs.extending import not_drawn_from, require_same_population
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
@@ -222,15 +222,11 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
         place = {text: row for row, text in enumerate(id_texts(found.ids))}
         if not place.keys() >= set(texts):
             strange = next(text for text in texts if text not in place)
-            raise _other_population(f"no unit {strange!r}")
+            raise not_drawn_from("", f"no unit {strange!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
         columns = {**found.features, **dict(zip(population.proxy_names, found.proxies.T, strict=True))}
         known = {name: values[rows] for name, values in columns.items()} | known
     return np.column_stack([known[name] for name in names])
-
-
-def _other_population(given: str) -> InputError:
-    return InputError("this is not the population that the sample was drawn from", given=given)
 
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
@@ -498,7 +494,7 @@ def _of_population(
         products[:, diagonal, diagonal] += _totals(values**2, codes, n_strata)
     if not np.array_equal(counts, sizes):
         given, own = counts.tolist()[:5], sizes.tolist()[:5]
-        raise _other_population(f"strata of {given} units, where the sample's have {own}")
+        raise not_drawn_from("", f"strata of {given} units, where the sample's have {own}")
     return StratumSummary.of_sums(counts, sums, products, centres)
 
 

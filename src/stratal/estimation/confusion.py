@@ -34,7 +34,7 @@ from stratal.estimation.shares import (
     shares_above,
     smoothed,
 )
-from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits, SumLimits
+from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
@@ -369,7 +369,11 @@ class Confusion:
         lowest = -1.0 if name in SIGNED else 0.0
         n, bounds = int(counted.sum()), (lowest, 1.0)
         if not np.isfinite(value):
-            return undefined_estimate(self.weighting, n, bounds, note, target=target)
+            averaged = which == "macro" or name == "balanced_accuracy"
+            found = (
+                self._some_classes_unseen("recall" if which is None else name, target) if averaged else None
+            )
+            return found or undefined_estimate(self.weighting, n, bounds, note, target=target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(name, which, function, counted, result, target)
         # Labels that all agree have no variance of their own; what they may have missed has.
@@ -480,6 +484,37 @@ class Confusion:
             standard_error=result.standard_error if result.standard_error > _DUST else error,
         )
 
+    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
+        """Return a macro average where a few classes have no label there; None where more have none.
+
+        The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
+        these least. Their best likeness are the classes with the fewest labels, so that the value takes these
+        for them; the interval takes anything from 0 to 1.
+        """
+        each = [self.metric(name, k, target) for k in range(self.n_classes)]
+        seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
+        missing = self.n_classes - len(seen)
+        if not 0 < missing <= MOST_UNSEEN * self.n_classes:
+            return None
+        fewest = min(each[k].n for k in seen)
+        alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
+        others = self.restricted(seen).metric(name, "macro", target)
+        share = len(seen) / self.n_classes
+        value = share * others.value + (1.0 - share) * alike
+        note = (
+            f"{missing} of {self.n_classes} classes have no label in the denominator: their {name} is taken "
+            f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
+            "anything from 0 to 1"
+        )
+        limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
+        return replace(
+            others,
+            value=value,
+            standard_error=share * others.standard_error,
+            evidence=replace(others.evidence, value=value, own=limits),
+            remarks=(*others.remarks, note),
+        )
+
     def restricted(self, classes: list[int]) -> Confusion:
         """Return the confusion of some classes, all others being one that no average counts."""
         number = np.full(self.n_classes, len(classes), np.int64)
@@ -560,10 +595,19 @@ class Confusion:
             return None
         sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
         units, most = int(sizes.sum()), int(np.floor(most_unseen(sizes, counts) + 1e-9))
-        return (
+        note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
             f"{class_name!r}, yet up to {most:,} of these {units:,} units may be (97.5 % confidence), so "
             "that the interval is wide."
+        )
+        hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
+        if hits <= 0:
+            return note
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
+        return (
+            f"{note} That at most a tenth of the class is missed would take about "
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels without one"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -672,6 +716,12 @@ class Confusion:
         return trials, error, satterthwaite_of_groups(true, weights, variable)
 
 
+_MISSED = 0.1
+"""Share of a class whose exclusion is what a note counts the labels for."""
+
+MOST_UNSEEN = 0.2
+"""Share of the classes that may lack labels in a mean over them: with more the interval says too little."""
+
 _NEEDS = {
     **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
     "negative_predictive_value": (False, True),
@@ -681,6 +731,36 @@ _NEEDS = {
 _UNEQUAL = 0.5
 """Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
 half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenClasses(OffsetLimits):
+    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
+
+    Parameters
+    ----------
+    seen : Estimate
+        The mean over the classes that were seen.
+    share : float
+        Their share of the classes.
+
+    Examples
+    --------
+    >>> found = UnseenClasses(value=0.5, seen=BinomialLimits(value=0.5, trials=25), share=0.9)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [0.27, 0.73]
+    """
+
+    seen: Term
+    share: float
+
+    method = "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the mean."""
+        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        least, most = self.share * low, self.share * high + 1.0 - self.share
+        return self.value - least, most - self.value
 
 
 def smoothed_variance(

@@ -581,7 +581,7 @@ def _evaluate(found: Mapping[str, Any], source: str) -> Log:
         )
     lengths = {name: len(value) for name, value in lists.items()}
     if len(set(lengths.values())) != 1:
-        raise InputError(f"{source}: lists of different lengths", given=lengths)
+        raise InputError(f"{source}: lists of different lengths", given=lengths, allowed="one length")
     entries = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
     rows = [
         Row(

@@ -240,6 +240,7 @@ def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
         raise InputError(
             "features are collinear, or zero, among the labelled units",
             given=", ".join(names[int(j)] for j in involved),
+            action="Leave one of them out.",
         )
 
 
@@ -416,11 +417,13 @@ class RectifiedLoss:
             raise InputError(
                 "proxy and outcome must have the same shape",
                 given=f"{self.proxy.shape} and {self.outcome.shape}",
+                allowed="one value of each for a unit",
             )
         if width and units.width != width:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
                 given=f"{width} and {units.width}",
+                allowed="the same features of both",
             )
         known = self.weighting.random_within_strata and not units.separate
         own = np.asarray(self.weighting.sizes) if known else np.zeros(len(self.shares))
