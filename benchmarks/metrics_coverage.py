@@ -26,7 +26,7 @@ from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.regression.from_sample import quantile_estimate
+from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
 
 ROOT = Path(__file__).resolve().parents[1]

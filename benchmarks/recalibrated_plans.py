@@ -17,7 +17,7 @@ from benchmarks.predictions import BINARY, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.planning.planner import Plan, PlannedDesign
+from stratal.planning.plan import Plan, PlannedDesign
 from stratal.strata.strata import expected_variance
 
 RESULTS = Path(__file__).parent / "results" / "recalibrated_plans.md"

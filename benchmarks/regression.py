@@ -97,8 +97,8 @@ def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, 
 def quantile_row() -> str:
     """Time and memory of a median with its interval, N = 10⁶, in this process."""
     from stratal.designs import StratifiedWeighting
-    from stratal.estimation.regression.from_sample import quantile
     from stratal.estimation.regression.losses import ArrayUnlabelled
+    from stratal.estimation.regression.quantiles import quantile
 
     size, n = 1_000_000, LABELLED
     random = np.random.default_rng(1)

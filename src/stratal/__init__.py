@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
     from stratal.planning.findings import findings as findings
-    from stratal.planning.planner import Plan as Plan
+    from stratal.planning.plan import Plan as Plan
     from stratal.planning.planner import plan as plan
     from stratal.planning.selection import Selection as Selection
     from stratal.planning.selection import select as select
@@ -66,7 +66,8 @@ _NAMES = {
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
-    "planning.planner": "Plan plan",
+    "planning.plan": "Plan",
+    "planning.planner": "plan",
     "planning.selection": "Selection select",
     "population": "Population",
     "population.distribution": "Distribution",

@@ -18,7 +18,7 @@ from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRIC
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimates, difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.regression.from_sample import quantile_estimate
+from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting, WithReplacementWeighting
-from stratal.estimation.regression.from_sample import quantile
 from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import (
     linear_regression,
@@ -15,6 +14,7 @@ from stratal.estimation.regression.m_estimation import (
     mean_vector,
     poisson_regression,
 )
+from stratal.estimation.regression.quantiles import quantile
 
 MODELS = {"ols": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
 AS_PEER = {"target": "superpopulation", "hessian": "pooled", "correction": "none"}

@@ -22,7 +22,7 @@ from stratal.errors import InputError
 if TYPE_CHECKING:
     from stratal import Labels, Population, Sample, Selection
     from stratal.planning import Narrowing
-    from stratal.planning.planner import Plan
+    from stratal.planning.plan import Plan
     from stratal.study import Study
 
 

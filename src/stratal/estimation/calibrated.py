@@ -22,8 +22,17 @@ from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, 
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.population.declaration import fitting, listed
 from stratal.population.summary import StratumSummary
+from stratal.proxy.calibration import (
+    METHODS,
+    NAMES,
+    Calibration,
+    Learned,
+    calibrate,
+    described,
+    is_learner,
+    learn,
+)
 from stratal.proxy.history import HISTORY, history_columns
-from stratal.proxy.proxy import METHODS, NAMES, Calibration, Learned, calibrate, described, is_learner, learn
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 

@@ -1,17 +1,13 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
 from stratal.proxy.agreement import peer_agreement
+from stratal.proxy.calibration import Calibration, calibrate, combine, cross_fit, learn
 from stratal.proxy.history import fit_history
 from stratal.proxy.proxy import (
-    Calibration,
     Proxy,
     absolute_regression_error,
     accuracy,
-    calibrate,
-    combine,
     cross_entropy,
-    cross_fit,
-    learn,
     margin,
     squared_error,
     squared_regression_error,

@@ -1,6 +1,7 @@
 """The laboratory: thousands of draws from populations whose outcomes are known."""
 
-from stratal.simulation.engine import SimulatedDesign, simulate
+from stratal.simulation.engine import simulate
+from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import SimulationTable
 
 __all__ = ["SimulatedDesign", "SimulationTable", "simulate"]

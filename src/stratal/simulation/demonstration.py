@@ -23,7 +23,8 @@ from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.planning.planner import Plan, plan
+from stratal.planning.plan import Plan
+from stratal.planning.planner import plan
 from stratal.population import Population
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns

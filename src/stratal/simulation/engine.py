@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise, product
 from operator import itemgetter
@@ -25,247 +23,42 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.designs import Design, SimpleRandom, Stratified
-from stratal.designs.sample import Sample
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import (
     BudgetError,
     InputError,
     MissingExtraError,
-    StratalWarning,
     names_mistyped,
-    no_level,
-    refuse_unknown,
 )
 from stratal.estimation import formulas
-from stratal.estimation.estimand import Estimand, Several, ToolQuestion, as_estimand
-from stratal.estimation.evaluation import estimate
+from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
-from stratal.planning.planner import plan
-from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
 from stratal.simulation.replicates import FIXED_LAM, Settings, replicate_intervals, replicate_means
 from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
-from stratal.strata import METHODS, Strata, allocate, proportional, stratify
+from stratal.strata import Strata, allocate, proportional, stratify
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-
-
-ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
-"""`oracle` is Neyman's rule with the true S_h, which no study knows."""
-
-ROUNDS = ("two-round", "opt-a1", "opt-a2")
-"""`two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
-`opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
-
-MECHANISMS = ("poisson", "proportional-to-size", "systematic")
-PLANS = ("planned", "two-round")
-"""Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
-
-
-_IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedDesign:
-    """One design of a simulation.
-
-    Parameters
-    ----------
-    stratification : str, optional
-        A method of `stratal.strata.stratify`; simple random sampling if left out.
-    n_strata : int
-        H.
-    allocation : str
-        One of `ONE_ROUND` or `ROUNDS`.
-    pilot : float, optional
-        `two-round`: the pilot's share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum,
-        10 and 5 by default.
-    step : int, optional
-        `opt-a2`: labels of one step, 10 by default.
-    minimum : int
-        Labels that every stratum gets at least.
-    by, proxy : str, optional
-        As in `stratal.strata.stratify`.
-    label : str, optional
-        A name of its own.
-    mechanism : str, optional
-        One of `MECHANISMS` or `PLANS`, drawn one replicate at a time, instead of strata.
-    size : str
-        `poisson`, `proportional-to-size`: the size measure, as in `stratal.designs.ProportionalToSize`.
-
-    Examples
-    --------
-    >>> SimulatedDesign.parse("k-means:10:neyman").allocation
-    'neyman'
-    >>> SimulatedDesign.parse("equal-size:6:opt-a2:5:20").step
-    20
-    """
-
-    stratification: str | None = None
-    n_strata: int = 10
-    allocation: str = "proportional"
-    pilot: float | None = None
-    step: int | None = None
-    minimum: int = 2
-    by: str | None = None
-    proxy: str | None = None
-    label: str | None = field(default=None, compare=False)
-    mechanism: str | None = None
-    size: str = "sqrt-variance"
-
-    def __post_init__(self) -> None:
-        for what, given, known in (
-            ("mechanism", self.mechanism, (*MECHANISMS, *PLANS)),
-            ("stratification", self.stratification, METHODS),
-            ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
-        ):
-            if given is not None:
-                refuse_unknown(what, given, known)
-        if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
-            what = "the pilot is a share of the budget"
-            raise InputError(what, given=self.pilot, allowed="between 0 and 1")
-        if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
-            raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
-        if self.step is not None and self.step < 1:
-            raise InputError("step must be positive", given=self.step, allowed="1 or more")
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether the allocation follows labels."""
-        return self.stratification is not None and self.allocation in ROUNDS
-
-    @property
-    def pilot_size(self) -> float:
-        """The pilot, defaults filled in."""
-        usual = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
-        return usual.get(self.allocation, 0) if self.pilot is None else self.pilot
-
-    @property
-    def name(self) -> str:
-        """The label, or the text that `parse` understands."""
-        if self.label is not None:
-            return self.label
-        if self.mechanism is not None:
-            return self.mechanism if self.size == "sqrt-variance" else f"{self.mechanism}:{self.size}"
-        if self.stratification is None:
-            return "simple-random"
-        pilot = "" if self.pilot is None else f"{self.pilot:g}"
-        step = "" if self.step is None else f":{self.step}"
-        rounds = f":{pilot}{step}" if pilot or step else ""
-        return f"{self.stratification}:{self.n_strata}:{self.allocation}{rounds}"
-
-    @property
-    def strata_key(self) -> tuple[Any, ...]:
-        """What designs with the same strata have in common."""
-        return (self.stratification, self.n_strata if self.stratification else 1, self.by, self.proxy)
-
-    @classmethod
-    def parse(cls, text: str) -> SimulatedDesign:
-        """Return the design of a text.
-
-        `simple-random`, `stratification:n_strata:allocation[:pilot[:step]]`, `poisson[:size]`,
-        `proportional-to-size[:size]`, `systematic`, `planned` or `two-round`.
-        """
-        if text == "simple-random":
-            return cls()
-        first, _, size = text.partition(":")
-        sized = first in ("poisson", "proportional-to-size") and ":" not in size
-        if text in (*PLANS, "systematic") or sized:
-            return cls(mechanism=first, size=size or "sqrt-variance")
-        strata = _IN_STRATA.fullmatch(text)
-        if strata is None or int(strata[2]) < 1:
-            raise InputError(
-                "this design cannot be read",
-                given=repr(text),
-                allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
-                "k-means:10:neyman",
-            )
-        pilot, step = float(strata[4]) if strata[4] else None, int(strata[5]) if strata[5] else None
-        return cls(
-            stratification=strata[1], n_strata=int(strata[2]), allocation=strata[3], pilot=pilot, step=step
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def several(given: Any) -> tuple[Any, ...]:
-    """Return one name, or several, as a tuple.
-
-    Examples
-    --------
-    >>> several("simple-random"), several(["t", "wilson"])
-    (('simple-random',), ('t', 'wilson'))
-    """
-    return (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
-
-
-def check_settings(settings: Settings, size: int) -> None:
-    """Refuse settings that cannot be run.
-
-    Examples
-    --------
-    >>> check_settings(Settings(
-    ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
-    """
-    if settings.replicates < 2:
-        raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
-    if not settings.estimators:
-        raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
-    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
-        raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
-    if not 0 < settings.confidence_level < 1:
-        raise no_level(settings.confidence_level)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SimulationTask:
-    """Designs with the same strata, and what is simulated: the unit of work that goes to one process.
-
-    Parameters
-    ----------
-    population : Population
-    estimand : Estimand
-    labels : (N,)
-        The label of every unit.
-    z : float (N,), optional
-        The outcome that the estimand is the mean of; None where it is no mean.
-    value : float
-        What the estimand is in the population, where it is no mean.
-    proxy : float (N,), optional
-        The proxy that enters the estimators of a mean, and its name.
-    proxy_name : str, optional
-    designs, keys : tuple
-        The designs, and the keys of their cells.
-    settings : Settings
-    """
-
-    population: Population
-    estimand: Estimand
-    labels: AnyArray
-    z: FloatArray | None
-    value: float
-    proxy_name: str | None
-    designs: tuple[SimulatedDesign, ...]
-    settings: Settings
-    proxy: FloatArray | None = None
-    keys: tuple[str, ...] = ()
-
-
-Collected = dict[tuple[int, str, str], list[FloatArray]]
-"""(budget, estimator, what) → batches of replicates."""
+from stratal.simulation.drawn import Collected, census_value, drawn_replicates
+from stratal.simulation.simulated_design import (
+    PLANS,
+    SimulatedDesign,
+    SimulationTask,
+    check_settings,
+    several,
+)
 
 Progress = Callable[[int, int], None]
 
+
 _CACHE_NUMBERS = 1 << 17
 """Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""
+
 
 _URN_BATCH = 1 << 13
 
@@ -1087,132 +880,3 @@ def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
         errors = [one["mse_se"] / one["mse"] if one["mse"] > 0 else 0.0 for one in (row, base)]
         error = 0.0 if row is base else gain * math.hypot(*errors)
         yield row | {"relative_efficiency": gain, "relative_efficiency_se": error}
-
-
-def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
-    """Return the library's design at one budget.
-
-    Raises
-    ------
-    InputError
-        For allocations that look at the outcome of a mean.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> strata = stratal.strata.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
-    >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
-    50
-    """
-    if design.mechanism in MECHANISMS:
-        found: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
-        return found
-    if strata.n_strata == 1:
-        return SimpleRandom(budget=budget)
-    if design.adaptive or design.allocation == "oracle":
-        raise InputError(
-            f"'{design.allocation}' follows the outcomes of a mean",
-            given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
-        )
-    allocation = allocate(strata, budget, design.allocation, design.minimum)
-    return Stratified(strata=strata, allocation=allocation)
-
-
-def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTask) -> Collected:
-    """Return values, variances and bounds of every replicate, by (budget, estimator, what).
-
-    Every replicate has one seed for all designs and budgets: designs are compared on the same permanent
-    random numbers, and draws are nested where the design's are.
-
-    Raises
-    ------
-    InputError
-        For what only sums per stratum can do, and for units with ids of their own.
-    """
-    settings = task.settings
-    named = (*settings.estimators, *settings.intervals)
-    for bad, what in (
-        (any(name.startswith("published") for name in named), "takes nothing that is 'published'"),
-        (settings.with_replacement, "is not drawn with replacement"),
-        (not task.population.numbered_by_row, "needs units numbered by row, without ids"),
-    ):
-        if bad:
-            raise InputError(f"{design.name} {what}", action="Leave it out, or the other.")
-    draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
-    collected: dict[tuple[int, str, str], list[float]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
-        for seed in seeds.tolist():
-            for budget, draw in draws.items():
-                sample = draw(seed)
-                for estimator in settings.estimators:
-                    for name, value in _one(sample, estimator, task).items():
-                        collected.setdefault((budget, estimator, name), []).append(value)
-    return {key: [np.array(values)] for key, values in collected.items()}
-
-
-def _draw(
-    design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
-) -> Callable[[int], Sample]:
-    """Return the draw by seed."""
-    if design.mechanism == "planned":
-        return plan(task.population, budget, estimand=task.estimand).draw
-    if design.mechanism != "two-round":
-        return partial(library_design(design, strata, budget).draw, task.population)
-    pilot = plan(task.population, budget // 2, estimand=task.estimand)
-
-    def two_rounds(seed: int) -> Sample:
-        first = pilot.draw(seed)
-        more = min(budget - budget // 2, units_left(first))
-        return next_round(first, task.labels[first.ids], additional=more) if more else first
-
-    return two_rounds
-
-
-def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
-    settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
-    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
-    if task.z is not None:
-        options |= {
-            "estimator": estimator,
-            "stratum_weights_known": settings.stratum_weights_known,
-            "bounds": settings.bounds,
-            "proxy": task.proxy_name,
-            "outcome": None if settings.bounds is not None else "unbounded",
-        }
-    found = estimate(sample, labels, **options)
-    variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
-    result = {"values": found.value, "variances": variance}
-    for method in settings.intervals:
-        try:
-            ends: tuple[float, float] = found.confidence_interval(settings.confidence_level, method)
-        except InputError:
-            # Labels of an outcome without bounds that all agree have no interval: it counts as one without
-            # width, as among the replicates that are sums.
-            if found.standard_error > 0:
-                raise
-            ends = (found.value, found.value)
-        result[f"{method} low"], result[f"{method} high"] = ends
-    return result
-
-
-def census_value(population: Population, labels: AnyArray, estimand: Estimand) -> float:
-    """Return what the estimand is in a population whose labels (N,) are all known.
-
-    Raises
-    ------
-    InputError
-        For several estimands at once, and for units with ids of their own.
-    """
-    if isinstance(estimand, Several):
-        raise InputError(
-            "one estimand is simulated at a time", given=estimand.text, action="Simulate each by itself."
-        )
-    if not population.numbered_by_row:
-        raise InputError(
-            "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
-        )
-    census = SimpleRandom(budget=population.size).draw(population, seed=0)
-    return float(estimate(census, labels[census.ids], estimand=estimand).value)

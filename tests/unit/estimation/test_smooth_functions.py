@@ -9,7 +9,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.linearised import ratio_of_means
-from stratal.estimation.regression.from_sample import quantile_estimate, weighted_quantile
+from stratal.estimation.regression.quantiles import quantile_estimate, weighted_quantile
 
 
 def simple(n, population_size=10**6):

@@ -9,7 +9,7 @@ from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.rounds import LabelsSoFar
+from stratal.planning.labels_so_far import LabelsSoFar
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 

@@ -4,7 +4,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, MissingExtraError
 from stratal.proxy import cross_fit, learn
-from stratal.proxy.proxy import NAMES, described, fresh, is_learner
+from stratal.proxy.calibration import NAMES, described, fresh, is_learner
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 RNG = np.random.default_rng(0)

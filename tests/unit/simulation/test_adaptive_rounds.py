@@ -7,7 +7,8 @@ import pytest
 
 from stratal.population import Population
 from stratal.simulation.draws import StratumSums, Truth, Urns
-from stratal.simulation.engine import SimulatedDesign, adaptive_sums, raw_deviations, shares_of_the_remainder
+from stratal.simulation.engine import adaptive_sums, raw_deviations, shares_of_the_remainder
+from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import stratify
 
 SIZES = (600, 300, 100)

@@ -13,7 +13,7 @@ from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
-from stratal.simulation.engine import SimulatedDesign, cell_key
+from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import (
     ESTIMATORS,
     INTERVALS,
@@ -21,6 +21,7 @@ from stratal.simulation.replicates import (
     replicate_intervals,
     replicate_means,
 )
+from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import Quantile
-from stratal.estimation.regression.from_sample import quantile_estimate
+from stratal.estimation.regression.quantiles import quantile_estimate
 
 
 @pytest.fixture

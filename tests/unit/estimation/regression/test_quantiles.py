@@ -5,8 +5,8 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.from_sample import quantile
 from stratal.estimation.regression.losses import ArrayUnlabelled, Block, Unlabelled
+from stratal.estimation.regression.quantiles import quantile
 
 SIZES = np.array([70, 130])
 

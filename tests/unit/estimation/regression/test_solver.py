@@ -5,7 +5,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.estimation.regression.losses import LossSums
-from stratal.estimation.regression.m_estimation import newton, positive_inverse, require_inverse
+from stratal.estimation.regression.rectified_loss import newton, positive_inverse, require_inverse
 
 
 def quartic(theta, curvature):
