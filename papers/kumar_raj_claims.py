@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from papers import formulas
 from papers.claims import Number, Pair, at_least, at_most, joint, less, near, within
 from papers.kumar_raj_runs import METHODS, NUMBERS, Run, ratio, saving
 from papers.page import Page
-from stratal.estimation import formulas
 from stratal.simulation import SimulationTable
 
 TEXT = 5.0

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from papers import formulas
 from papers.classifiers import Task
 from papers.loaders import Predictions
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.estimation import formulas
 from stratal.population.population import Population
 from stratal.proxy import Proxy, accuracy, calibrate, cross_entropy, squared_error
 from stratal.simulation import SimulatedDesign, simulate

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stratal.errors import LabelError as LabelError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
-    from stratal.estimation import formulas as formulas
     from stratal.estimation import regression as regression
     from stratal.estimation.comparison import Comparisons as Comparisons
     from stratal.estimation.comparison import compare as compare
@@ -83,7 +82,7 @@ _ROOMS = {
         name: name
         for name in ("designs", "errors", "estimands", "planning", "proxy", "simulation", "strata", "study")
     },
-    **{name: f"estimation.{name}" for name in ("formulas", "regression")},
+    "regression": "estimation.regression",
     "testing": "testing",
 }
 """Modules that are public as such."""

@@ -1,11 +1,12 @@
-"""`stratal.formulas` against all samples of tiny populations, and against each other."""
+"""`papers.formulas` against all samples of tiny populations, and against each other."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from stratal import InputError, formulas
+from papers import formulas
+from stratal import InputError
 from stratal.simulation.draws import Truth
 
 Z = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.2, 0.4, 0.0])

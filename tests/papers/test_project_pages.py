@@ -167,7 +167,7 @@ def test_every_experiment_has_a_row_and_a_claim_on_tasks_needs_five(quick_runs):
 @pytest.mark.slow
 def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared, tmp_path, monkeypatch):
     """The stratified variance times 1.01, as a slip would have it."""
-    from stratal.estimation import formulas
+    from papers import formulas
 
     stored = stored_numbers(DOCS / STORED / "fogliato-quick.json")
     right = formulas.stratified

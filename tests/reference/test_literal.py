@@ -11,7 +11,7 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 from tests.unit.estimation.test_separate import separate
 
 import stratal
-from stratal import formulas
+from papers import formulas
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean

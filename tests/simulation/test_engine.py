@@ -5,7 +5,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal import formulas
+from papers import formulas
 from stratal.simulation.draws import Truth
 
 REPLICATES = sized(4000, 8000)

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import (
     BudgetError,
     InputError,
     MissingExtraError,
     names_mistyped,
 )
-from stratal.estimation import formulas
 from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
@@ -676,7 +675,7 @@ def _yardstick(
     if truth is None:
         return Yardstick(truth=task.value)
     settings, variance = task.settings, truth.population_variance
-    exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
+    exact = partial(_exact_variance, with_replacement=settings.with_replacement)
     random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
@@ -684,6 +683,16 @@ def _yardstick(
         closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
     whole = variance / budget if settings.target == "superpopulation" else random
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
+
+
+def _exact_variance(
+    sizes: AnyArray, variances: AnyArray, counts: AnyArray, *, with_replacement: bool
+) -> float:
+    """Return Σ W_h² (1 − f_h) S_h²/n_h (Cochran 1977, eq. 5.6); with replacement 1 − f_h is 1 − 1/N_h."""
+    left = 1.0 - (1.0 if with_replacement else counts) / sizes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = (sizes / sizes.sum()) ** 2 * left * variances / counts
+    return float(np.where(variances > 0, parts, 0.0).sum())
 
 
 class Yardstick(NamedTuple):

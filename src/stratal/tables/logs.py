@@ -275,9 +275,6 @@ def times(keys: Iterable[Hashable]) -> list[int]:
 LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
 EVALUATE = "Hugging Face evaluate"
 
-LARGEST = 100_000_000
-"""Bytes of a file that is looked at to tell what it is."""
-
 
 def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row]) -> list[Row]:
     """Return the rows of a tool's records; an error numbers the record that it is of."""
@@ -693,26 +690,3 @@ def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | Non
         return None
     with as_written(source, LM_EVAL):
         return read_lm_eval([first, *remaining], source)
-
-
-def tool_that_wrote(path: Path) -> str | None:
-    """Return the evaluation tool whose log a file is, None for any other file.
-
-    Examples
-    --------
-    >>> tool_that_wrote(Path("log.eval"))
-    'Inspect'
-    """
-    if path.suffix == ".eval":
-        return INSPECT
-    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
-        return None
-    try:
-        with path.open(encoding="utf-8") as text:
-            found = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
-    except (OSError, ValueError, RecursionError):
-        return None
-    if path.suffix == ".jsonl":
-        return LM_EVAL if isinstance(found, Mapping) and set(found) >= _LINE else None
-    known = _known(found)
-    return None if known is None else known[0]

@@ -9,7 +9,7 @@ from stratal import proxy as proxies
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.proxy import Proxy, calibrate, combine, cross_fit
-from stratal.proxy import proxy as calibration_module
+from stratal.proxy import calibration as calibration_module
 from stratal.strata import stratify
 
 
@@ -294,7 +294,7 @@ class TestCombination:
         assert np.mean((found - truth[1000:]) ** 2) < np.mean((best - truth[1000:]) ** 2)
 
     def test_linear_is_least_squares(self, monkeypatch):
-        from stratal.proxy import proxy as combination
+        from stratal.proxy import calibration as combination
 
         monkeypatch.setattr(combination, "RIDGE", 0.0)
         scores, z, _ = self.judges()
