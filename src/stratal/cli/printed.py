@@ -319,7 +319,7 @@ class Checked(Check, frozen=True, kw_only=True):
     """Whether a study is sound."""
 
     study: str
-    sound: bool = True
+    sound: bool
 
 
 class Status(Struct, kw_only=True):
