@@ -176,7 +176,7 @@ def _read_study(path: Path) -> Any:
     with open_study(path.parent, clock=lambda: 1e9) as study:
         labels, sample = study.labels(), study.sample()
         state = study_status(study)
-        for name in ("stop", "folder", "server", "time"):
+        for name in ("stop", "folder", "time"):
             state.pop(name)
         tasks = study.tasks()
         report = stratal.findings(sample, labels).to_dict()

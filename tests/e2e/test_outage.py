@@ -166,6 +166,31 @@ def test_two_windows_of_one_annotator_lose_nothing(tmp_path, opened):
         assert other.input_value("textarea") == "half a thought"
 
 
+def test_a_window_that_saw_another_ones_answer_wait_learns_that_it_was_sent(tmp_path, opened):
+    with study_in(tmp_path / "study") as study, served(study) as links:
+        one, looks, answers = opened(links["ann"]), [], []
+        one.route("**/api/state", lambda route: looks.append(route))
+        network = Network(one)
+        network.mode = "down"
+        fail(one, "1", "Enter")
+        other = one.context.new_page()
+        other.goto(links["ann"])
+        settled(other)
+        while not looks:  # the other window sent it, so that this one asks where it is
+            one.wait_for_timeout(10)
+        other.route("**/api/act", lambda route: answers.append(route))
+        other.keyboard.press("2")
+        other.keyboard.press("Enter")
+        while not answers:
+            other.wait_for_timeout(10)
+        looks[0].continue_()
+        one.wait_for_selector(".said:text-is('The server is back. All answers are saved.')")
+        answers[0].continue_()
+        recovered(one)
+
+        assert study.progress("ann").submitted == 2
+
+
 def test_while_an_answer_is_on_its_way_nothing_else_is_entered(tmp_path, opened):
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])

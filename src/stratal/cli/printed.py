@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
-
+from msgspec import Struct, UNSET, UnsetType, field
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
@@ -16,6 +12,9 @@ from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
 from stratal.study.opening import Check
 from stratal.study.question import Question
+from typing import Any
+import msgspec
+
 
 Number = float | None
 Interval = list[Number]
@@ -319,7 +318,7 @@ class Checked(Check, frozen=True, kw_only=True):
     """Whether a study is sound."""
 
     study: str
-    sound: bool = True
+    sound: bool
 
 
 class Status(Struct, kw_only=True):

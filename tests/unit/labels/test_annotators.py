@@ -97,6 +97,11 @@ def test_metrics_take_the_majority(sample):
     assert table[0].value == pytest.approx(2 / 3)
 
 
+def test_groups_without_any_unit_are_refused(sample):
+    with pytest.raises(LabelError, match="no drawn unit has a group"):
+        stratal.estimate(sample, dict.fromkeys(sample.ids, 1.0), by={})
+
+
 def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_differ():
     """Units with one answer say nothing of agreement."""
     ids, people = ("a", "a", "b", "b", "c"), ("ann", "bob", "ann", "bob", "ann")

@@ -603,6 +603,8 @@ export function annotate(root, transport, { keys, tools = [] }) {
   keys.addEventListener("keydown", pressed);
   const back = () => { if (away) send(); };
   addEventListener("online", back);
+  const elsewhere = () => { if (box) count(); }; // another window of this browser added or sent what waits
+  addEventListener("storage", elsewhere);
   addEventListener("beforeunload", (event) => { if (box && !box.lasting()) event.preventDefault(); });
 
   // What waited in the browser since the page was closed is sent first.
@@ -619,5 +621,5 @@ export function annotate(root, transport, { keys, tools = [] }) {
     $(".item").focus({ preventScroll: true });
   }
   start();
-  return { say, close: () => { keys.removeEventListener("keydown", pressed); removeEventListener("online", back); clearTimeout(timer); } };
+  return { say, close: () => { keys.removeEventListener("keydown", pressed); removeEventListener("online", back); removeEventListener("storage", elsewhere); clearTimeout(timer); } };
 }
