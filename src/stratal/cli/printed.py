@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass
-from msgspec import Struct, UNSET, UnsetType, field
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
@@ -12,9 +16,6 @@ from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult
 from stratal.study.opening import Check
 from stratal.study.question import Question
-from typing import Any
-import msgspec
-
 
 Number = float | None
 Interval = list[Number]

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from os import PathLike, fspath
 from statistics import multimode
+from typing import Any, Protocol
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes, without_mask
 from stratal.errors import LabelError, kind_of
-from stratal.labels.meanings import DECIMAL_COMMA, Declared, HOW, Meaning, class_text, counted, is_known_word, mapped, refuse_no_answer
+from stratal.labels.meanings import (
+    DECIMAL_COMMA,
+    HOW,
+    Declared,
+    Meaning,
+    class_text,
+    counted,
+    is_known_word,
+    mapped,
+    refuse_no_answer,
+)
 from stratal.randomness import id_array, id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
-from typing import Any, Protocol
-import numpy as np
-import re
-import reprlib
-
 
 _WHOLE = re.compile(r"([+-]?)0*(\d+?)(?:[.,]0*)?")
 _SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
