@@ -23,7 +23,7 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.strata import Strata
-from stratal.strata.strata import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
+from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
@@ -185,20 +185,32 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
 
 
 def planned_strata(sample: Sample) -> Strata | None:
-    """Return the strata whose proxy foretold the outcome; None of a draw without, or of what is no mean.
+    """Return the strata whose proxy foretold the outcome; None where none did, or where it is no mean.
 
     Examples
     --------
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5, 0.9])
-    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)) is None
-    True
+    >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
+    array([0.7])
     """
     if not as_estimand(sample.estimand).of_one_outcome:
         return None
     strata = sample.design.strata
-    known = strata is not None and strata.scaled and np.all(np.isfinite(strata.proxy_means))
-    return strata if known else None
+    if strata is not None:
+        return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None
+    info = sample.proxy_info[0] if sample.proxy_info else None
+    if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
+        return None
+    mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
+    low, high = info.bounds
+    moments = Moments(
+        sizes=sample.summary.sizes,
+        proxy_means=mean,
+        proxy_variances=variance,
+        conditional_variances=np.maximum((mean - low) * (high - mean) - variance, 0.0),
+    )
+    return Strata.of(moments, bounds=info.bounds)
 
 
 def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:

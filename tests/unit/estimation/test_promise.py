@@ -66,6 +66,13 @@ def test_a_mean_that_no_way_allows_is_said():
     assert sum(any("the mean is" in note for note in one) for one in said) >= 18
 
 
+def test_a_plan_of_a_simple_random_sample_is_held_against_its_labels_too():
+    said = notes(rate(1 - SURE), 5, budget=400, design="simple-random")
+
+    assert all(any("the mean is" in note for note in one) for one in said)
+    assert all(any("turn it round" in note for note in one) for one in said)
+
+
 def test_outcomes_that_fall_where_the_proxy_rises_are_said():
     said = notes(rate(1 - SURE), 20, budget=400)
 
