@@ -375,7 +375,7 @@ class Joined(Record):
         """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
         found = np.full(len(self.labelled), None, dtype=object)
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
-        for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts[1:]), strict=True):
+        for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
             most = multimode(own.tolist())
             found[unit] = most[0] if len(most) == 1 else None
         return found
@@ -562,7 +562,8 @@ def _refuse_duplicates(labels: Labels) -> None:
             by = f" by annotator {who!r}" if who else ""
             what = f"{labels.place(row)}: id {text!r} has two labels{by}"
             action = (
-                "Keep one of them, or name the annotators in a column `annotator`; of models: --model COL."
+                "Keep one of them, or name the annotators in a column `annotator`; of several models name "
+                "the column of theirs: --model COL."
             )
             raise LabelError(what, allowed="one label per unit and annotator", action=action)
         seen.add((text, who))
