@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ from msgspec import structs
 
 from stratal.cli.command import command, words
 from stratal.cli.draw import new_folder
-from stratal.cli.estimate import LABEL
+from stratal.cli.estimate import LABEL, EvidenceOptions, made
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
 from stratal.cli.study import whose
-from stratal.errors import InputError
+from stratal.errors import InputError, StratalError
 
 if TYPE_CHECKING:
     from stratal.labels.annotation_tools import Answers
@@ -173,6 +174,17 @@ def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
     return own or homes
 
 
+def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
+    """Return the command that estimates, or what it would say is wrong."""
+    requested = EvidenceOptions(sample=sample, labels=[labels], **more)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            made(requested)
+    except StratalError as error:
+        return f"As it is, it gives no estimate: {error.args[0]}"
+    return ("estimate", *words(requested))
+
+
 def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
     from stratal.labels.exchange import ANNOTATOR_NAMES
@@ -194,7 +206,7 @@ def _of_home(file: Path, table: SmallTable, answers: AnswerColumn, home: Path, i
         who, said = whose(home) if table.find(*ANNOTATOR_NAMES) is None else ([], [])
         about, then = [*about, *said], [*then, *who, "--dry-run"]
     else:
-        then += [] if answers.model is None else ["--model", answers.model]
+        return [*about, _estimated(home, file, id=None if ids in ID_NAMES else ids, model=answers.model)]
     return [*about, tuple(then)]
 
 
@@ -242,7 +254,7 @@ def _of_answers(file: Path, found: Answers) -> Result:
     for home in homes:
         who, said = whose(home) if home.is_dir() and not people else ([], [])
         take = ("study", "import", home, file, *who, "--dry-run")
-        then += [*said, take if home.is_dir() else ("estimate", home, file)]
+        then += [*said, take if home.is_dir() else _estimated(home, file)]
     nowhere = (
         "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
