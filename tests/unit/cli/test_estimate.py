@@ -226,3 +226,14 @@ def test_a_class_that_nobody_gave_is_undefined_and_no_error(tmp_path, monkeypatc
 
 def test_a_requirement_without_its_limit_is_to_be_quoted(audit, run_command):
     assert "quotation marks" in run_command(*audit.split(), "--require", "value").message
+
+
+def test_a_median_that_no_width_is_known_of_needs_no_population(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    write("labels.csv", ["id", "label"], [[f"u{k}", int(k % 2)] for k in range(240)])
+
+    done = run_command(
+        "estimate", "--labelled", "labels.csv", "--population-size", 5000, "--estimand", "quantile:.5"
+    )
+
+    assert done.status == 0
