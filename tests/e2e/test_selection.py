@@ -103,3 +103,9 @@ def test_mistakes(tickets, words, message):
     assert done.exit_code != 0
     assert message in str(done.output) + str(done.exception)
     assert not Path("r").exists()
+
+
+def test_a_selection_goes_on_before_any_label_and_says_what_agreement_shows(tickets):
+    run("select p.csv --answers answer_* --output round1")
+
+    assert "leads by agreement alone" in run("select --extend round1 --labels round1/to_label.csv")

@@ -83,12 +83,38 @@ def doctor(requested: Reading) -> Result:
     file = requested.file
     if requested != Reading(file=file):
         return _inspected(requested)
+    folder = _of_folder(file) if file.is_dir() else None
+    if folder is not None:
+        return folder
     small = file.is_dir() or (file.is_file() and not _too_large(file))
     found = answers_of_tool(file) if small else None
     if found is None:
         return _of_table(file) or _inspected(requested)
     refuse_empty(found, str(file))
     return _of_answers(file, found)
+
+
+def _of_folder(folder: Path) -> Result | None:
+    """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
+    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.study.database import DATABASE
+    from stratal.tables.logs import STATE, logs_below
+
+    for name, kind, then in (
+        (DATABASE, "study", ("study", "status", folder)),
+        (SAMPLE_NAME, "sample", ("doctor", folder / TO_LABEL_NAME)),
+    ):
+        if (folder / name).is_file():
+            return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
+    found = {} if (folder / STATE).exists() else logs_below(folder)
+    if not found:
+        return None
+    return Result(
+        {"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}},
+        f"{folder}: {len(found):,} logs of evaluation tools.",
+        [f"  {path}  ({tool})" for path, tool in found.items()],
+        ("doctor", next(iter(found))),
+    )
 
 
 def _too_large(file: Path) -> bool:

@@ -171,7 +171,7 @@ class Demo(Struct, kw_only=True):
 
 
 class Recognised(Struct, kw_only=True):
-    """What a file is: predictions, an annotation tool's answers, or labels."""
+    """What a file or folder is: predictions, an annotation tool's answers, labels, a study, or logs."""
 
     file: Text = UNSET
     rows: Whole = UNSET
@@ -189,6 +189,9 @@ class Recognised(Struct, kw_only=True):
     annotators: list[str] | UnsetType = UNSET
     belongs_to: list[str] | UnsetType = UNSET
     id: Text = UNSET
+    folder: Text = UNSET
+    kind: Text = UNSET
+    logs: dict[str, str] | UnsetType = UNSET
 
 
 class Drawn(Struct, kw_only=True):
@@ -283,6 +286,7 @@ class NewStudy(Struct, kw_only=True):
     questions: list[Question]
     annotators: list[str]
     shown: list[str]
+    pictures: dict[str, str]
 
 
 class Served(Struct, kw_only=True):

@@ -39,6 +39,8 @@ _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodig
 _NAMELESS = ("csv", "excel", "jsonl")
 """Files that do not say who answered."""
 
+_MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
+
 KINDS = ("choices", "scale", "pair", "classes")
 
 
@@ -183,9 +185,29 @@ def new(requested: NewOptions) -> Result:
             "annotators": list(made.annotators),
             "answers": made.progress(made.annotators[0]).total,
             "shown": list(sample.shown),
+            "pictures": pictures(sample.shown, made.media),
         }
     page = study_page(found, compared=sample.predicted is not None)
     return Result(found, page, ("study", "label", requested.output))
+
+
+def pictures(shown: Mapping[str, Any], media: Path) -> dict[str, str]:
+    """Return what has to be done for columns that name pictures or sounds, so that they are seen.
+
+    Examples
+    --------
+    >>> pictures({"photo": ["https://example.org/cat.png"]}, Path("audit/media"))
+    {'photo': 'serve them with --allow-images https'}
+    """
+    found = {}
+    for name, values in shown.items():
+        texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
+        files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
+        if files and all(text.startswith("https://") for text in files):
+            found[name] = "serve them with --allow-images https"
+        elif len(files) > len(texts) / 2:
+            found[name] = f"put the files into {media}, or name their folder with --media"
+    return found
 
 
 def made_form(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
@@ -223,6 +245,9 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
     'scale'
     """
     table = {kind: listed(entries) for kind, entries in kinds.items() if entries is not None} | more
+    if len(table.keys() & {*KINDS}) != 1:
+        given, allowed = ", ".join(f"--{kind}" for kind in table if kind in KINDS) or "none", ", ".join(KINDS)
+        raise InputError("a question needs one kind of answers", given=given, allowed=f"one of {allowed}")
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = whole_numbers("--scale", ",".join(numbers))

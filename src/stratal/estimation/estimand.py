@@ -431,6 +431,7 @@ class Estimand(Described):
             f"'{self.kind}' is not estimated by groups",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
+            action="Leave it out, or ask for one of these.",
         )
 
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
@@ -501,7 +502,7 @@ class Estimand(Described):
         """
         found, n_strata = self.labelled_influence(sample, labels), strata.n_strata
         stratum = found.stratum(sample.stratum)
-        if len(stratum) == 0:
+        if len(found.u) == 0:  # nothing is labelled, or the value is undefined
             return strata.standard_deviations if planned is None else planned
         moments = Moments(
             sizes=strata.sizes,

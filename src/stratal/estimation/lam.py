@@ -564,6 +564,7 @@ def check_folds(n_folds: object, units: int) -> int:
         "the number of folds does not suit the labels",
         given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
+        action="Take fewer folds." if whole else None,
     )
 
 

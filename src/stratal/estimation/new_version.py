@@ -136,6 +136,7 @@ def new_version(
         raise LabelError(
             "no drawn unit has an answer of the new version",
             allowed=f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}",
+            action="Check that the ids are those of the sample.",
         )
     same = answered & (before == after)
     if predicted:
@@ -179,6 +180,8 @@ def _predicted(sample: Sample, predicted: bool | str, requested: Any) -> bool | 
         return predicted or question.compared
     raise InputError(
         "a new version is compared by its mean outcome",
+        given=f"the estimand {question.text!r}",
+        allowed="mean or accuracy",
         action="Ask for the mean: estimand='mean' (--estimand mean).",
     )
 

@@ -68,6 +68,7 @@ class Requirement:
                 "this is not a requirement",
                 given=repr(text),
                 allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
+                action="In a shell, put it in quotation marks.",
             )
         return cls(found[1], found[2], limit)
 
@@ -102,6 +103,7 @@ class Requirement:
                 f"'{self}' is {'always' if verdict == PASS else 'never'} met",
                 given=f"an estimate that lies between {low:g} and {high:g}",
                 allowed=allowed,
+                action="Require a limit that the estimate could meet or miss, in the outcome's units.",
             )
 
     def verdict(self, interval: Sequence[float | None] | None) -> str:

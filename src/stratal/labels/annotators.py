@@ -125,7 +125,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     if level not in LEVELS:
         raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
-        action = "Read them with stratal.read_labels(file), or make them: stratal.Labels(ids=…, …)."
+        action = "Read them with stratal.read_labels(file), or make Labels(ids=…, values=…, annotators=…)."
         raise InputError("annotator_agreement takes Labels", given=kind_of(labels), action=action)
     if labels.annotators is None:
         action = "Add a column `annotator`, one row per answer."

@@ -565,7 +565,8 @@ def _refuse_duplicates(labels: Labels) -> None:
             by = f" by annotator {who!r}" if who else ""
             what = f"{labels.place(row)}: id {text!r} has two labels{by}"
             action = (
-                "Keep one of them, or name the annotators in a column `annotator`; of models: --model COL."
+                "Keep one of them, or name the annotators in a column `annotator`; of several models name "
+                "the column of theirs: --model COL."
             )
             raise LabelError(what, allowed="one label per unit and annotator", action=action)
         seen.add((text, who))

@@ -422,7 +422,8 @@ def _never_given(positive: str, given: list[str]) -> str:
     paired = any({known.get(word) for word in plain} == {0.0, 1.0} for known in map(_pair, _PAIRS))
     if {_is_number(word) for word in given} == {not _is_number(positive)} or paired:
         action = (
-            "Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no need no name."
+            "Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no, "
+            "pass and fail need no name."
         )
         raise LabelError(f"no label is {positive!r}", given=there, action=action)
     return f"no label is {positive!r}, so that all count as 0; there are {there}"
@@ -468,7 +469,8 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(known)[:5])),
             action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
-            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand).",
+            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
+            "mean is the share of right answers, or of wins.",
         )
 
 

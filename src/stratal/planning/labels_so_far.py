@@ -385,8 +385,7 @@ class LabelsSoFar:
         strata, half_widths = self.strata, self.half_widths
         usable, several = np.isfinite(half_widths) & (half_widths > 0), len(pairs) > 1
         planned, needless = strata.standard_deviations[None], strata.is_known[None]
-        if several or (not np.all(usable) and strata.n_strata == 1):
-            assert sample.population is not None
+        if sample.population is not None and (several or (not np.all(usable) and strata.n_strata == 1)):
             influences = list(requested.influences(sample.population))
             planned, _, needless = influence_spreads(sample.population, strata, influences)
         learned = np.ones(planned.shape)

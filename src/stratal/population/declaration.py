@@ -334,7 +334,14 @@ def _id(given: str | None, existing: list[str], label: str) -> str:
     action = (
         "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
     )
-    raise InputError(f"{label}: no column is called 'id'", given=near_names("id", existing), action=action)
+    given, action = near_names("id", existing), _other_delimiter(existing) or action
+    raise InputError(f"{label}: no column is called 'id'", given=given, action=action)
+
+
+def _other_delimiter(existing: list[str]) -> str | None:
+    """Return what to do if all columns look like one, because they are delimited by another character."""
+    found = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
+    return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
 
 
 def checked_missing(missing: str | None) -> str | None:
@@ -418,7 +425,7 @@ def _require(name: str, existing: list[str], label: str) -> str:
         raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
     found = same_name(name, existing)
     if found is None:
-        action = None
+        action = _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
             action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
         if name == HISTORY:

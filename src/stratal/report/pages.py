@@ -253,6 +253,9 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
             "these choices count as classes: they can be compared with the model's answers (--predicted) but "
             f"not averaged. To average them say what each counts as, such as --choices {numbered}"
         )
+    notes += [
+        f"column {name!r} names pictures or sounds: {do}" for name, do in found.get("pictures", {}).items()
+    ]
     lines = [
         f"{_drew(found)} into {found['study']}.",
         f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",

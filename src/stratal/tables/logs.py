@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ def make_log(
             raise InputError(
                 f"{tool}: two answers of unit {row.unit!r}",
                 given=row.variant or None,
+                allowed="one of each filter or model",
                 action="Read one run of the evaluation at a time.",
             )
         seen.add((row.unit, row.variant))
@@ -274,6 +276,9 @@ def times(keys: Iterable[Hashable]) -> list[int]:
 
 LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
 EVALUATE = "Hugging Face evaluate"
+
+LARGEST, MOST = 100_000_000, 2000
+"""Bytes of a file, and files of a folder, that are looked at to tell what they are."""
 
 
 def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row]) -> list[Row]:
@@ -525,6 +530,7 @@ def _deepeval(found: Mapping[str, Any], source: str) -> Log:
     if bool(cases) == bool(talks):
         raise InputError(
             f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
+            allowed="test cases, or conversations",
             action="Run them apart." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
     given = cases or talks
@@ -690,3 +696,39 @@ def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | Non
         return None
     with as_written(source, LM_EVAL):
         return read_lm_eval([first, *remaining], source)
+
+
+def tool_that_wrote(path: Path) -> str | None:
+    """Return the evaluation tool whose log a file is, None for any other file.
+
+    Examples
+    --------
+    >>> tool_that_wrote(Path("log.eval"))
+    'Inspect'
+    """
+    if path.suffix == ".eval":
+        return INSPECT
+    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
+        return None
+    try:
+        with path.open(encoding="utf-8") as text:
+            found = json.loads(text.readline() if path.suffix == ".jsonl" else text.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if path.suffix == ".jsonl":
+        return LM_EVAL if isinstance(found, Mapping) and set(found) >= _LINE else None
+    known = _known(found)
+    return None if known is None else known[0]
+
+
+def logs_below(folder: Path) -> dict[Path, str]:
+    """Return the logs in a folder and those below it, by path, with the tool that wrote each.
+
+    Examples
+    --------
+    >>> logs_below(Path("nowhere"))
+    {}
+    """
+    paths = [path for path in islice(folder.rglob("*"), MOST) if path.is_file()]
+    tools = {path: tool_that_wrote(path) for path in sorted(paths)}
+    return {path: tool for path, tool in tools.items() if tool is not None}

@@ -384,6 +384,7 @@ def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
             given=f"{packed:,} bytes that stand for {unpacked:,}",
+            allowed=f"up to {_TIMES} times as much",
             action="Leave the column out of the file.",
         )
     if unpacked > MOST_AT_ONCE // ROWS_AT_ONCE and chunk.has_dictionary_page:  # its first page is read

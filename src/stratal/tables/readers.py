@@ -470,6 +470,7 @@ def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
             raise InputError(
                 f"{path}: {len(fitting)} of {len(sheets)} sheets have the columns",
                 given=titles,
+                allowed="one sheet with them",
                 action="Save the sheet that is meant as a file of its own.",
             )
         page, sheet = fitting[0]
@@ -486,11 +487,13 @@ def _refuse_unreadable(path: Path, sheet: Sheet, unreadable: str) -> None:
         raise InputError(
             f"{path}: the first row of sheet {sheet.title!r} is a title, and no header",
             given=repr(sheet.names[0]),
+            allowed="a name for each column in the first row",
             action="Delete the rows above the header.",
         )
     if unreadable:
         raise InputError(
             f"{path}: sheet {sheet.title!r} has {unreadable}",
+            allowed="a value in each cell",
             action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, or "
             "paste formulas as values.",
         )

@@ -291,6 +291,37 @@ def test_words_given_as_a_proxy_get_advice(tmp_path):
     assert run("plan", path, "--by", "verdict", "--budget", 2, "--minimum", 1).exit_code == 0
 
 
+def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out" / "model").mkdir(parents=True)
+    for name in [*LOGS, "lm-eval-0.4.13-results.json", "inspect-0.3.285.eval", "argilla-2.8.0-list.json"]:
+        shutil.copy(TOOLS / name, tmp_path / "out" / "model" / name)
+    (tmp_path / "out" / "broken.json").write_text("{")
+    (tmp_path / "out" / "rows.jsonl").write_text("[]\n")
+
+    said = run("doctor", "out")
+
+    assert "out: 5 logs of evaluation tools" in said.output
+    assert next_line(said.output) == "doctor out/model/deepeval-4.3.1.json"
+    found = json.loads(run("doctor", "out", "--json").output)["logs"]
+    assert found["out/model/inspect-0.3.285.eval"] == "Inspect"
+    assert len(found) == 5
+
+
+def test_a_folder_that_stratal_made_says_what_it_is(sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    create_study("study", sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=["ann"]).close()
+    (tmp_path / "audit").mkdir()
+    sample.write(tmp_path / "audit" / "sample.parquet")
+    (tmp_path / "audit" / "to_label.csv").write_text("id,label\n007,\n")
+
+    for folder, command in (("study", "study status study"), ("audit", "doctor audit/to_label.csv")):
+        assert next_line(run("doctor", folder).output) == command
+        assert run(*command.split()).exit_code == 0
+        assert json.loads(run("doctor", folder, "--json").output)["kind"] in ("study", "sample")
+    assert "stratal estimate" in str(run("doctor", "audit/sample.parquet").exception)
+
+
 def test_a_folder_without_logs_is_a_folder(tmp_path):
     assert "is a directory" in str(run("doctor", tmp_path).exception)
 

@@ -206,3 +206,34 @@ def test_a_coefficient_reads_the_file_that_it_was_drawn_from(tmp_path, monkeypat
 def _labels(folder):
     sample = stratal.Sample.read(f"{folder}/sample.parquet")
     return [[unit, int(int(unit) % 3 == 0)] for unit in sample.ids.tolist()]
+
+
+def test_a_class_that_nobody_gave_is_undefined_and_no_error(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    answers = ["cat" if k % 3 else "dog" for k in range(200)]
+    population = stratal.Population.from_arrays(
+        proxy=np.arange(200) / 200, groups={"answer": answers}, predicted="answer"
+    )
+    sample = stratal.plan(population, budget=60).draw(seed=7)
+    sample.write("sample.parquet")
+    write("labels.csv", ["id", "label"], [[unit, "cat"] for unit in sample.ids.tolist()])
+
+    done = run_command("estimate", "sample.parquet", "labels.csv", "--estimand", "f1:zebra")
+
+    assert done.status == 0
+    assert "no labelled unit counts towards its denominator" in done.stdout
+
+
+def test_a_requirement_without_its_limit_is_to_be_quoted(audit, run_command):
+    assert "quotation marks" in run_command(*audit.split(), "--require", "value").message
+
+
+def test_a_median_that_no_width_is_known_of_needs_no_population(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    write("labels.csv", ["id", "label"], [[f"u{k}", int(k % 2)] for k in range(240)])
+
+    done = run_command(
+        "estimate", "--labelled", "labels.csv", "--population-size", 5000, "--estimand", "quantile:.5"
+    )
+
+    assert done.status == 0

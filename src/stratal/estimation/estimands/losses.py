@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -49,6 +49,11 @@ class ClassLoss(Estimand):
 
     def __post_init__(self) -> None:
         self._set(probabilities=tuple(self.probabilities))
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the loss of a sample, also of one that an earlier version planned by a surrogate."""
+        return super(ClassLoss, cls).parse({name: fields[name] for name in fields if name != "surrogate"})
 
     @staticmethod
     def expected(probability: Expression) -> Expression:

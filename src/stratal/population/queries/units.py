@@ -119,6 +119,7 @@ def id_text_of(column: Any, name: str) -> Any:
         f"{name} has an unsupported type for ids",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
+        action="Make a text column of it.",
     )
 
 
@@ -417,6 +418,7 @@ def _with_softmax(
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
             given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
+            allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
     values = dict(

@@ -72,3 +72,9 @@ def test_what_cannot_be_is_named():
     sample = stratal.plan(population, 20, estimand="cross_entropy:p_*").draw(seed=1)
     with pytest.raises(LabelError, match=r"class 'horse'.*Map the label"):
         stratal.estimate(sample, ["horse"] * 20)
+
+
+def test_a_loss_that_an_earlier_version_planned_by_a_surrogate_is_read():
+    old = {"kind": "squared_error", "probabilities": ["p_*"], "surrogate": []}
+
+    assert Estimand.from_dict(old) == SquaredError(("p_*",))
