@@ -19,12 +19,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import (
-    LabelledSpread,
-    StratumMoments,
-    lam_of_classes,
-    stratum_moments,
-)
+from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary

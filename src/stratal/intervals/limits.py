@@ -18,13 +18,7 @@ from scipy.special import ndtr, stdtr
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import (
-    clopper_pearson,
-    farther,
-    freedom_factor,
-    nearer,
-    student_quantile,
-)
+from stratal.intervals.proportion import clopper_pearson, farther, freedom_factor, nearer, student_quantile
 
 Term: TypeAlias = Any
 """An estimated number with a `value` and a `confidence_interval`: an `Estimate`, or `Limits`."""

@@ -21,11 +21,7 @@ from stratal.designs import Stratified
 from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
-from stratal.errors import (
-    InputError,
-    StratalWarning,
-    refuse_unknown,
-)
+from stratal.errors import InputError, StratalWarning, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.columns import class_column
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand

@@ -13,10 +13,7 @@ from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
-from stratal.errors import (
-    InputError,
-    names_mistyped,
-)
+from stratal.errors import InputError, names_mistyped
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.widths import expected_half_width

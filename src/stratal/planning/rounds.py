@@ -32,11 +32,7 @@ from stratal.errors import (
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.planning.labels_so_far import (
-    LabelsSoFar,
-    design_with_counts,
-    half_width_of,
-)
+from stratal.planning.labels_so_far import LabelsSoFar, design_with_counts, half_width_of
 from stratal.planning.planner import checked_half_widths
 from stratal.planning.widths import smallest_budget
 from stratal.population.population import Population, require_population

@@ -12,10 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray
 from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
-from stratal.errors import (
-    InputError,
-    StratalWarning,
-)
+from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
@@ -24,11 +21,7 @@ from stratal.strata import Strata, allocate
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-from stratal.simulation.simulated_design import (
-    MECHANISMS,
-    SimulatedDesign,
-    SimulationTask,
-)
+from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 
 Collected = dict[tuple[int, str, str], list[FloatArray]]
 """(budget, estimator, what) → batches of replicates."""

@@ -24,12 +24,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import (
-    BudgetError,
-    InputError,
-    MissingExtraError,
-    names_mistyped,
-)
+from stratal.errors import BudgetError, InputError, MissingExtraError, names_mistyped
 from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.errors import (
-    BudgetError,
-    InputError,
-    no_level,
-    refuse_unknown,
-)
+from stratal.errors import BudgetError, InputError, no_level, refuse_unknown
 from stratal.estimation.estimand import Estimand
 from stratal.simulation.replicates import Settings
 from stratal.strata import METHODS

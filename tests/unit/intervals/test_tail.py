@@ -12,12 +12,7 @@ import pytest
 from scipy import stats
 
 from stratal.intervals import stratified as tail
-from stratal.intervals.stratified import (
-    StratumRates,
-    blurring,
-    count_quantile,
-    stratified_clopper_pearson,
-)
+from stratal.intervals.stratified import StratumRates, blurring, count_quantile, stratified_clopper_pearson
 
 
 def quantile_of(reached, mean, variance, third, rest=None):

@@ -10,15 +10,7 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.intervals.betting import betting_interval
 from stratal.randomness import id_texts
-from stratal.study import (
-    Question,
-    anytime_interval,
-    check_study,
-    estimate_study,
-    grow,
-    study_status,
-    until,
-)
+from stratal.study import Question, anytime_interval, check_study, estimate_study, grow, study_status, until
 from stratal.study.study import add_round
 
 

@@ -48,11 +48,7 @@ from stratal.estimation.regression.losses import (
     feature_matrix,
     with_intercept,
 )
-from stratal.estimation.regression.m_estimation import (
-    Coefficients,
-    fit_to_proxies,
-    m_estimate,
-)
+from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
 from stratal.estimation.regression.quantiles import (
     quantile,
     quantile_estimate,

@@ -20,20 +20,12 @@ from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting
-from stratal.errors import (
-    InputError,
-)
+from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
-from stratal.estimation.regression.losses import (
-    MeanLoss,
-)
-from stratal.estimation.regression.m_estimation import (
-    choose_lam,
-    common_lam,
-    degrees_factor,
-)
+from stratal.estimation.regression.losses import MeanLoss
+from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
 from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares

@@ -12,13 +12,7 @@ from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE
-from stratal.estimation.regression.losses import (
-    Loss,
-    LossSums,
-    Unlabelled,
-    feature_matrix,
-    finite_array,
-)
+from stratal.estimation.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),

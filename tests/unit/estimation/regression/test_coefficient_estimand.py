@@ -15,12 +15,7 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.regression import (
-    LinearLoss,
-    LogisticLoss,
-    PoissonLoss,
-    quantile,
-)
+from stratal.estimation.regression import LinearLoss, LogisticLoss, PoissonLoss, quantile
 from stratal.estimation.regression.from_sample import Numbers, from_population
 from stratal.estimation.regression.m_estimation import fit_to_proxies
 from stratal.population.influence import averages

@@ -9,13 +9,7 @@ import pytest
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
-from stratal.estimation.regression import (
-    ArrayUnlabelled,
-    linear_regression,
-    mean_vector,
-    quantile,
-    regress,
-)
+from stratal.estimation.regression import ArrayUnlabelled, linear_regression, mean_vector, quantile, regress
 from stratal.estimation.regression.losses import LinearLoss, MeanLoss, with_intercept
 
 
