@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
+# Module → the public names that live in it; a test holds it against the imports above.
 _NAMES = {
     "designs": "Sample",
     "errors": "InputError LabelError StratalError StratalWarning",
@@ -73,10 +74,10 @@ _NAMES = {
     "proxy": "Proxy",
     "simulation": "simulate",
 }
-"""Module → the public names that live in it; a test holds it against the imports above."""
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
+# Modules that are public as such.
 _ROOMS = {
     **{
         name: name
@@ -85,7 +86,6 @@ _ROOMS = {
     "regression": "estimation.regression",
     "testing": "testing",
 }
-"""Modules that are public as such."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_ROOMS])]
 

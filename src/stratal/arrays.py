@@ -394,8 +394,8 @@ def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, Floa
     return z, proxies, stratum
 
 
+# Beyond these a square could overflow, or vanish.
 LARGEST, SMALLEST = 1e100, 1e-100
-"""Beyond these a square could overflow, or vanish."""
 
 
 def refuse_extremes(name: str, values: FloatArray) -> None:

@@ -31,8 +31,8 @@ __all__ = [
     "StratalWarning",
 ]
 
+# What a message says of the command's options, in brackets behind the keyword of Python.
 _OPTIONS = re.compile(r" \(--[^()]*\)|(?<==), --[^()]*(?=\))")
-"""What a message says of the command's options, in brackets behind the keyword of Python."""
 
 
 class StratalError(Exception):
@@ -414,8 +414,8 @@ def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
             return Any
 
 
+# Whole numbers from here on are no count of anything, and do not fit an int64.
 _WHOLE = 2**63
-"""Whole numbers from here on are no count of anything, and do not fit an int64."""
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -23,14 +23,14 @@ from stratal.errors import InputError, lone_surrogate
 
 KeyArray = NDArray[np.uint64]
 
+# Hexadecimal digits of the digest that are kept: 64 bits.
 KEY_DIGITS = 16
-"""Hexadecimal digits of the digest that are kept: 64 bits."""
 
 _WHOLE_FLOAT_LIMIT = 2.0**53
 _ALLOWED = "text, integers, whole floats, UUIDs"
 
+# Numbers that Philox gives at each count of its counter.
 _PER_COUNT = 4
-"""Numbers that Philox gives at each count of its counter."""
 
 
 def check_seed(seed: object) -> int:

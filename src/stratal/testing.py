@@ -20,8 +20,8 @@ from stratal.randomness import id_texts
 
 __all__ = ["check_design", "check_engine", "check_estimand", "same_draw"]
 
+# A check of chance fails by chance once in 16,000.
 _STANDARD_ERRORS = 4.0
-"""A check of chance fails by chance once in 16,000."""
 
 
 def check_design(

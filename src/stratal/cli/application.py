@@ -18,10 +18,11 @@ from stratal.cli.command import COMMANDS, Command, argument, command
 from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
+# Exit status with which Click ends when standard output has been closed.
 READER_LEFT = 1
-"""Exit status with which Click ends when standard output has been closed."""
 
 STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
+# The file that declares each command, in the order of the help; a file is loaded when it is needed.
 FILES = {
     "doctor": "doctor",
     "plan": "draw",
@@ -34,10 +35,9 @@ FILES = {
     **{f"study {name}": "study" for name in STUDY},
     "schema": "application",
 }
-"""The file that declares each command, in the order of the help; a file is loaded when it is needed."""
 
+# Commands of several words, by the first of these, and what they are about.
 GROUPS = {"study": "A folder in which annotators label what was drawn: make it, serve it, see how it stands."}
-"""Commands of several words, by the first of these, and what they are about."""
 
 
 class _Commands(click.Group):

@@ -21,12 +21,13 @@ from stratal.errors import InputError, utf8_path
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
 
+# What makes each command that has been imported.
 COMMANDS: dict[str, Callable[[], Command]] = {}
-"""What makes each command that has been imported."""
 
+# Options that `--help` shows; of more, those that most people need.
 MOST_SHOWN = 20
-"""Options that `--help` shows; of more, those that most people need."""
 
+# Where an option stands in a help, and in which order; those that are not named come first, as declared.
 GROUPS = {
     "Columns": "id proxy predicted judge groups by show features",
     "Design": """half_width require estimand design seed extend labels additional looks look strata stratify
@@ -39,10 +40,9 @@ GROUPS = {
         history margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",
 }
-"""Where an option stands in a help, and in which order; those that are not named come first, as declared."""
 
+# The values of a command's options by name, defaults included.
 Given = Mapping[str, Any]
-"""The values of a command's options by name, defaults included."""
 
 
 class Needs:
@@ -162,16 +162,16 @@ def argument(metavar: str, about: str, **more: Any) -> Option:
     return Option(about=about, metavar=metavar, place=True, **more)
 
 
+# What reads a value of each type, and the placeholder for it.
 _READS: dict[Any, tuple[Any, str]] = {
     int: (click.INT, "N"),
     float: (click.FLOAT, "NUMBER"),
     bool: (None, ""),
     Path: (click.Path(path_type=Path), "PATH"),
 }
-"""What reads a value of each type, and the placeholder for it."""
 
+# The option that every command has.
 JSON = Option(field="json", kind=bool, about="Print one JSON object and nothing else.", default=False)
-"""The option that every command has."""
 
 
 def command(

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from stratal.tables.small_table import SmallTable
 
 
+# Rows of one item at most, for each of the models that were judged.
 _MODELS = 10
-"""Rows of one item at most, for each of the models that were judged."""
 
+# Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
+# whole takes its time.
 _LARGEST, _MOST_CELLS = 20_000_000, 1_000_000
-"""Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
-whole takes its time."""
 
 
 def _inspected(requested: Reading) -> Result:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DESIGNS = "auto, simple-random, stratified, poisson, proportional-to-size, systematic, clusters, successive"
 
+# What options of planning need where a sample is drawn.
 DRAW_NEEDS: dict[str, str | Needs] = {
     "half_width": "with --design auto, stratified or simple-random",
     "strata stratify by allocation minimum": "with --design auto or stratified",
@@ -38,7 +39,6 @@ DRAW_NEEDS: dict[str, str | Needs] = {
     ),
     "confidence_level": "with --half-width",
 }
-"""What options of planning need where a sample is drawn."""
 
 
 class SharedDrawOptions(Planning, frozen=True, kw_only=True):
@@ -173,8 +173,8 @@ class PlanFile(
             )
 
 
+# Bytes of a plan; more is none.
 _LARGEST = 2**20
-"""Bytes of a plan; more is none."""
 
 
 class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
@@ -230,11 +230,11 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         return structs.replace(self, **known)
 
 
+# Options of a first round, which a sample carries itself.
 _FIRST = "budget seed design cluster residual_sd strata stratify by allocation minimum estimand"
-"""Options of a first round, which a sample carries itself."""
 
+# Options that may be given beside a plan: what is shown or kept, and how the file is read.
 _NOT_PLANNED = "seed show groups threads memory engine"
-"""Options that may be given beside a plan: what is shown or kept, and how the file is read."""
 
 
 @command(
@@ -426,8 +426,8 @@ def population_again(reading: Reading, earlier: Sample) -> Population:
         raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
 
 
+# Options of a first round, which a sample carries itself.
 _FIRST_OF_SELECTION = "answers budget confidence_level indifference estimand positive seed show"
-"""Options of a first round, which a sample carries itself."""
 
 
 class SelectOptions(Reading, frozen=True, kw_only=True):

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from stratal.planning.findings import Findings
 
 
+# Column of the labels, unless said otherwise.
 LABEL = "label"
-"""Column of the labels, unless said otherwise."""
 
+# Exit statuses of the verdicts on what is required.
 STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
-"""Exit statuses of the verdicts on what is required."""
 
+# What --predicted says where labels are no classes.
 NO_CLASSES = "none"
-"""What --predicted says where labels are no classes."""
 
 FOR_NUMBERS = Needs(
     "without --predicted (for one class: --metric precision,recall --class NAME)",
     lambda given: given["predicted"] in (None, NO_CLASSES),
 )
 
+# Options that say what is known of a sample that was drawn elsewhere.
 KNOWN = "id stratum sizes cluster weight population population_size proxy predicted"
-"""Options that say what is known of a sample that was drawn elsewhere."""
 
+# What reads a column of the labels by its name.
 Column: TypeAlias = "Callable[[str], Labels]"
-"""What reads a column of the labels by its name."""
 
 ELSEWHERE = "with --labelled"
 DRAWN = "without --labelled"
@@ -264,18 +264,18 @@ def estimate(requested: EstimateOptions) -> Result:
 class Evidence:
     """A sample, what reads a column of its labels, the column to estimate from, and the models compared."""
 
+    # With what a study or the draw knows of them.
     requested: EvidenceOptions
-    """With what a study or the draw knows of them."""
     sample: Sample
     column: Column
     answered: str
     models: tuple[str, ...] = ()
+    # Whether labels are compared with the model's answers though no option says so.
     by_default: bool = False
-    """Whether labels are compared with the model's answers though no option says so."""
+    # Of a study that asks several questions: its outcomes.
     questions: tuple[str, ...] = ()
-    """Of a study that asks several questions: its outcomes."""
+    # Of a study: the answers in the annotators' words, whatever they count as.
     words: Labels | None = None
-    """Of a study: the answers in the annotators' words, whatever they count as."""
     bounds: tuple[float, float] | None = None
 
     @property
@@ -297,17 +297,17 @@ class Made:
     """An estimate, and what it was made from."""
 
     evidence: Evidence
+    # Labels, or several by their column.
     labels: Any
-    """Labels, or several by their column."""
+    # Estimate, or Estimates of several.
     estimate: Any
-    """Estimate, or Estimates of several."""
     tables: list[Estimates]
     remarks: list[str]
+    # The one that the estimate is of, where several are compared.
     model: str | None
-    """The one that the estimate is of, where several are compared."""
 
+    # The verdicts on what is required; None where nothing is.
     held: list[dict[str, Any]] | None
-    """The verdicts on what is required; None where nothing is."""
 
 
 def made(requested: EvidenceOptions) -> Made:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 _IN_JSON = re.compile(f"[{_COMMANDING}]")
+# What moves a cursor, ends a line or turns the direction of text; JSON escapes some of it.
 _IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
-"""What moves a cursor, ends a line or turns the direction of text; JSON escapes some of it."""
 
+# Lines that were printed.
 SHOWN: list[str] = []
-"""Lines that were printed."""
 
+# Seconds before a progress bar is shown.
 PATIENCE = 1.0
-"""Seconds before a progress bar is shown."""
 
 
 class Result:
@@ -150,8 +150,8 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
     return _KEYWORD.sub(option, message)
 
 
+# A keyword of Python with its value.
 _GIVEN = r"\b[a-z_]+=(?:\([^()]*\)|\{[^{}]*\}|'[^']*'|[^\s,;()]*)"
-"""A keyword of Python with its value."""
 
 _BOTH = (
     re.compile(rf"(?:{_GIVEN}(?:, | or | and ))*{_GIVEN} \((--[^)]*)\)"),

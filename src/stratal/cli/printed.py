@@ -19,12 +19,12 @@ from stratal.study.question import Question
 
 Number = float | None
 Interval = list[Number]
+# Text that some objects lack; `UNSET` stands for a name that is not there.
 Text = str | UnsetType
-"""Text that some objects lack; `UNSET` stands for a name that is not there."""
 Whole = int | UnsetType
 Object = dict[str, Any]
+# What is read as a whole, such as a section of a report: its names are those of the library's `to_dict`.
 Objects = list[Object]
-"""What is read as a whole, such as a section of a report: its names are those of the library's `to_dict`."""
 
 
 class Label(Struct, kw_only=True):
@@ -64,6 +64,7 @@ class Requirement(Struct, kw_only=True):
     more_labels: int | None
 
 
+# What is printed of several estimates, one record for each table.
 SEVERAL = [
     msgspec.defstruct(
         kind.title(),
@@ -79,7 +80,6 @@ SEVERAL = [
     )
     for kind in TABLES
 ]
-"""What is printed of several estimates, one record for each table."""
 
 
 class Estimate(Label, kw_only=True):
@@ -382,6 +382,7 @@ class ImportedPage(Struct, kw_only=True):
     applied: bool
 
 
+# What each command prints, by its name; objects may gain names later and lose none.
 PRINTED: dict[str, tuple[Any, ...]] = {
     "study backup": (Checked,),
     "study check": (Checked,),
@@ -402,10 +403,9 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "study status": (Status,),
     "study team": (Team,),
 }
-"""What each command prints, by its name; objects may gain names later and lose none."""
 
+# Files that one command writes and another reads, by the name of their schema.
 WRITTEN: dict[str, tuple[type, ...]] = {"plan-file": (PlanFile,)}
-"""Files that one command writes and another reads, by the name of their schema."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -13,11 +13,11 @@ import threading
 from types import FrameType
 from typing import NoReturn
 
+# Exit status of a command that was stopped.
 INTERRUPTED = 130
-"""Exit status of a command that was stopped."""
 
+# Seconds in which a stopped command may tidy up.
 GRACE = 2.0
-"""Seconds in which a stopped command may tidy up."""
 
 _requested = threading.Event()
 
@@ -66,11 +66,11 @@ def leave() -> NoReturn:
     os._exit(INTERRUPTED)
 
 
+# What loaders, engines and Python itself say of it; the last two are calls that could not even say so.
 WORDS = (
     *("failed to map segment", "cannot allocate memory", "bad_alloc", "out of memory", "outofmemory"),
     *("null without setting an exception", "error return without exception set"),
 )
-"""What loaders, engines and Python itself say of it; the last two are calls that could not even say so."""
 
 MESSAGE = "there is not enough memory. Close other programs, read fewer columns, or use a larger machine."
 

@@ -30,14 +30,14 @@ on the network can read labels and links. Better give a port alone, put a proxy 
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
 (--address https://labels.example.org)."""
 
+# Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake.
 UNSOUND = 3
-"""Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake."""
 
+# What the file that a tool gives back may be called.
 _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
-"""What the file that a tool gives back may be called."""
 
+# Files that do not say who answered.
 _NAMELESS = ("csv", "excel", "jsonl")
-"""Files that do not say who answered."""
 
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
@@ -48,10 +48,10 @@ def _draws(given: Mapping[str, Any]) -> bool:
     return given["budget"] is not None or given["half_width"] is not None
 
 
+# Options that mean something where predictions are given, from which the sample is drawn at once.
 _OF_A_DRAW = " ".join(
     {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
 )
-"""Options that mean something where predictions are given, from which the sample is drawn at once."""
 
 
 class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):

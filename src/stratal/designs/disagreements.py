@@ -22,10 +22,10 @@ from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size
 from stratal.proxy.agreement import answer_codes
 
+# The least size of a unit on which survivors differ, over the root mean square of these: no label then
+# counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
+# third more.
 FLOOR = 0.5
-"""The least size of a unit on which survivors differ, over the root mean square of these: no label then
-counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
-third more."""
 
 
 class Clocks:

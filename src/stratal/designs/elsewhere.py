@@ -97,8 +97,8 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     return ids
 
 
+# Columns that hold the sizes of strata, the first that is there.
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
-"""Columns that hold the sizes of strata, the first that is there."""
 
 
 def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
@@ -125,8 +125,8 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     return found
 
 
+# What the one stratum is called where there are none.
 WHOLE = "all"
-"""What the one stratum is called where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,8 +268,8 @@ def _refuse_other_labelled(
                 )
 
 
+# Labelled units whose ids are looked for in another spelling: files are spelt alike throughout.
 _TRIED = 50
-"""Labelled units whose ids are looked for in another spelling: files are spelt alike throughout."""
 
 
 def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str]:

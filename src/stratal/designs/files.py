@@ -17,8 +17,8 @@ from stratal.tables.spilling import locked
 
 _PARTIAL = ".partial"
 _NO_REPLACE = 1
+# Another run may clear a partial file before it is locked; five times in a row is no accident.
 _ATTEMPTS = 5
-"""Another run may clear a partial file before it is locked; five times in a row is no accident."""
 
 _HERE = -100  # AT_FDCWD
 

@@ -20,12 +20,12 @@ from stratal.tables.spilling import locked
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
+# How the command drew the sample, for another round.
 PLAN_NAME = "plan.json"
-"""How the command drew the sample, for another round."""
 
 LABEL = "label"
+# Columns that mean something in a file of labels, and so cannot be shown ones.
 RESERVED = (LABEL, "annotator", "status")
-"""Columns that mean something in a file of labels, and so cannot be shown ones."""
 
 
 @dataclass(frozen=True, slots=True)

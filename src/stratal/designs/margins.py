@@ -17,17 +17,17 @@ from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 
 METHODS = ("raking", "regression")
+# Newton steps at most; fewer than ten are usual.
 _STEPS = 100
-"""Newton steps at most; fewer than ten are usual."""
 
+# Largest difference from a known mean, as a share of the population, that ends the steps.
 _CLOSE = 1e-10
-"""Largest difference from a known mean, as a share of the population, that ends the steps."""
 
+# Halvings of a step before it is given up: 1e-9 of it is left.
 _HALVINGS = 30
-"""Halvings of a step before it is given up: 1e-9 of it is left."""
 
+# Share of the population by which given sizes may differ from counted ones, for rounding.
 _AS_MANY = 1e-6
-"""Share of the population by which given sizes may differ from counted ones, for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,8 +29,8 @@ from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
 
+# Kinds of outcome.
 OUTCOMES = ("binary", "bounded", "unbounded")
-"""Kinds of outcome."""
 
 
 class Design(Described, ABC):
@@ -50,16 +50,16 @@ class Design(Described, ABC):
     __slots__ = ()
     noun: ClassVar[str] = "design"
     registry: ClassVar[dict[str, Any]] = {}
+    # What was drawn, as a report says it, then its sources: keys of `report.document`, or as cited.
     words: ClassVar[tuple[str, ...]] = ()
-    """What was drawn, as a report says it, then its sources: keys of `report.document`, or as cited."""
+    # What else could fail, for a report.
     assumption: ClassVar[str] = ""
-    """What else could fail, for a report."""
+    # Whether all units are one simple random sample, which groups of known sizes make a stratified one.
     one_simple_sample: ClassVar[bool] = False
-    """Whether all units are one simple random sample, which groups of known sizes make a stratified one."""
+    # Whether labels may decide about the next round: the units of a stratum are a simple random sample.
     rounds_by_labels: ClassVar[bool] = False
-    """Whether labels may decide about the next round: the units of a stratum are a simple random sample."""
+    # Draws for each proxy below which Hájek's mean is the default; 0 where Σ w is the same in every draw.
     hajek_below: ClassVar[int] = 0
-    """Draws for each proxy below which Hájek's mean is the default; 0 where Σ w is the same in every draw."""
 
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
@@ -507,8 +507,8 @@ class Sample(Record, Tabular):
 
 
 _AS_THEY_ARE = ("version", "seed", "id_name", "predicted", "outcome", "bounds")
+# What a sample file has of a sample as it is, the latter only where it is known.
 _OPTIONAL = ("estimand", "counted", "half_width", "looks")
-"""What a sample file has of a sample as it is, the latter only where it is known."""
 
 
 def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> dict[str, Any]:
@@ -590,8 +590,8 @@ def sample_of(
     )
 
 
+# Groups with more levels are no classes to weigh by; their totals are not kept.
 _MOST_LEVELS = 200
-"""Groups with more levels are no classes to weigh by; their totals are not kept."""
 
 
 def _outcome(population: Population) -> dict[str, Any]:

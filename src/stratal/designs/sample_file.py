@@ -25,12 +25,12 @@ from stratal.tables.files import existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
 from stratal.tables.parquet import bounded_table
 
+# Since 2 there is a digest over description and rows; files of 1, without, are still read.
 FORMAT = 2
-"""Since 2 there is a digest over description and rows; files of 1, without, are still read."""
 
 _READ = (1, FORMAT)
+# Bytes that the rows of a sample may take in memory; more is no sample, but a damaged file or an attack.
 _LARGEST = 2**30
-"""Bytes that the rows of a sample may take in memory; more is no sample, but a damaged file or an attack."""
 
 _WRITTEN_BY_DRAW = (
     "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
@@ -186,14 +186,14 @@ def damaged(path: str | Path, reason: str) -> InputError:
     return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
+# What reading a damaged file raises, in Arrow and in what is taken from its description.
 _UNREADABLE = (
     *(pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError),
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
 )
-"""What reading a damaged file raises, in Arrow and in what is taken from its description."""
 
+# What Arrow says where memory does not suffice for a thread; it tells nothing of the file.
 _NO_THREAD = "Failed to launch worker thread"
-"""What Arrow says where memory does not suffice for a thread; it tells nothing of the file."""
 
 
 def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:

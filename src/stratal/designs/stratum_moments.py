@@ -89,17 +89,17 @@ def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatAr
     return np.asarray(np.clip(np.where(varies, found, 1.0), 1.0, np.maximum(counts, 1.0)))
 
 
+# Labels that the population's proxy variance counts for in the denominator of λ.
 PRIOR_LABELS = 2.0
-"""Labels that the population's proxy variance counts for in the denominator of λ."""
 
+# Informative labels that no λ counts for in an interval.
 LABELS_AGAINST_LAM = 5.0
-"""Informative labels that no λ counts for in an interval."""
 
+# Informative labels at which a fitted λ and a calibrated proxy's count alike.
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
-"""Informative labels at which a fitted λ and a calibrated proxy's count alike."""
 
+# Informative labels that one label of a rare class is; with it the classes' λ has half a say.
 _INFORMATION_OF_ONE = 4.0
-"""Informative labels that one label of a rare class is; with it the classes' λ has half a say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -369,11 +369,11 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
     return np.asarray(np.where(usable, 1.0 / np.where(usable, below, 1.0), whole))
 
 
+# Labels of either class that a calibrated proxy counts for: one in all, as half a label more of either.
 _LABELS_A_CLASS = 0.5
-"""Labels of either class that a calibrated proxy counts for: one in all, as half a label more of either."""
 
+# Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
-"""Steps from λ to the mean and back; they shrink by the labels' share of the variance each time."""
 
 _EDGE = 1e-9
 

@@ -14,9 +14,9 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 
+# A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
+# estimates 1.
 SAME = 1e-18
-"""A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
-estimates 1."""
 
 
 class Weighting(Record, ABC):
@@ -38,8 +38,8 @@ class Weighting(Record, ABC):
     def weights(self) -> FloatArray:
         """Weights w (n,): Σ w y estimates the population mean of y (they include the 1/N)."""
 
+    # N, or its estimate, where there are no strata.
     size: float
-    """N, or its estimate, where there are no strata."""
 
     @property
     def population_size(self) -> float:

@@ -22,15 +22,15 @@ from stratal.strata import Strata, stratify
 from stratal.strata.proxy_intervals import groups_that_fit
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
+# Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
+# correlation of .89.
 RESIDUAL_SHARE = 0.5
-"""Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
-correlation of .89."""
 
+# Scales on which scores are often given, narrow ones first.
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
-"""Scales on which scores are often given, narrow ones first."""
 
+# Units from which on a different whole number in each is a number of the unit, seldom a score.
 _MANY = 20
-"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
 
 ALL_COME_BACK = "All requested labels come back."
 
@@ -70,12 +70,12 @@ class _Anticipated:
 
     allocation: ClassVar[str]
     method: ClassVar[str]
+    # Whether a simple random sample is drawn where strata do not help, or there is one alone.
     simple: ClassVar[bool]
-    """Whether a simple random sample is drawn where strata do not help, or there is one alone."""
+    # Of each cell or category.
     most_strata: ClassVar[int]
-    """Of each cell or category."""
+    # Labels per stratum on average at least, so that few are spent on minima.
     per_stratum: ClassVar[int]
-    """Labels per stratum on average at least, so that few are spent on minima."""
 
     def _number(self, budget: int, n_cells: int) -> int:
         """Return how many strata each cell is divided into."""

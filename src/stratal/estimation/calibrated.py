@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from stratal.population.rules import Rule
 
 
+# Two to choose by, and one that the choice does not see.
 FEWEST_FOLDS = 3
-"""Two to choose by, and one that the choice does not see."""
 
+# Fewer have a mean and nothing else.
 FEWEST_LABELS = 2
-"""Fewer have a mean and nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,8 +16,8 @@ from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike, sentences
 
+# Labels that are outcomes themselves, whatever the model's answers are called.
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
-"""Labels that are outcomes themselves, whatever the model's answers are called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -240,8 +240,8 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     return replace(sample, groups={**sample.groups, name: texts})
 
 
+# Name of the group column of answers that came with the labels.
 GIVEN = "answers given with the labels"
-"""Name of the group column of answers that came with the labels."""
 
 
 def split_answers(labels: Any) -> tuple[Any, Any]:

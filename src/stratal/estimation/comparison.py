@@ -50,11 +50,11 @@ from stratal.population.summary import StratumSummary
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
 
+# Standard errors from 0 at which a correlation counts as one.
 _SIGNIFICANT = 2.0
-"""Standard errors from 0 at which a correlation counts as one."""
 
+# A limit that many times the ratio says only that there is none.
 _MEANINGLESS = 1e6
-"""A limit that many times the ratio says only that there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -557,8 +557,8 @@ def compare(
     return replace(found, remarks=(*found.remarks, note)) if missing else found
 
 
+# What a pair's row shows of its ratio and its win rate.
 _SHOWN = ("estimate", "standard_error", "confidence_interval")
-"""What a pair's row shows of its ratio and its win rate."""
 
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
 
@@ -583,8 +583,8 @@ def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
     return [(j, base) for j in range(len(names)) if j != base]
 
 
+# How often each of two answers that differ is taken to be right where no proxy says.
 _TIED = 0.45
-"""How often each of two answers that differ is taken to be right where no proxy says."""
 
 SAME, DIFFERENT = "same answer", "different answers"
 
@@ -597,8 +597,8 @@ class OfModels(Estimand):
     shown: ClassVar[str] = "model_a,model_b"
     of_classes = True
     takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds")
+    # Models that it is of at most.
     most: ClassVar[int | None] = None
-    """Models that it is of at most."""
     models: tuple[str, ...]
     proxies: tuple[str, ...] = ()
 
@@ -690,10 +690,10 @@ class TwoModels(OfModels):
 
     most: ClassVar[int | None] = 2
 
+    # Whether units that both answer alike matter too.
     whole: ClassVar[bool] = False
-    """Whether units that both answer alike matter too."""
+    # What it is of the outcomes.
     quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
-    """What it is of the outcomes."""
 
     def _pair(self, sample: Sample, labels: Any, request: Request = PLAIN) -> ModelOutcomes:
         return self.outcomes(sample, labels, None if self.whole else self.same, request)

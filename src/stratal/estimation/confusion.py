@@ -36,6 +36,7 @@ from stratal.estimation.shares import (
 )
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
 
+# Numerator and denominator in (hits, predicted, true, all).
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
     "false_discovery_rate": ((-1, 1, 0, 0), (0, 1, 0, 0)),
@@ -47,20 +48,19 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "prevalence": ((0, 0, 1, 0), (0, 0, 0, 1)),
     "predicted_prevalence": ((0, 1, 0, 0), (0, 0, 0, 1)),
 }
-"""Numerator and denominator in (hits, predicted, true, all)."""
 
 CLASS_METRICS = tuple(_FORMS)
+# Metrics of a class that are a share of some of the units: of those that their denominator counts.
 RATES = tuple(name for name in _FORMS if name != "f1")
-"""Metrics of a class that are a share of some of the units: of those that their denominator counts."""
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
+# Metrics from −1 to 1; all others are from 0 to 1.
 SIGNED = ("mcc", "kappa")
-"""Metrics from −1 to 1; all others are from 0 to 1."""
 METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
 AVERAGES = ("macro", "micro", "weighted")
 
 
+# A share below this is rounding: nothing is in the cell.
 _DUST = 1e-12
-"""A share below this is rounding: nothing is in the cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,8 +210,8 @@ class _Signed:
         return value, slopes, ""
 
 
+# A metric as a function of shares.
 Metric = ClassRatio | _Signed
-"""A metric as a function of shares."""
 
 
 def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
@@ -716,21 +716,21 @@ class Confusion:
         return trials, error, satterthwaite_of_groups(true, weights, variable)
 
 
+# Share of a class whose exclusion is what a note counts the labels for.
 _MISSED = 0.1
-"""Share of a class whose exclusion is what a note counts the labels for."""
 
+# Share of the classes that may lack labels in a mean over them: with more the interval says too little.
 MOST_UNSEEN = 0.2
-"""Share of the classes that may lack labels in a mean over them: with more the interval says too little."""
 
+# Metrics of a class that depend on its hits alone, or on its misses alone.
 _NEEDS = {
     **dict.fromkeys(("precision", "false_discovery_rate"), (True, False)),
     "negative_predictive_value": (False, True),
 }
-"""Metrics of a class that depend on its hits alone, or on its misses alone."""
 
+# Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
+# half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92.
 _UNEQUAL = 0.5
-"""Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
-half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

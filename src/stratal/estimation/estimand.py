@@ -65,16 +65,16 @@ class Request(Record):
         return found
 
 
+# Nothing but the defaults.
 PLAIN = Request()
-"""Nothing but the defaults."""
+# What a mean of one outcome takes: all of them.
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
-"""What a mean of one outcome takes: all of them."""
+# What a mean of right answers takes: it says itself which answers.
 RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
-"""What a mean of right answers takes: it says itself which answers."""
 
 
+# Cells of a list; where there would be more, units are distinguished by whether they are known to all.
 MOST_CELLS = 64
-"""Cells of a list; where there would be more, units are distinguished by whether they are known to all."""
 
 KNOWN, OPEN = "nothing open", "something open"
 
@@ -140,8 +140,8 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     return Cells(names=(KNOWN, OPEN), tests=(reduce(mul, needless),)), (KNOWN,)
 
 
+# Cells, and the names of those in which no unit needs a label.
 _Division = tuple[Cells, tuple[str, ...]]
-"""Cells, and the names of those in which no unit needs a label."""
 
 
 def _crossed(first: _Division, second: _Division, most: int) -> _Division | None:
@@ -239,19 +239,19 @@ class Estimand(Described):
     noun: ClassVar[str] = "estimand"
     registry: ClassVar[dict[str, Any]] = {}
     entry_module: ClassVar[str] = "stratal.estimands"
+    # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
+    # those of other estimands what it expects of an influence.
     of_one_outcome: ClassVar[bool] = False
-    """Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
-    those of other estimands what it expects of an influence."""
+    # The field that the text form lists without its name: `difference:model_a,model_b`.
     listed: ClassVar[str] = ""
-    """The field that the text form lists without its name: `difference:model_a,model_b`."""
+    # What an example of the text form is of.
     shown: ClassVar[str] = "…"
-    """What an example of the text form is of."""
+    # Options of `plan` that it takes, of those that say how units are divided and what is known of them.
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
-    """Options of `plan` that it takes, of those that say how units are divided and what is known of them."""
+    # Whether plans and samples name it; they are for the mean unless they do.
     recorded: ClassVar[bool] = True
-    """Whether plans and samples name it; they are for the mean unless they do."""
+    # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
-    """Whether it compares a model's answers with labels, so that a plan sees to each answer's strata."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -434,10 +434,10 @@ class Estimand(Described):
             action="Leave it out, or ask for one of these.",
         )
 
+    # Options of `estimate` that mean something for it.
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
-    """Options of `estimate` that mean something for it."""
+    # Those of groups, where they are fewer.
     takes_by_group: ClassVar[tuple[str, ...] | None] = None
-    """Those of groups, where they are fewer."""
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
         """Refuse options that would have no effect.
@@ -608,8 +608,8 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
         yield from parts_of(part, population)
 
 
+# What may be given for an estimand: itself, its text form, its record, or a list of these.
 ToolQuestion = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
-"""What may be given for an estimand: itself, its text form, its record, or a list of these."""
 
 
 def as_estimand(given: ToolQuestion) -> Estimand:

@@ -24,17 +24,17 @@ from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
 
+# Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h.
 SHRINKAGE = 3.0
-"""Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h."""
 
+# Strata with fewer labels take the pooled λ: their own would be noise (measured).
 FEWEST_LABELS = 6
-"""Strata with fewer labels take the pooled λ: their own would be noise (measured)."""
 
+# Weight, in labels, of all strata's residual variance against a stratum's own.
 _STEADY_LABELS = 10.0
-"""Weight, in labels, of all strata's residual variance against a stratum's own."""
 
+# A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds.
 EXPLAINED = 1e-20
-"""A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds."""
 
 _RELATIVE_RANK = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)

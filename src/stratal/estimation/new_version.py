@@ -27,8 +27,8 @@ from stratal.report.sections import new_version_page
 from stratal.report.text import Page, Printed, plain_dict
 
 _NEW = "answer of the new version"
+# Options of `estimate` that old and new version share, so that the old figure is the report's own.
 _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
-"""Options of `estimate` that old and new version share, so that the old figure is the report's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,16 +25,16 @@ from stratal.intervals.interval import unseen_share
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
+# Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
+# outcomes, 100 labels).
 _SKEWED = 0.2
-"""Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
-outcomes, 100 labels)."""
 _MISSED = 1.5
 _LARGEST = 0.25
 _RISK = 0.05
+# Correlation of clusters' residuals with sizes from which the outcome counts as going with them.
 _TOGETHER = 0.3
-"""Correlation of clusters' residuals with sizes from which the outcome counts as going with them."""
+# Standard errors by which unequal clusters move a mean before that is worth a note.
 _SHIFTED = 0.25
-"""Standard errors by which unequal clusters move a mean before that is worth a note."""
 _MOST = 1000.0
 
 
@@ -137,17 +137,17 @@ def _missed_tail(evidence: Evidence, proxy: ProxyMoments | None) -> float:
     return max(ratios)
 
 
+# Chance of each note where the plan is just right, at most; that of any is under 5 % (measured).
 ALARM = 0.02
-"""Chance of each note where the plan is just right, at most; that of any is under 5 % (measured)."""
 
+# Times the promised standard error that is not worth a note.
 WIDER = 1.1
-"""Times the promised standard error that is not worth a note."""
 
+# What each note begins with.
 REFUTED = "the labels refute the plan"
-"""What each note begins with."""
 
+# Labels below which nothing is said.
 LEAST = 10
-"""Labels below which nothing is said."""
 
 
 def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple[str, ...]:

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
+# Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise.
 _HIGHEST_LEVERAGE = 0.75
-"""Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise."""
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
@@ -693,8 +693,8 @@ def _clipped_note(value: float, evidence: Evidence) -> tuple[str, ...]:
     )
 
 
+# A value this near to its bound left it by the rounding of sums alone.
 _ROUNDED_BOUND = 1e-9
-"""A value this near to its bound left it by the rounding of sums alone."""
 
 
 def strata_table(

@@ -22,8 +22,8 @@ from stratal.report.text import plain
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 
+# A name, a sign, a number.
 _PARTS = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
-"""A name, a sign, a number."""
 
 
 @dataclass(frozen=True, slots=True)

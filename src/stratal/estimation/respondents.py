@@ -68,8 +68,8 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
 
 
 _MUCH_NONRESPONSE = 0.1
+# So many missing labels say nothing yet of how many there are.
 _FEW = 4
-"""So many missing labels say nothing yet of how many there are."""
 
 _STRATA_NAMED = 3
 

@@ -18,9 +18,9 @@ from stratal.labels.exchange import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts
 from stratal.tables.files import cell
 
+# Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
+# wrong (0) the score is on the other side.
 _FAR = 0.5
-"""Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
-wrong (0) the score is on the other side."""
 
 
 def write_disagreements(

@@ -107,17 +107,17 @@ def _own_counts(weighting: Weighting) -> IntArray:
     return np.asarray(weighting.counts * weighting.random_within_strata)
 
 
+# Shares (d, …) to values (…); NaN where there is none.
 ShareFunction = Callable[[FloatArray], FloatArray]
-"""Shares (d, …) to values (…); NaN where there is none."""
 
+# Directions of two shares: what lies between them changes an end by under 1e-4 of its distance.
 _CIRCLE = 256
-"""Directions of two shares: what lies between them changes an end by under 1e-4 of its distance."""
 
+# A limit no further from its share is the share itself: every unit is labelled.
 _ROUNDING = 1e-12
-"""A limit no further from its share is the share itself: every unit is labelled."""
 
+# Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %.
 _SPHERE = 1500
-"""Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %."""
 
 
 def directions(correlation: FloatArray) -> FloatArray:
@@ -485,8 +485,8 @@ def shares_above(
     return SumLimits(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
 
 
+# Cells whose values agree to so many decimals have one value: they differ by rounding.
 _DIGITS = 12
-"""Cells whose values agree to so many decimals have one value: they differ by rounding."""
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:

@@ -17,8 +17,8 @@ from stratal.estimation.shares import domain_mean
 from stratal.report.text import plain_dict
 
 BINS = 10
+# Labels of a bin, so that its mean says something.
 LEAST = 10
-"""Labels of a bin, so that its mean says something."""
 
 
 def proxy_check(

@@ -13,15 +13,15 @@ from stratal.intervals.proportion import clopper_pearson
 REPLICATES = 1_000
 
 
+# Labels' worth that a stratum takes from all labels.
 BORROWED = 2.0
-"""Labels' worth that a stratum takes from all labels."""
 
 
 _SEED = 20_261_121
 
 
+# Beyond this the range is within a few hundredths, and not worth the memory.
 _MOST_LABELS = 20_000
-"""Beyond this the range is within a few hundredths, and not worth the memory."""
 
 
 _BISECTIONS = 60

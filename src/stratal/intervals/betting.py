@@ -34,11 +34,11 @@ from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import Limits
 
+# Largest share of the capital that may be lost by one bet; Waudby-Smith & Ramdas take 1/2 or 3/4.
 CUT = 0.75
-"""Largest share of the capital that may be lost by one bet; Waudby-Smith & Ramdas take 1/2 or 3/4."""
 
+# Of the order of labels, so that the same labels have the same interval.
 _SEED = 20_230_217
-"""Of the order of labels, so that the same labels have the same interval."""
 
 
 def betting_bounds(
@@ -154,8 +154,8 @@ def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
     return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (before * horizon)))
 
 
+# 2⁻⁴⁰ of the scale.
 _BISECTIONS = 40
-"""2⁻⁴⁰ of the scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -322,19 +322,19 @@ def _before(flags: BoolArray) -> IntArray:
     return np.asarray(np.cumsum(flags, axis=0) - flags, dtype=np.int64)
 
 
+# The nearest that a gambler expects the truth, where no indifference is given: nearer ones need so many
+# labels that nearly all units are labelled by then.
 SMALLEST_STEP = 0.0025
-"""The nearest that a gambler expects the truth, where no indifference is given: nearer ones need so many
-labels that nearly all units are labelled by then."""
 
+# Gamblers, each of whom expects twice the distance: four are within √2 of the best for 1 to 11 times the
+# step, and cost at most log 4 labels' worth, a fifth of what 30 models cost.
 DOUBLINGS = 4
-"""Gamblers, each of whom expects twice the distance: four are within √2 of the best for 1 to 11 times the
-step, and cost at most log 4 labels' worth, a fifth of what 30 models cost."""
 
+# Labels' worth of the guess that each label of a disagreement tells the models apart.
 PRIOR = 4.0
-"""Labels' worth of the guess that each label of a disagreement tells the models apart."""
 
+# 2⁻²³ of the scale.
 _DIFFERENCE_BISECTIONS = 24
-"""2⁻²³ of the scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

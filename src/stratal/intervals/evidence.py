@@ -19,20 +19,20 @@ from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
 
+# Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
-"""Labels, one at either bound, by which guard 1 smooths the mean of all strata."""
 
+# Labels at either bound that the labels can have missed (Agresti & Coull 1998).
 _LABELS_UNSEEN = 2.0
-"""Labels at either bound that the labels can have missed (Agresti & Coull 1998)."""
 
+# Clusters, each worth one unit, that are set against what few drawn ones show of resemblance.
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
-"""Clusters, each worth one unit, that are set against what few drawn ones show of resemblance."""
 
+# A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken.
 _AS_IT_WAS = 1e-9
-"""A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken."""
 
+# A variance on the 0–1 scale below this is rounding error: the labels agree.
 ROUNDING = 1e-24
-"""A variance on the 0–1 scale below this is rounding error: the labels agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -452,12 +452,12 @@ class IntervalEvidence:
     __slots__ = ()
     own: Limits | None = None
     linearised = False
+    # Whether the labels do not all agree; replicates among which they may are taken as they are.
     varies: Any = True
-    """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+    # How far the mean moves if the drawn clusters had the population's mean size; 0 for single units.
     size_shift: Any = 0.0
-    """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+    # How far the mean moves if clusters are as large as all are, its error's factor and freedom.
     size_reach: Any = (0.0, 1.0, 1.0)
-    """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
 
     @property
     def weights_freedom(self: Any) -> float:

@@ -12,8 +12,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, no_level
 
+# Decimals of an error probability; see `tail_shares`.
 _DIGITS = 15
-"""Decimals of an error probability; see `tail_shares`."""
 
 ALTERNATIVES = ("two-sided", "less", "greater")
 
@@ -82,8 +82,8 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     return (0.0, error) if alternative == "less" else (error, 0.0)
 
 
+# Stands for infinity in the search for a p-value, which subtracts.
 _FAR = 1e300
-"""Stands for infinity in the search for a p-value, which subtracts."""
 
 
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:

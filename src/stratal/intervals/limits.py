@@ -20,8 +20,8 @@ from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.proportion import clopper_pearson, farther, freedom_factor, nearer, student_quantile
 
+# An estimated number with a `value` and a `confidence_interval`: an `Estimate`, or `Limits`.
 Term: TypeAlias = Any
-"""An estimated number with a `value` and a `confidence_interval`: an `Estimate`, or `Limits`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -303,14 +303,14 @@ def nothing_varies() -> InputError:
     )
 
 
+# A critical value of 95 % then has a Monte Carlo error of .006 standard errors.
 _DRAWS = 100_000
-"""A critical value of 95 % then has a Monte Carlo error of .006 standard errors."""
 
+# Statistics that are drawn at once: 32 MB.
 _CELLS_AT_ONCE = 4_000_000
-"""Statistics that are drawn at once: 32 MB."""
 
+# An eigenvalue below this share of the largest is rounding: estimates that sum to a constant have one.
 _NO_DIRECTION = 1e-12
-"""An eigenvalue below this share of the largest is rounding: estimates that sum to a constant have one."""
 
 
 def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:

@@ -20,17 +20,17 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import tail_shares
 
+# The recursion is exact for more, but nobody plans them: `betting-anytime` is then about as narrow.
 MOST_LOOKS = 50
-"""The recursion is exact for more, but nobody plans them: `betting-anytime` is then about as narrow."""
 
+# Gauss–Legendre nodes of each look's density: boundaries are then exact to six decimals.
 _NODES = 160
-"""Gauss–Legendre nodes of each look's density: boundaries are then exact to six decimals."""
 
+# Standard errors beyond which a boundary is not sought: the error there is below 1e-32.
 _FARTHEST = 12.0
-"""Standard errors beyond which a boundary is not sought: the error there is below 1e-32."""
 
+# The least p-value that is sought, as of an interval.
 _LEAST = 1e-12
-"""The least p-value that is sought, as of an interval."""
 
 
 def _pocock(error: float, part: float) -> float:
@@ -41,11 +41,11 @@ def _obrien_fleming(error: float, part: float) -> float:
     return 2.0 * float(ndtr(ndtri(error / 2.0) / math.sqrt(part)))
 
 
+# The error of one side that is spent when a part of the looks is done (Lan & DeMets 1983, eqs. 5 and 7).
 SPENDING: dict[str, Callable[[float, float], float]] = {
     "pocock": _pocock,
     "obrien-fleming": _obrien_fleming,
 }
-"""The error of one side that is spent when a part of the looks is done (Lan & DeMets 1983, eqs. 5 and 7)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.limits import nothing_varies
 from stratal.intervals.stratified import stratified_clopper_pearson
 
+# Confidence level to (low, high).
 Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
-"""Confidence level to (low, high)."""
 
 
 def resolve_method(evidence: Any) -> str:
@@ -275,14 +275,14 @@ def korn_graubard_trials(evidence: Evidence, guarded: float, error: float) -> fl
     return trials if np.isfinite(trials) and trials > 0 else guarded
 
 
+# So many leave a limit of a 95 % interval a Monte Carlo error of .03 standard errors.
 REPLICATES = 10_000
-"""So many leave a limit of a 95 % interval a Monte Carlo error of .03 standard errors."""
 
+# Fixed, so that the same labels have the same interval.
 SEED = 20_240_611
-"""Fixed, so that the same labels have the same interval."""
 
+# Resampled labels that are held at once: 32 MB.
 _CELLS_AT_ONCE = 4_000_000
-"""Resampled labels that are held at once: 32 MB."""
 
 
 def _bootstrap(evidence: Evidence, alternative: str) -> Bounds:
@@ -388,6 +388,7 @@ class Method:
 
 _counting = partial(Method, needs_bounds=True, counts_trials=True)
 
+# Every method by name.
 TABLE: dict[str, Method] = {
     "clopper-pearson": _counting(prepare=_clopper_pearson, widened=True),
     "stratified-clopper-pearson": _counting(prepare=partial(_clopper_pearson, by_strata=True), widened=True),
@@ -408,7 +409,6 @@ TABLE: dict[str, Method] = {
         prepare=partial(_student, name="skewness-corrected"), reads_skewness=True, widened=True
     ),
 }
-"""Every method by name."""
 
 METHODS = ("auto", *TABLE)
 UNBOUNDED = tuple(name for name, kind in TABLE.items() if not kind.needs_bounds)

@@ -19,8 +19,8 @@ from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.interval import tail_shares
 
+# The lower and the upper limits.
 Ends = tuple[FloatArray, FloatArray]
-"""The lower and the upper limits."""
 
 
 def student_t(
@@ -171,8 +171,8 @@ def blaker(
     return interval(proportion, size, confidence_level=confidence_level, alternative=alternative)
 
 
+# Of 1/64 of an interval: to the last digit.
 _BISECTIONS = 48
-"""Of 1/64 of an interval: to the last digit."""
 
 
 @_on_both_sides
@@ -230,8 +230,8 @@ def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -
     return np.asarray(np.where(large | np.isinf(normal), normal, t))
 
 
+# Both quantiles are 0 at one half; just below it their ratio is what it tends to.
 _MIDDLE = 0.5 - 1e-6
-"""Both quantiles are 0 at one half; just below it their ratio is what it tends to."""
 
 
 def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
@@ -249,11 +249,11 @@ def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
     return float((simple / student_quantile(error, degrees_of_freedom)) ** 2)
 
 
+# A skewness below this is 0: the transformation divides by it.
 _SYMMETRICAL = 1e-9
-"""A skewness below this is 0: the transformation divides by it."""
 
+# Error of one side down to which limits are the transformation's own: that of a 99 % interval.
 _EXPANDED_TO = 0.005
-"""Error of one side down to which limits are the transformation's own: that of a 99 % interval."""
 
 
 def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> tuple[FloatArray, FloatArray]:

@@ -34,23 +34,23 @@ from scipy.special import betainc, gammaln, ndtri
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.strata.rates import PSEUDO_LABELS
 
+# Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
 _POISSON = 1e-8
-"""Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there."""
 
+# Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale.
 _MOST_SKEWED = 1.9
-"""Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale."""
 
+# Stands for 0 under a logarithm or a quotient.
 _NOTHING = 1e-300
-"""Stands for 0 under a logarithm or a quotient."""
 
+# The largest probability below 1 in floating point.
 _ALL = 1.0 - 1e-16
-"""The largest probability below 1 in floating point."""
 
+# Pairs of steps that are held at once: 32 MB.
 _MOST_CELLS = 4_000_000
-"""Pairs of steps that are held at once: 32 MB."""
 
+# The normal quantile that is taken for certainty.
 LARGEST = float(ndtri(_ALL))
-"""The normal quantile that is taken for certainty."""
 
 
 def count_quantile(
@@ -140,8 +140,8 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     return largest, blur[..., 0] if blur.shape[-1] == 1 else blur
 
 
+# Terms of the tail that are held at once.
 _AT_ONCE = 2_000_000
-"""Terms of the tail that are held at once."""
 
 
 def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
@@ -214,8 +214,8 @@ def _logs(whole: IntArray, part: IntArray) -> FloatArray:
     return np.asarray(gammaln(whole + 1.0) - gammaln(part + 1.0) - gammaln(whole - part + 1.0))
 
 
+# Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate.
 _ELASTICITY = 0.5
-"""Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate."""
 
 
 def shrink_to_half(
@@ -249,50 +249,50 @@ def shrink_to_half(
     return np.asarray((counts * rates + each) / np.maximum(counts + 2.0 * each, 1.0))
 
 
+# Looks at the tail at most; what is not settled then keeps its last value.
 _STEPS = 80
-"""Looks at the tail at most; what is not settled then keeps its last value."""
 
+# What a step may still miss, on the scale of arsinh: a limit's sixth digit.
 _CLOSE = 1e-6
-"""What a step may still miss, on the scale of arsinh: a limit's sixth digit."""
 
+# A bracket this narrow is one number.
 _EQUAL = 1e-11
-"""A bracket this narrow is one number."""
 
+# Of the quantile that is wanted: where arsinh turns from a line into a logarithm.
 _UNIT = 0.1
-"""Of the quantile that is wanted: where arsinh turns from a line into a logarithm."""
 
+# The longest step of the search, a factor of about e² in the price.
 _STRIDE = 2.0
-"""The longest step of the search, a factor of about e² in the price."""
 
+# Range of the first slope, which is guessed from how fast the variance falls.
 _SLOPES = (-2.0, -0.3)
-"""Range of the first slope, which is guessed from how fast the variance falls."""
 
 _ROWS_AT_ONCE = 2048
+# Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor.
 _CELLS_AT_ONCE = 1_000_000
-"""Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor."""
 
+# First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth.
 _GUESSES = 3
-"""First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth."""
 
+# Share of replicates that may be open when these are copied to go on alone.
 _LEFT_TO_COPY = 0.75
-"""Share of replicates that may be open when these are copied to go on alone."""
 
+# A variance of the sum below this is 0: every open stratum has rate 0 or 1.
 _NO_SPREAD = 1e-290
-"""A variance of the sum below this is 0: every open stratum has rate 0 or 1."""
 
+# A slope nearer 0 than this comes of rounding, and the one before it is kept.
 _FLAT = -1e-3
-"""A slope nearer 0 than this comes of rounding, and the one before it is kept."""
 
+# With more units than this nothing tells drawing without replacement from independent draws.
 _MOST_UNITS = 1e9
-"""With more units than this nothing tells drawing without replacement from independent draws."""
+# Part of a unit that limits move outwards before they are rounded inwards to whole units.
+#
+# The tail's three moments know nothing of whole units. Two strata of up to 12 units cover at least .890 with
+# none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
+#
 _OUTWARDS = 1.0 / 3.0
-"""Part of a unit that limits move outwards before they are rounded inwards to whole units.
-
-The tail's three moments know nothing of whole units. Two strata of up to 12 units cover at least .890 with
-none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
-"""
+# Of a unit: a limit this near a whole number of units is that number.
 _ROUNDING = 1e-6
-"""Of a unit: a limit this near a whole number of units is that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

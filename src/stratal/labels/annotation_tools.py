@@ -40,8 +40,8 @@ VERDICT = "verdict"
 NOTE = "note"
 
 
+# What the answer, the note and the item's id are called in tools that need a name.
 ITEM_ID = "item_id"
-"""What the answer, the note and the item's id are called in tools that need a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,8 +378,8 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 TASKS, LABELLING_CONFIG = "tasks.json", "config.xml"
+# The control of an answer in the annotator's own words.
 _WORDS = f"{VERDICT}_words"
-"""The control of an answer in the annotator's own words."""
 
 
 def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
@@ -582,8 +582,8 @@ ARGILLA = Tool(
 
 
 CONFIG, INSTANCES, OUTPUT = "config.yaml", "instances.jsonl", "annotation_output"
+# The file of each annotator in the folder of answers.
 STATE = "user_state.json"
-"""The file of each annotator in the folder of answers."""
 
 
 _ANSWERS = "instance_id_to_label_to_value"

@@ -14,9 +14,9 @@ from stratal.labels.meanings import class_text
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
+# Share of the units whose answers may differ without a decision before a warning: decided one way, a tenth
+# moves a share by .05, which is the half-width that some 400 labels give.
 MANY_OPEN = 0.1
-"""Share of the units whose answers may differ without a decision before a warning: decided one way, a tenth
-moves a share by .05, which is the half-width that some 400 labels give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

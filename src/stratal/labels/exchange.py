@@ -47,21 +47,21 @@ from stratal.tables.files import cell, existing_file, format_of, json_document, 
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
+# Columns that say who answered, the first that is there.
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
-"""Columns that say who answered, the first that is there."""
 
+# Different answers of a column that is taken for one of answers, though it is not called so.
 _FEW = 3
-"""Different answers of a column that is taken for one of answers, though it is not called so."""
 
+# In the name of a column of the model's answers.
 _PREDICTED = "pred"
-"""In the name of a column of the model's answers."""
 
+# Columns of answers, the first that is there.
 ANSWER_NAMES = ("label", "verdict")
-"""Columns of answers, the first that is there."""
 
 
+# Columns of what people said, in files that were not made for labelling, the first that is there.
 HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
-"""Columns of what people said, in files that were not made for labelling, the first that is there."""
 
 
 def label_rows(
@@ -245,8 +245,8 @@ LABEL = "label"
 _OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)
 
 
+# Characters that Excel takes in a list of choices.
 _LONGEST_LIST = 255
-"""Characters that Excel takes in a list of choices."""
 
 
 def _header(tasks: Sequence[Task]) -> dict[str, str]:
@@ -529,9 +529,9 @@ def _document(path: Path, most: int | None = None) -> Any:
         return [record for _, record in islice(json_records(text, path), most)]
 
 
+# What the column of first labels is called before their own name, and that of the judges who differ: a file
+# with the latter is a second look.
 FIRST, DIFFERS_FROM = "first_", "differs_from"
-"""What the column of first labels is called before their own name, and that of the judges who differ: a file
-with the latter is a second look."""
 
 
 @names_mistyped

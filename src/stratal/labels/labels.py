@@ -143,8 +143,8 @@ class UnitRows(Protocol):
 
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
+# The annotator of a label that was decided where people disagreed.
 ADJUDICATED = "adjudicated"
-"""The annotator of a label that was decided where people disagreed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

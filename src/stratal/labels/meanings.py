@@ -46,31 +46,31 @@ def _pair(words: str) -> dict[str, float]:
     return dict.fromkeys(ones.split(), 1.0) | dict.fromkeys(zeros.split(), 0.0)
 
 
+# Words for numbers; every word of a column must be in one of them.
 VOCABULARIES = (*map(_pair, _PAIRS), *_THREES)
-"""Words for numbers; every word of a column must be in one of them."""
 
 _NO_ANSWER = {
     *("n/a", "na", "none", "null", "nil", "nan", "?", "??", "-", "--", "tbd", "idk", "skip", "skipped"),
     *("unsure", "not sure", "unclear", "unknown", "undecided", "don't know", "dont know"),
     *("cannot tell", "can't tell", "cannot say"),
 }
+# What a spreadsheet shows where a formula fails: #DIV/0!, #N/A.
 _ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
-"""What a spreadsheet shows where a formula fails: #DIV/0!, #N/A."""
 
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
+# More different words than this are classes or free text, and no vocabulary.
 _MOST_WORDS = 50
-"""More different words than this are classes or free text, and no vocabulary."""
+# Rows of a table that a sentence holds, and different numbers that are listed one by one.
 _SHOWN = 10
-"""Rows of a table that a sentence holds, and different numbers that are listed one by one."""
+# More different answers than this with digits behind the point are measurements, and no classes.
 _MOST_FRACTIONS = 10
-"""More different answers than this with digits behind the point are measurements, and no classes."""
+# So many labels that are all no answer of the model are no accident.
 _ENOUGH = 10
-"""So many labels that are all no answer of the model are no accident."""
+# What to do with labels that stand for no number.
 HOW = (
     "Say what counts: positive='…' (--positive VALUE), or mapping={'Pass': 1, 'Fail': 0, 'unsure': None} "
     "(--map Pass=1,Fail=0,unsure=)."
 )
-"""What to do with labels that stand for no number."""
 
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
@@ -136,8 +136,8 @@ def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
     return dict(zip(given, found[0], strict=True))
 
 
+# Truth values as text: what they count as needs no word to the reader.
 _TRUTH = {"True": 1.0, "False": 0.0}
-"""Truth values as text: what they count as needs no word to the reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

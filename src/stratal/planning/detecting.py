@@ -12,8 +12,8 @@ from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.interval import tail_shares
 from stratal.strata.integers import whole_number
 
+# Chance that a difference shows, as plans of studies usually have it (Cohen 1988).
 POWER = 0.8
-"""Chance that a difference shows, as plans of studies usually have it (Cohen 1988)."""
 
 
 @names_mistyped

@@ -31,17 +31,17 @@ from stratal.strata import Strata, stratify
 from stratal.strata.rates import likely_rates, smoothed_standard_deviations
 from stratal.strata.strata import Moments, Scenario, expected_variance
 
+# Chance, by the labels, that the conservative end is passed, and that the optimistic one is missed.
 LEFT_OPEN = 0.05
-"""Chance, by the labels, that the conservative end is passed, and that the optimistic one is missed."""
 
+# Strata of the proxy from which one stratum of all units is made up.
 _FINE = 10
-"""Strata of the proxy from which one stratum of all units is made up."""
 
+# Sets of rates drawn from the posterior: the 5 % points are then good to a tenth of their distance.
 _NUMBER = 2_000
-"""Sets of rates drawn from the posterior: the 5 % points are then good to a tenth of their distance."""
 
+# Fixed, so that equal labels give equal plans.
 _SEED = 20_261_121
-"""Fixed, so that equal labels give equal plans."""
 
 
 class EarlierLabels:
@@ -230,16 +230,16 @@ class EarlierLabels:
         return np.exp(spread * random.standard_normal((_NUMBER, 1)))
 
 
+# Labels of a category from which the proxy is recalibrated there alone: with fewer, two coefficients rest on
+# their priors.
 FEWEST_FOR_A_CURVE = 10
-"""Labels of a category from which the proxy is recalibrated there alone: with fewer, two coefficients rest on
-their priors."""
 
+# Distance of two distributions below which no warning is given, however many units: where so few lie
+# elsewhere no plan changes.
 SHIFTED = 0.05
-"""Distance of two distributions below which no warning is given, however many units: where so few lie
-elsewhere no plan changes."""
 
+# Of √(m N/(m + N)) times the Kolmogorov–Smirnov distance: passed by 1 % of pairs of one distribution.
 _CRITICAL = 1.63
-"""Of √(m N/(m + N)) times the Kolmogorov–Smirnov distance: passed by 1 % of pairs of one distribution."""
 
 
 def shift_notes(population: Population, other: Population, proxy: str | None) -> tuple[str, ...]:

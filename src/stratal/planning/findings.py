@@ -34,8 +34,8 @@ from stratal.report.document import WRITERS, described_method, report_html
 from stratal.report.estimates import answer_sentence
 from stratal.report.text import plain_dict
 
+# The first word of every report's file, so that none is written over anything else.
 KIND = "stratal report"
-"""The first word of every report's file, so that none is written over anything else."""
 
 MOST_EXAMPLES = 100
 
@@ -263,8 +263,8 @@ def _asked(
     return requested, predicted, one, outcomes(sample, one, predicted, combine).labelled
 
 
+# Rounding by which two ways to the same estimate may differ.
 _SAME = 1e-9
-"""Rounding by which two ways to the same estimate may differ."""
 
 
 def _quantity(
@@ -375,5 +375,5 @@ def _shown(value: Any) -> Any:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
+# Characters of a shown text, so that a report stays small.
 _LONGEST = 2_000
-"""Characters of a shown text, so that a report stays small."""

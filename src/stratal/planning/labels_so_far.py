@@ -36,8 +36,8 @@ from stratal.strata import Allocation, Strata, allocate_several, neyman
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import expected_variance
 
+# Shares of the first round's proportions in the deviations that are tried: the width is flat there.
 _MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the first round's proportions in the deviations that are tried: the width is flat there."""
 
 
 _ROUNDING = 1e-9
@@ -46,12 +46,12 @@ _ROUNDING = 1e-9
 DEVIATIONS = ("recalibrated", "raw")
 
 
+# Labels' worth of what the predictions themselves say of a stratum's residuals.
 STRENGTH = 16.0
-"""Labels' worth of what the predictions themselves say of a stratum's residuals."""
 
 
+# Share of the pooled residual variance in that: no stratum is believed to be settled.
 POOLED = 0.2
-"""Share of the pooled residual variance in that: no stratum is believed to be settled."""
 
 
 def estimated_deviations(
@@ -182,9 +182,9 @@ def residual_deviations(
     return np.asarray(deviations), f"deviations of residuals; {found.note}"
 
 
+# Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few
+# labels alone leave strata in which these saw nothing without more, and bias the estimate.
 PLANNED = 0.5
-"""Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few
-labels alone leave strata in which these saw nothing without more, and bias the estimate."""
 
 
 def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:

@@ -107,8 +107,8 @@ class PlannedPart:
     relative_efficiency: float
 
 
+# How often a difference of this size is shown, in repeated draws.
 POWER = 0.8
-"""How often a difference of this size is shown, in repeated draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,12 +378,12 @@ def level_of_last_look(confidence_level: float, looks: PlannedLooks | None) -> f
     return confidence_level if looks is None else looks.at(looks.number).level(confidence_level, "two-sided")
 
 
+# What a budget for a half-width may assume of the proxy.
 ENDS = ("conservative", "expected", "optimistic")
-"""What a budget for a half-width may assume of the proxy."""
 
 
+# Allocations that the details of a plan compare: no trust in the proxy, some, and all.
 COMPARED = ("proportional", "robust", "neyman")
-"""Allocations that the details of a plan compare: no trust in the proxy, some, and all."""
 
 
 BY_COST = "cost-optimal"

@@ -60,8 +60,8 @@ from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.strata import expected_variance, of_sizes, scenarios
 
+# The estimators that a plan compares under each design.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
-"""The estimators that a plan compares under each design."""
 
 
 def expectations(
@@ -174,13 +174,13 @@ def influence_spreads(
     return deviations, np.maximum(overall, 0.0), np.asarray(known > 1.0 - 1e-9)
 
 
+# Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
+# search for a budget starts here too.
 PILOT = 50
-"""Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
-search for a budget starts here too."""
 
 
+# The rate at which labels say least.
 WORST_RATE = 0.5
-"""The rate at which labels say least."""
 
 
 def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
@@ -218,16 +218,16 @@ def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
         raise InputError("give either a budget or a half-width", allowed=either)
 
 
+# Stratified sampling is recommended when its expected relative efficiency exceeds this.
 WORTHWHILE = 1.02
-"""Stratified sampling is recommended when its expected relative efficiency exceeds this."""
 
 
+# Share of the optimistic budget that goes to the first round.
 PILOT_SHARE = 0.5
-"""Share of the optimistic budget that goes to the first round."""
 
 
+# Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute.
 MOST_PARTS = 500
-"""Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
 
 
 @names_mistyped
@@ -666,12 +666,12 @@ class Planner:
         )
 
 
+# Of the proportional share of a stratum among those of its answer.
 LEAST_SHARE = 0.5
-"""Of the proportional share of a stratum among those of its answer."""
 
 
+# Halvings of the share that fits: a millionth of it is left.
 _HALVINGS = 20
-"""Halvings of the share that fits: a millionth of it is left."""
 
 
 def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:

@@ -41,21 +41,21 @@ from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.integers import whole_number
 
+# A round that would multiply the labels by more is taken in two: few labels say too little about many.
 CAREFUL_BEYOND = 1.5
-"""A round that would multiply the labels by more is taken in two: few labels say too little about many."""
 
 
+# How much of it is taken first.
 CAREFUL_SHARE = 0.75
-"""How much of it is taken first."""
 
 
+# Times the narrowest that can be, where units without a label keep an interval from what is wanted: what a
+# round then goes for, and half of the way at most, so that no label is spent where it changes nothing.
 NEARLY = 1.1
-"""Times the narrowest that can be, where units without a label keep an interval from what is wanted: what a
-round then goes for, and half of the way at most, so that no label is spent where it changes nothing."""
 
 
+# Multiples of the units drawn for which the half-width is expected, for what more labels would buy.
 TIMES = (1.5, 2.0, 3.0, 4.0)
-"""Multiples of the units drawn for which the half-width is expected, for what more labels would buy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,8 +513,8 @@ def _learning(
     return Calibrating(column=first, method=learner, features=features, population=sample.population)
 
 
+# Ids (m,) in, their labels (m,) in the same order out.
 Oracle = Callable[[AnyArray], Any]
-"""Ids (m,) in, their labels (m,) in the same order out."""
 
 
 PILOTS = ("proportional", "equal")

@@ -26,28 +26,28 @@ from stratal.proxy.agreement import likely_right
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.integers import check_budget, whole_number
 
+# Pairs and their bounds grow with the square; beyond this nothing was measured.
 MOST_MODELS = 100
-"""Pairs and their bounds grow with the square; beyond this nothing was measured."""
 
+# Units of the first round, and of each later one as a share of those drawn: a round is looked at when it is
+# whole, and labels after the decision are wasted, an eighth on average.
 FIRST_ROUND, LATER_ROUNDS = 50, 0.25
-"""Units of the first round, and of each later one as a share of those drawn: a round is looked at when it is
-whole, and labels after the decision are wasted, an eighth on average."""
 
 PREFERENCE = "preference"
+# The label of a column of preferences that names no model.
 TIE = "tie"
-"""The label of a column of preferences that names no model."""
 
+# Metrics of which more is not better.
 _NOT_BETTER = ("prevalence", "predicted_prevalence", "false_discovery_rate")
-"""Metrics of which more is not better."""
 
+# Units from which the models' accuracies are guessed before there is a label.
 _LIKELY_FROM = 1_024
-"""Units from which the models' accuracies are guessed before there is a label."""
 
+# Indifferences by which an optimist expects the winner to be ahead.
 _OPTIMISTIC = 4.0
-"""Indifferences by which an optimist expects the winner to be ahead."""
 
+# Half-width for which the price of the winner's own value is named.
 _PROBE = 0.03
-"""Half-width for which the price of the winner's own value is named."""
 
 _WIDER = (
     "a model was eliminated by a bound against the model that led at the time; its interval, against the "
@@ -55,9 +55,9 @@ _WIDER = (
 )
 
 
+# Each unit's part of each model's criterion (n, k), of which that is the mean and NaN without a label; and
+# the largest difference of two of them on one unit.
 Outcomes = tuple[FloatArray, float]
-"""Each unit's part of each model's criterion (n, k), of which that is the mean and NaN without a label; and
-the largest difference of two of them on one unit."""
 
 
 def outcomes_of(

@@ -26,25 +26,25 @@ from stratal.intervals.proportion import mean_skewness, student_quantile, studen
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.strata import expected_variance
 
+# Sets of labels that a width is averaged over; evenly spread over what a stratum may show.
 REPLICATES = 5
-"""Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
 
+# Fixed, so that equal plans expect equal widths.
 _SEED = 20_261_121
-"""Fixed, so that equal plans expect equal widths."""
 
+# What the real quantile of a count may exceed a whole number by.
 _ROUNDING = 1e-9
-"""What the real quantile of a count may exceed a whole number by."""
 
 
+# Sets of labels that a width is averaged over.
 SETS = 64
-"""Sets of labels that a width is averaged over."""
 
+# Degrees of freedom below which residuals are taken from a normal distribution instead.
 _FEWEST_RESIDUALS = 10
-"""Degrees of freedom below which residuals are taken from a normal distribution instead."""
 
 
+# With more labels the interval is the normal one to within a hundredth.
 _MOST_LABELS = 5_000
-"""With more labels the interval is the normal one to within a hundredth."""
 
 
 def expected_half_width(
@@ -147,8 +147,8 @@ def label_sets(
     return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
 
 
+# Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
 _NEARLY = 0.98
-"""Share of the largest variance from which an outcome within bounds counts as one of 0 and 1."""
 
 
 def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
@@ -400,5 +400,5 @@ def smallest_budget(width: Callable[[int], float], wanted: float, start: int, le
     return below
 
 
+# Budgets tried at most; a few are usual, and bisection alone needs as many for 10⁷ units.
 _MOST_LOOKS = 24
-"""Budgets tried at most; a few are usual, and bisection alone needs as many for 10⁷ units."""

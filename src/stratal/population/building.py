@@ -311,15 +311,15 @@ _SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")
 # ---- earlier models' results: one column for each model, or one row for each result
 
 
+# The column that makes a table of past results a long one: a row for each result.
 MODEL = "model"
-"""The column that makes a table of past results a long one: a row for each result."""
 
 RIGHT = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
 WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
 NOTHING = ("", "na", "n/a", "nan", "null", "none")
 
+# Items that are read at once.
 _ROWS = 8_192
-"""Items that are read at once."""
 
 
 def as_history(given: Any, ids: Any = None) -> History:

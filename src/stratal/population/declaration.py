@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from stratal.proxy.history import History
 
 
+# Asked for as the id where no column is called so: the number of the row, from 1.
 ROW = "row"
-"""Asked for as the id where no column is called so: the number of the row, from 1."""
 
+# Units whose proxy is missing are kept, as a stratum of their own.
 OWN_STRATUM = "own-stratum"
-"""Units whose proxy is missing are kept, as a stratum of their own."""
 
+# The group that tells them: `known` and `missing`.
 OWN_STRATUM_GROUP = "proxy_status"
-"""The group that tells them: `known` and `missing`."""
 
+# How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded.
 ROUNDED = 0.02
-"""How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded."""
 
 POINT = (
     "Write them with a decimal point and without a percent sign, shares between 0 and 1: 0.976. A "
     "spreadsheet can change the column's format."
 )
 
+# The columns made of a softmax: the probability of the answer, and the most probable class.
 CONFIDENCE, PREDICTED = "confidence", "predicted_class"
-"""The columns made of a softmax: the probability of the answer, and the most probable class."""
 
+# The column made of other models' answers; with `_COLUMN` behind it for a model that is not `predicted`.
 PEER_AGREEMENT = "peer_agreement"
-"""The column made of other models' answers; with `_COLUMN` behind it for a model that is not `predicted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

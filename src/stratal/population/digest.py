@@ -20,11 +20,11 @@ from stratal.arrays import AnyArray, FloatArray
 from stratal.population.expressions import OnArrays
 from stratal.randomness import KEY_DIGITS, KeyArray
 
+# Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine.
 KEY_BITS = 32
-"""Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine."""
 
+# Sums are kept modulo this.
 WORD = 2**64
-"""Sums are kept modulo this."""
 
 _WHOLE_BITS, _FRACTION_BITS = 30, 31
 _LEAST_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles

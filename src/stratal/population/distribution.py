@@ -19,26 +19,26 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
 
+# A population of up to this many units has one bin per distinct value.
 EXACT_LIMIT = 65_536
-"""A population of up to this many units has one bin per distinct value."""
 
+# Bins of a histogram.
 BIN_COUNT = 16_384
-"""Bins of a histogram."""
 
+# Positions within a bin, to which values are rounded down before they are added.
 OFFSET_COUNT = 65_536
-"""Positions within a bin, to which values are rounded down before they are added."""
 
+# Steps between the smallest and the largest second moment, to which they are rounded down.
 SECOND_MOMENT_STEPS = 2**30
-"""Steps between the smallest and the largest second moment, to which they are rounded down."""
 
+# Times that bins are binned again within themselves where a histogram is too coarse.
 ZOOM_DEPTH = 4
-"""Times that bins are binned again within themselves where a histogram is too coarse."""
 
+# A bin with over this share of the units is too coarse.
 ZOOM_SHARE = 0.25
-"""A bin with over this share of the units is too coarse."""
 
+# Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again.
 FEW_BINS = 512
-"""Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,11 +24,11 @@ from stratal.randomness import KeyArray, check_seed, uniforms
 
 Found = TypeVar("Found")
 
+# Codes of more units than this are kept in one byte each, where they fit.
 _EAGER_LIMIT = 1_000_000
-"""Codes of more units than this are kept in one byte each, where they fit."""
 
+# Parts per thread that are begun before the first is needed: what a pass holds does not grow with N.
 _AHEAD = 2
-"""Parts per thread that are begun before the first is needed: what a pass holds does not grow with N."""
 
 
 def threads_to_use(given: int | None = None) -> int:
@@ -128,11 +128,11 @@ _LAST_KEY = np.uint64(2**64 - 1)
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
+# Rows in which bins with two values show, if most have two: their one value is then not looked for.
 _PEEK = 4096
-"""Rows in which bins with two values show, if most have two: their one value is then not looked for."""
 
+# A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact.
 _COUNT_SHIFT = 32
-"""A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from stratal.tables.source import Source
 
 
+# How a column is called that names the model of each row, best first.
 MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
-"""How a column is called that names the model of each row, best first."""
 
 
 def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, Any] | None:
@@ -59,21 +59,21 @@ def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, 
     }
 
 
+# Names by which a proxy is guessed, best first.
 LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge", "p")
-"""Names by which a proxy is guessed, best first."""
 
 
+# How columns of models' answers begin.
 ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
-"""How columns of models' answers begin."""
 
+# Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
-"""Columns that begin alike and are taken for answers: two may be an answer and what is right."""
 
+# Columns of one query.
 _AT_ONCE = 500
-"""Columns of one query."""
 
+# Rows that are looked at for numbers that are written as text.
 _HEAD = 1_000
-"""Rows that are looked at for numbers that are written as text."""
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> dict[str, Any]:

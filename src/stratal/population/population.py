@@ -46,38 +46,38 @@ class Population(ABC):
     (3, ('proxy',))
     """
 
+    # What builds a population from arrays, a file and a table; the implementations enter themselves.
     makers: ClassVar[dict[str, Callable[..., Population]]] = {}
-    """What builds a population from arrays, a file and a table; the implementations enter themselves."""
 
+    # N.
     size: int
-    """N."""
 
+    # The proxies; the first is the one that strata are cut on unless another is named.
     proxies: tuple[ProxyInfo, ...] = ()
-    """The proxies; the first is the one that strata are cut on unless another is named."""
 
+    # Group columns: categories to stratify by or to report on.
     group_names: tuple[str, ...] = ()
-    """Group columns: categories to stratify by or to report on."""
 
+    # Payload columns that ride along to the annotators.
     shown_names: tuple[str, ...] = ()
-    """Payload columns that ride along to the annotators."""
 
+    # Numeric columns to cluster on or to regress on.
     feature_names: tuple[str, ...] = ()
-    """Numeric columns to cluster on or to regress on."""
 
+    # Name of the id column.
     id_name: str = "id"
-    """Name of the id column."""
 
+    # Group column that holds the model's answer, kept in the sample and never shown.
     predicted: str | None = None
-    """Group column that holds the model's answer, kept in the sample and never shown."""
 
+    # What was done to read the units: blank rows left out, a softmax found, proxies missing.
     notes: tuple[str, ...] = ()
-    """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
 
+    # Whether the ids are row numbers, 0 … N − 1, because none were given.
     numbered_by_row: bool = False
-    """Whether the ids are row numbers, 0 … N − 1, because none were given."""
 
+    # Group whose level `missing` holds the units without a proxy, where they were kept.
     own_stratum: str | None = None
-    """Group whose level `missing` holds the units without a proxy, where they were kept."""
 
     _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
     _digests: dict[int, PopulationDigest] = field(init=False, default_factory=dict)

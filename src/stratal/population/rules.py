@@ -12,11 +12,11 @@ from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.population.expressions import Cells, Expression
 
+# Units that are put into strata at once: what that takes meanwhile does not grow with N.
 PART = 1 << 16
-"""Units that are put into strata at once: what that takes meanwhile does not grow with N."""
 
+# Up to so many comparisons of all values are faster than a binary search for each.
 _FEW_CUTS = 24
-"""Up to so many comparisons of all values are faster than a binary search for each."""
 
 
 class Rule(Described):
@@ -372,12 +372,12 @@ class Derived(Rule):
 
 
 CELL = "cell"
+# What the inner rule calls the two columns.
 INFLUENCE = "influence"
-"""What the inner rule calls the two columns."""
 
 
+# Values of a formula that agree in so many digits are one value.
 DIGITS = 12
-"""Values of a formula that agree in so many digits are one value."""
 
 
 def in_digits(values: FloatArray) -> FloatArray:

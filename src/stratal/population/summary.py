@@ -12,11 +12,11 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.expressions import Expression, OnArrays
 
+# Proxies and labels beyond this overflow in sums of squares.
 LARGEST_PROXY = 1e100
-"""Proxies and labels beyond this overflow in sums of squares."""
 
+# What one addition may lose of a sum, with room for squares and their difference.
 _ROUNDING = 4 * np.finfo(np.float64).eps
-"""What one addition may lose of a sum, with room for squares and their difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,11 +246,11 @@ class Drawn:
         return Drawn(ids=ids, stratum=stratum, proxies=proxies, groups=groups, shown=shown, features=features)
 
 
+# How far a proxy is moved to the overall mean before its variance is taken: a flat 0 or 1 may be wrong.
 HEDGE = 0.2
-"""How far a proxy is moved to the overall mean before its variance is taken: a flat 0 or 1 may be wrong."""
 
+# Sizes are added up in steps of the largest that counts over this.
 STEPS = 2.0**32
-"""Sizes are added up in steps of the largest that counts over this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

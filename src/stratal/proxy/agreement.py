@@ -20,40 +20,40 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.proxy.history import MOST_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
 
+# What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016).
 PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
-"""What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016)."""
 
+# Ways to write answers alike before they are compared.
 ALIKE = ("text", "number")
-"""Ways to write answers alike before they are compared."""
 
+# The answer of a calculation, as evaluations of GSM8K read it; thousands have lost their commas.
 LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
-"""The answer of a calculation, as evaluations of GSM8K read it; thousands have lost their commas."""
 
+# The largest weight: whole numbers add up to the same share on every engine.
 SCALE = 1_000
-"""The largest weight: whole numbers add up to the same share on every engine."""
 
+# Wrong answers of free text coincide on an item's few plausible ones, however many there are in all.
 MOST_CLASSES = 10
-"""Wrong answers of free text coincide on an item's few plausible ones, however many there are in all."""
 
+# Observed disagreement of two models over that of independent ones: below the first they are copies, above
+# the second not at all, between them in part. It is .18 to .98 (median .69) for classifiers of one training
+# set on breast cancer, .5 to .98 on digits, below .1 for clones; of .05, .1 and .2 the last does best.
 COPIES, INDEPENDENT = 0.2, 0.4
-"""Observed disagreement of two models over that of independent ones: below the first they are copies, above
-the second not at all, between them in part. It is .18 to .98 (median .69) for classifiers of one training
-set on breast cancer, .5 to .98 on digits, below .1 for clones; of .05, .1 and .2 the last does best."""
 
+# Few models agree by chance and err alike, so that a share of 0 or 1 is no certainty: to J equal models 3/J
+# are added that have the mean share. Three other judges of a file (`nq301_llmjudge` of
+# `benchmarks/results/peer_agreement_files.md`) were worth .91 to 1.43 random samples without it, .98 to 1.53
+# with it; 24 models lose .6 %.
 FEW_MODELS = 3
-"""Few models agree by chance and err alike, so that a share of 0 or 1 is no certainty: to J equal models 3/J
-are added that have the mean share. Three other judges of a file (`nq301_llmjudge` of
-`benchmarks/results/peer_agreement_files.md`) were worth .91 to 1.43 random samples without it, .98 to 1.53
-with it; 24 models lose .6 %."""
 
+# Accuracies are estimated at most as high; before copies are known, agreement overstates them.
 _MOST_ACCURATE, _AT_FIRST = 0.999, 0.95
-"""Accuracies are estimated at most as high; before copies are known, agreement overstates them."""
 
+# Of finding copies and accuracies in turn, and of expectation–maximisation at most within each.
 _ROUNDS, _STEPS = 3, 50
-"""Of finding copies and accuracies in turn, and of expectation–maximisation at most within each."""
 
+# The chance that any of the models is taken as better than chance if all of them guess.
 _ERROR = 0.01
-"""The chance that any of the models is taken as better than chance if all of them guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -31,12 +31,12 @@ from stratal.proxy.proxy import Proxy
 METHODS = ("isotonic", "logistic")
 
 
+# Labels' worth of the overall mean that is mixed into every level of an isotonic fit.
 SMOOTHING = 1.0
-"""Labels' worth of the overall mean that is mixed into every level of an isotonic fit."""
 
 
+# Precision of the normal prior on the logistic coefficients, around "the score is right".
 PENALTY = 1.0
-"""Precision of the normal prior on the logistic coefficients, around "the score is right"."""
 
 
 _EDGE = 1e-6
@@ -284,8 +284,8 @@ def score_matrix(scores: Any) -> FloatArray:
     return matrix
 
 
+# Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other.
 RIDGE = 1e-3
-"""Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -326,12 +326,12 @@ class LeastSquares(Record):
         return np.asarray(self.intercept + matrix @ self.coefficients)
 
 
+# Learners that go by a name.
 NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
-"""Learners that go by a name."""
 
 
+# Of learners that draw random numbers and were given no seed: the same labels give the same estimate.
 SEED = 0
-"""Of learners that draw random numbers and were given no seed: the same labels give the same estimate."""
 
 
 ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 9))

@@ -18,8 +18,8 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, Record, same_length
 from stratal.errors import InputError
 from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
+# The proxy, the learner, and what the columns of factors begin with.
 HISTORY = "history"
-"""The proxy, the learner, and what the columns of factors begin with."""
 
 
 def history_columns(features: Sequence[str]) -> tuple[str, ...]:
@@ -33,44 +33,44 @@ def history_columns(features: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
 
 
+# Items from which weights are estimated: a rate of agreement is then known to .008 or better.
 MOST_ITEMS = 4_096
-"""Items from which weights are estimated: a rate of agreement is then known to .008 or better."""
 
+# Makes the random numbers that choose these items independent of every draw's.
 PURPOSE = "answers:"
-"""Makes the random numbers that choose these items independent of every draw's."""
 
+# Numbers of factors that are compared; with 0 items differ in difficulty alone.
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
-"""Numbers of factors that are compared; with 0 items differ in difficulty alone."""
 
+# Of fewer nothing can be left out to choose a rank by.
 FEWEST_MODELS, FEWEST_ITEMS = 4, 20
-"""Of fewer nothing can be left out to choose a rank by."""
 
+# Items by which the rank is chosen, in half a minute at most for hundreds of models.
 CHOOSING = 2_048
-"""Items by which the rank is chosen, in half a minute at most for hundreds of models."""
 
+# Ranks in a row that lose more than the best so far end the choice: more factors then fit noise.
 WORSE = 3
-"""Ranks in a row that lose more than the best so far end the choice: more factors then fit noise."""
 
+# Labels of a left-out model from which its other results are predicted, half of the items at most.
 LABELS = 100
-"""Labels of a left-out model from which its other results are predicted, half of the items at most."""
 
+# The prior's variance over that of the earlier models: a new one may be better than all of them.
 WIDER = 1.5
-"""The prior's variance over that of the earlier models: a new one may be better than all of them."""
 
+# Of the fit, each of which goes up by a bound on the curvature (Böhning & Lindsay 1988).
 _STEPS = 60
-"""Of the fit, each of which goes up by a bound on the curvature (Böhning & Lindsay 1988)."""
 
+# Steps for one item's factors, or one model's, from where all are alike: a logistic regression.
 _NEWTON = 8
-"""Steps for one item's factors, or one model's, from where all are alike: a logistic regression."""
 
+# Of a factor: machines that add up in another order find the same numbers.
 _DIGITS = 4
-"""Of a factor: machines that add up in another order find the same numbers."""
 
+# Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8).
 _ITEM_PRECISION, _CENTRE_PRECISION = 1.0, 0.3
-"""Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8)."""
 
+# Items whose factors are found at once: 32 MB for a thousand models.
 _BATCH = 4_096
-"""Items whose factors are found at once: 32 MB for a thousand models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -104,12 +104,12 @@ class Proxy(Record):
             raise InputError(what, given=given, allowed=allowed, action=action)
 
 
+# Rows of probabilities may miss a sum of one by this much.
 SUM_TOLERANCE = 1e-3
-"""Rows of probabilities may miss a sum of one by this much."""
 
 
+# Probabilities are raised to at least this before their logarithm is taken.
 FLOOR = 1e-7
-"""Probabilities are raised to at least this before their logarithm is taken."""
 
 
 _SHAPES = "(N,) or (N, K) with K ≥ 2"

@@ -141,12 +141,12 @@ def _latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in " ".join(str(text).split()))
 
 
+# Endings of a report's file and what writes it; JSON is the dict itself.
 WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ".html": report_html,
     ".htm": report_html,
     ".md": report_markdown,
 }
-"""Endings of a report's file and what writes it; JSON is the dict itself."""
 
 
 @cache

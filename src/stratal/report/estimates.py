@@ -75,8 +75,8 @@ def worth_text(estimate: Mapping[str, Any]) -> str | None:
     return f"worth {size:,.0f} random ones" + (f" ({'–'.join(ends)})" if len(set(ends)) == 2 else "")
 
 
+# Characters of a bar.
 WIDTH = 24
-"""Characters of a bar."""
 
 
 def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True) -> Table:
@@ -147,6 +147,7 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     return "".join(line)
 
 
+# Tables that an estimate's dict may carry besides its strata, and their titles in a report.
 TABLES = {
     "estimands": "Quantities",
     "outcomes": "Quantities",
@@ -157,7 +158,6 @@ TABLES = {
     "judge": "Judge",
     "judge_groups": "Judge by group",
 }
-"""Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
 _KINDS = {"design": "sample", "estimator": "estimator", "interval_method": "interval", "outcome": "outcome"}
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
@@ -250,11 +250,11 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     return brief(Page(lines=lines, tables=tables, notes=noted(notes)))
 
 
+# How the lines begin that an answer leaves out.
 _ASIDE = ("Standard error ", "λ = ")
-"""How the lines begin that an answer leaves out."""
 
+# Groups that an answer shows, of many: the lowest.
 _WORST = 3
-"""Groups that an answer shows, of many: the lowest."""
 
 
 def _lowest(rows: Rows, kind: str, level: float) -> Table:
@@ -430,8 +430,8 @@ def missing_text(counts: Mapping[str, Any]) -> str:
     )
 
 
+# Judges that an answer has a sentence on.
 MOST_SENTENCES = 3
-"""Judges that an answer has a sentence on."""
 
 
 def by_judge(rows: Rows) -> dict[str, dict[tuple[str, str | None], Mapping[str, Any]]]:

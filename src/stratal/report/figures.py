@@ -11,11 +11,11 @@ from typing import Any
 from stratal.errors import MissingExtraError
 from stratal.report.text import level_text
 
+# What others are compared with.
 GREY = "#999999"
-"""What others are compared with."""
 
+# Rows that a plot shows; more would not be read.
 MOST_ROWS = 60
-"""Rows that a plot shows; more would not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +152,13 @@ def _name_rows(ax: Any, names: Sequence[str], title: str, x_label: str) -> None:
         ax.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
 
 
+# Okabe and Ito's palette, distinguished by most colour-blind readers.
 COLOURS = tuple(
     "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #444444 #999933 #8c4f2b #7f7fff".split()  # noqa: SIM905
 )
-"""Okabe and Ito's palette, distinguished by most colour-blind readers."""
 
+# Width of a figure, so that it can be printed.
 LEAST_PIXELS = 1200
-"""Width of a figure, so that it can be printed."""
 
 
 def grid_of_axes(
@@ -197,6 +197,7 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
+# Column of a simulation → its name, what it is compared with; the others' scale is logarithmic.
 _MERITS: dict[str, tuple[str, float | None]] = {
     "mse": ("mean squared error", None),
     "mae": ("mean absolute error", None),
@@ -205,7 +206,6 @@ _MERITS: dict[str, tuple[str, float | None]] = {
     "coverage": ("coverage", None),
     "width": ("width of the interval", None),
 }
-"""Column of a simulation → its name, what it is compared with; the others' scale is logarithmic."""
 
 
 def write_figures(

@@ -83,6 +83,7 @@ def _or_worst(row: Mapping[str, Any]) -> Any:
     return f"at most {worst:.4f}" if expected is None and worst is not None else expected
 
 
+# Columns of designs and of allocations.
 _WAYS = {
     "design": "design",
     "estimator": "estimator",
@@ -92,7 +93,6 @@ _WAYS = {
     "conservative SE": "conservative_standard_error",
     "relative efficiency": "relative_efficiency",
 }
-"""Columns of designs and of allocations."""
 
 _STRATA = {
     "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
@@ -302,8 +302,8 @@ def import_page(found: Mapping[str, Any]) -> Page:
     )
 
 
+# So many tables of pairs, of so many classes, are shown; `--json` has all.
 _PAIRS, _CLASSES = 3, 8
-"""So many tables of pairs, of so many classes, are shown; `--json` has all."""
 
 _PEOPLE = {
     "annotator": lambda row: row["annotator"] + (" (set aside)" if row["set_aside"] else ""),
@@ -367,12 +367,12 @@ def status_page(found: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=tables, notes=noted([*found["notes"], *unknown]))
 
 
+# Columns of a table of pairs of annotators.
 PAIR = {
     "pair": lambda row: f"{row['first']}, {row['second']}",
     "shared": "shared",
     "agreeing": "agreeing",
 }
-"""Columns of a table of pairs of annotators."""
 
 
 def _confusion(pair: Mapping[str, Any]) -> Table:

@@ -19,8 +19,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 MOST_IDS = 20
 
+# Rows that are shares where the estimate is; the others may each be something else.
 PERCENT = ("comparisons", "domains")
-"""Rows that are shares where the estimate is; the others may each be something else."""
 
 
 def report_sections(findings: Findings) -> list[Page]:
@@ -78,15 +78,15 @@ def _table(found: Findings, kind: str) -> Page:
     return Page(drawings=[drawing], tables=[table])
 
 
+# Judges that a report draws; its tables have all.
 _MOST_JUDGES = 6
-"""Judges that a report draws; its tables have all."""
 
+# Shares of a judge that a report draws, and what it calls them.
 _DRAWN = {
     "agreement": "{judge} agrees with people",
     "recall": "finds {class!r}",
     "false_discovery_rate": "wrong to say {class!r}",
 }
-"""Shares of a judge that a report draws, and what it calls them."""
 
 
 def _judge(found: Findings) -> Page:
@@ -357,6 +357,7 @@ def _examples(_: Findings, examples: Rows) -> Page:
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
+# Title and content of each section: what a reader asks first, then what a reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version),
     "more_labels": ("What more labels would buy", _more_labels),
@@ -371,10 +372,9 @@ _SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
     "sources": ("Sources", _sources),
     "provenance": ("To run it again", _provenance),
 }
-"""Title and content of each section: what a reader asks first, then what a reviewer checks."""
 
+# Sections that are of one model, where several were compared.
 _OF_ONE = ("more_labels", "side_by_side", "calibration", "strata")
-"""Sections that are of one model, where several were compared."""
 
 
 # Drawings are inline SVG: narrow enough for a phone, in colours of the page's style sheet. Colours are names
@@ -434,17 +434,17 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [round((first + k) * step, digits) + 0.0 for k in range(count)]
 
 
+# Units of a drawing's width: its text is read on a phone, and is not shouted across a page.
 WIDTH = 440
-"""Units of a drawing's width: its text is read on a phone, and is not shouted across a page."""
 
 _LEFT, _RIGHT = 12.0, WIDTH - 12.0
 _ROW = 40
 _MOST_ROWS = 40
+# Characters of a row's name that leave room for its values.
 _NAME = 46
-"""Characters of a row's name that leave room for its values."""
 
+# `name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer.
 Row = Mapping[str, Any]
-"""`name`, `estimate`, `confidence_interval`, and perhaps `reported`: whether it is the answer."""
 
 
 @dataclass(frozen=True, slots=True)

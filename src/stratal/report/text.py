@@ -12,12 +12,12 @@ from unicodedata import east_asian_width
 
 from stratal.errors import MissingExtraError
 
+# What an entry begins with that stands to the right of its column.
 _NUMERIC = "0123456789+-−–<∞"
-"""What an entry begins with that stands to the right of its column."""
 
 
+# Rows of a table that are shown, so that a report stays a small page; a plain dict has them all.
 MOST_ROWS = 300
-"""Rows of a table that are shown, so that a report stays a small page; a plain dict has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +115,11 @@ def table_of(
     return Table(title=title, header=list(compress(given, known)), rows=cells)
 
 
+# Lines of an answer, with the next command: what one sees at a glance, above a prompt.
 MOST_LINES = 15
-"""Lines of an answer, with the next command: what one sees at a glance, above a prompt."""
 
+# Lines of the next command: an empty one and its own.
 _AFTER = 2
-"""Lines of the next command: an empty one and its own."""
 
 
 def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:

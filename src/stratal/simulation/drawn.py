@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 
+# (budget, estimator, what) → batches of replicates.
 Collected = dict[tuple[int, str, str], list[FloatArray]]
-"""(budget, estimator, what) → batches of replicates."""
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:

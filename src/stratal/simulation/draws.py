@@ -233,8 +233,8 @@ def spread(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatAr
 _SUMS = ("z", "zz", "p", "pp", "zp")
 _THIRDS = ("zzz", "zzp", "zpp", "ppp")
 _FOURTHS = ("zzz", "zzzz")
+# Above this sampling fraction the whole stratum is put in random order.
 _WHOLE_ORDER = 0.34
-"""Above this sampling fraction the whole stratum is put in random order."""
 
 
 class Urns:
@@ -369,8 +369,8 @@ class OrderedUnits:
         return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))
 
 
+# R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far.
 Draws: TypeAlias = Urns | OrderedUnits
-"""R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far."""
 
 
 def ordered_units(

@@ -50,8 +50,8 @@ from stratal.simulation.simulated_design import (
 Progress = Callable[[int, int], None]
 
 
+# Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache.
 _CACHE_NUMBERS = 1 << 17
-"""Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""
 
 
 _URN_BATCH = 1 << 13
@@ -470,8 +470,8 @@ def fixed_counts(
     return result
 
 
+# Of Σ y²: a variance of labels below it is rounding.
 _ROUNDING = 1e-12
-"""Of Σ y²: a variance of labels below it is rounding."""
 
 
 def adaptive_sums(
@@ -724,8 +724,8 @@ class Yardstick(NamedTuple):
     target_variance: float = float("nan")
 
 
+# A truth that is no farther outside counts as covered: the interval of a census is one rounded number.
 _COVERED = 1e-12
-"""A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
 
 
 def mean_and_error(values: FloatArray) -> tuple[float, float]:

@@ -22,11 +22,11 @@ from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
 
+# Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata.
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
-"""Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata."""
 
+# `published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it.
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
-"""`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,8 +331,8 @@ def _lam(
 
 
 PUBLISHED = "published"
+# `published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it.
 INTERVALS = ("auto", *(name for name, kind in TABLE.items() if not kind.reads_labels), PUBLISHED)
-"""`published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it."""
 
 
 def replicate_intervals(found: Replicates) -> dict[str, tuple[FloatArray, FloatArray]]:

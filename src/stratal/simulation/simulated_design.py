@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
+# `oracle` is Neyman's rule with the true S_h, which no study knows.
 ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
-"""`oracle` is Neyman's rule with the true S_h, which no study knows."""
 
 
+# `two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
+# `opt-a1`, `opt-a2`: the literal rules of Kumar & Raj.
 ROUNDS = ("two-round", "opt-a1", "opt-a2")
-"""`two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
-`opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
 
 
 MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 
 
+# Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot.
 PLANS = ("planned", "two-round")
-"""Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
 
 
 _IN_STRATA = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")

@@ -63,8 +63,8 @@ FLOAT_COLUMNS = (
     *("effective_sample_size", "effective_sample_size_se"),
     *("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"),
 )
+# Every column; `…_se` is the Monte Carlo standard error of the column before it.
 COLUMNS = (*TEXT_COLUMNS, *WHOLE_COLUMNS, *FLOAT_COLUMNS)
-"""Every column; `…_se` is the Monte Carlo standard error of the column before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,11 +22,11 @@ from stratal.strata.integers import (
 )
 from stratal.strata.strata import Moments, expected_deviations
 
+# Share of the money that rounding may cost.
 _SLACK = 1e-12
-"""Share of the money that rounding may cost."""
 
+# Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016).
 FROM_LABELS = ("opt-a1", "opt-a2")
-"""Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,8 +97,8 @@ class Allocation(Record):
 _UNSCALED = "The proxy only orders the units, so the strata count as equally variable."
 _KNAPSACK = "The best whole numbers found within the cost budget; the exact problem is a knapsack."
 
+# From strata, N_h (H,) and options to the weight a_h (H,) of each stratum.
 Weigh = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
-"""From strata, N_h (H,) and options to the weight a_h (H,) of each stratum."""
 
 
 def _deviations(strata: Moments, options: Mapping[str, Any]) -> FloatArray:
@@ -139,6 +139,7 @@ def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) ->
     return np.asarray(sizes * np.sqrt(variances))
 
 
+# The weight a_h (H,) of each rule by name: the labels minimise Σ a_h² / n_h (`integers`, `cost`).
 METHODS: dict[str, Weigh] = {
     "proportional": lambda strata, sizes, options: sizes,
     "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
@@ -148,15 +149,14 @@ METHODS: dict[str, Weigh] = {
     "cost-optimal": _neyman,
     "stratppi": _stratppi,
 }
-"""The weight a_h (H,) of each rule by name: the labels minimise Σ a_h² / n_h (`integers`, `cost`)."""
 
+# Options, and the methods that do not ignore them.
 _USERS = {
     "standard_deviations": ("neyman", "power", "cost-optimal"),
     "costs": ("cost-optimal",),
     "cost_budget": ("cost-optimal",),
     "lam": ("stratppi",),
 }
-"""Options, and the methods that do not ignore them."""
 
 
 @names_mistyped

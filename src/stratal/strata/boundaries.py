@@ -16,20 +16,20 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.population.distribution import Distribution
 from stratal.strata.strata import of_bins
 
+# Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after.
 NEYMAN_BINS = 1_500
-"""Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after."""
 
+# Runs of bins for which `k_means_cuts` first bounds where a boundary can lie.
 PRUNING_RUNS = 192
-"""Runs of bins for which `k_means_cuts` first bounds where a boundary can lie."""
 
+# From this many bins on, bounding the boundaries first saves time.
 MANY_BINS = 4 * PRUNING_RUNS
-"""From this many bins on, bounding the boundaries first saves time."""
 
+# Up to this many bin edges every pair of them is tried.
 DENSE_EDGES = 129
-"""Up to this many bin edges every pair of them is tried."""
 
+# What rounding may cost a sum of squares, as a share of the largest.
 _SLACK = 1e-9
-"""What rounding may cost a sum of squares, as a share of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +337,8 @@ def _refined(sums: PrefixSums, edges: IntArray, boundaries: IntArray) -> IntArra
     return result
 
 
+# Cells of the grid on which a density is estimated.
 DENSITY_CELLS = 4_096
-"""Cells of the grid on which a density is estimated."""
 
 
 def equal_size(distribution: Distribution, n_strata: int) -> IntArray:
@@ -472,11 +472,11 @@ def _inner(boundaries: IntArray, n_bins: int) -> IntArray:
 
 FIT_BINS = 1_024
 ITERATIONS = 300
+# EM stops when the mean log-likelihood rises by less.
 TOLERANCE = 1e-6
-"""EM stops when the mean log-likelihood rises by less."""
 
+# No component is narrower than this share of the standard deviation of all units.
 SMALLEST_DEVIATION = 1e-3
-"""No component is narrower than this share of the standard deviation of all units."""
 
 
 def log_densities(values: FloatArray, mixture: FloatArray) -> FloatArray:

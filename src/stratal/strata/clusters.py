@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
+# Fits rows (n, d) of feature columns to at most so many clusters.
 Fit = Callable[[FloatArray, tuple[str, ...], int], NearestCentre]
-"""Fits rows (n, d) of feature columns to at most so many clusters."""
 
+# Rows that clusters are fitted on at most, evenly spaced where there are more.
 ROWS = 262_144
-"""Rows that clusters are fitted on at most, evenly spaced where there are more."""
 
+# Columns that rows are ordered by: more than eight that agree are equal rows, or no matter.
 _SORT_KEYS = 8
-"""Columns that rows are ordered by: more than eight that agree are equal rows, or no matter."""
 
 
 def fit_centres(

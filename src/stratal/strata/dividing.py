@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
+# Every method that `stratify` knows.
 METHODS = (*INTERVAL_METHODS, "category", "features", "none")
-"""Every method that `stratify` knows."""
 
 
 @names_mistyped

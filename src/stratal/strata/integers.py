@@ -30,17 +30,17 @@ from stratal.arrays import (
 )
 from stratal.errors import BudgetError, InputError
 
+# Bisections at most: all digits of a double.
 _STEPS = 60
-"""Bisections at most: all digits of a double."""
 
+# Beyond this a stratum is full whatever its size.
 _LARGEST_RATIO = 1e12
-"""Beyond this a stratum is full whatever its size."""
 
+# Weights smaller than this share of the largest count as 0: their squares would vanish.
 _NEGLIGIBLE = 1e-200
-"""Weights smaller than this share of the largest count as 0: their squares would vanish."""
 
+# The next units of a stratum that are weighed exactly; the threshold settles all before them.
 _NEAREST = np.arange(4)
-"""The next units of a stratum that are weighed exactly; the threshold settles all before them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,17 +36,17 @@ from stratal.strata.strata import (
     refuse_widest,
 )
 
+# More strata than this are never chosen, though they can be asked for.
 MOST_STRATA = 50
-"""More strata than this are never chosen, though they can be asked for."""
 
+# Numbers that are tried where each needs a run of its own.
 NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, MOST_STRATA)
-"""Numbers that are tried where each needs a run of its own."""
 
+# Strata are added as long as all together they shorten the squared interval by more than this share.
 WORTHWHILE = 0.005
-"""Strata are added as long as all together they shorten the squared interval by more than this share."""
 
+# Correlation with the outcome that is assumed of a proxy whose scale is unknown.
 MARGIN_CORRELATION = 0.5
-"""Correlation with the outcome that is assumed of a proxy whose scale is unknown."""
 
 
 def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int = 2) -> float:
@@ -187,12 +187,13 @@ class StratificationRequest:
         return best, f"{candidates[best].n_strata} strata were chosen for a budget of {self.budget}."
 
 
+# Methods that find the boundaries of 1, 2, …, H strata in one run.
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
     "k-means": k_means_boundaries,
     "neyman": neyman_boundaries,
 }
-"""Methods that find the boundaries of 1, 2, …, H strata in one run."""
 
+# Methods that find the boundaries of a given number of strata.
 ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
     "equal-size": equal_size,
     "equal-width": equal_width,
@@ -201,7 +202,6 @@ ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
     "weighted-mean": weighted_mean,
     "gaussian-mixture": mixture_boundaries,
 }
-"""Methods that find the boundaries of a given number of strata."""
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
 INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)

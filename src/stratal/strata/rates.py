@@ -20,23 +20,24 @@ from stratal.errors import InputError
 from stratal.strata.integers import one_per_stratum, whole_numbers
 from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
+# κ − 1 of a normal outcome; smaller estimates are raised to it.
 _NORMAL = 2.0
-"""κ − 1 of a normal outcome; smaller estimates are raised to it."""
 
+# Squared relative distance of a stratum's variance from the line: 38 %, so that the line counts for fourteen
+# labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike, smaller
+# ones
+# gain nothing more there.
 _ABOUT_THE_LINE = 1.0 / 7.0
-"""Squared relative distance of a stratum's variance from the line: 38 %, so that the line counts for fourteen
-labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike, smaller ones
-gain nothing more there."""
 
+# Prior precision of the slope: the last stratum's variance lies within e^(±1.4) = 4 times the first's, two
+# times in three.
 _SLOPE_LABELS = 2.0
-"""Prior precision of the slope: the last stratum's variance lies within e^(±1.4) = 4 times the first's, two
-times in three."""
 
+# Largest slope: S_h grows twentyfold from the first stratum to the last.
 _STEEPEST = 3.0
-"""Largest slope: S_h grows twentyfold from the first stratum to the last."""
 
+# Steps of scoring; a fourth changes no allocation.
 _LINE_STEPS = 3
-"""Steps of scoring; a fourth changes no allocation."""
 
 
 def unbounded_deviations(
@@ -128,29 +129,29 @@ def _along(means: FloatArray | None, n_strata: int) -> FloatArray:
     return np.asarray((below + most) / (n_strata - 1) - 1.0)
 
 
+# Offsets on the log-odds; a standard normal prior.
 OFFSETS = np.linspace(-3.0, 3.0, 13)
-"""Offsets on the log-odds; a standard normal prior."""
 
+# Factors on the log-odds, equally likely before any label.
 SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
-"""Factors on the log-odds, equally likely before any label."""
 
+# Strengths of the prior of each stratum, equally likely.
 PSEUDO_LABELS = (16.0, 64.0, 256.0)
-"""Strengths of the prior of each stratum, equally likely."""
 
+# The same where there is no proxy to say which stratum is better.
 UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
-"""The same where there is no proxy to say which stratum is better."""
 
+# A rate no nearer to 0 or 1 has a finite logit and quantile.
 _EDGE = 1e-9
-"""A rate no nearer to 0 or 1 has a finite logit and quantile."""
 
+# Labels that the pooled spread counts for next to a stratum's own.
 _SPREAD_WEIGHT = 2.0
-"""Labels that the pooled spread counts for next to a stratum's own."""
 
+# Fixed, so that equal labels give equal rates.
 _SEED = 20_261_121
-"""Fixed, so that equal labels give equal rates."""
 
+# Cases of a stratum's labels that are worked out at a time.
 _TABLE = 4096
-"""Cases of a stratum's labels that are worked out at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

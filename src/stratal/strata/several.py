@@ -19,26 +19,26 @@ from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.strata.allocation import Allocation
 from stratal.strata.integers import WRIGHT, Bounds, one_per_stratum, optimal_integers
 
+# Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
 _GAP = 1e-10
-"""Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve."""
 
+# Newton steps at most; some ten are usual, and the bound is valid wherever they end.
 _STEPS = 300
-"""Newton steps at most; some ten are usual, and the bound is valid wherever they end."""
 
+# Chromy's steps before Newton's: they converge slowly, but from anywhere.
 _FIRST_STEPS = 12
-"""Chromy's steps before Newton's: they converge slowly, but from anywhere."""
 
+# Levels tried at most: with bisection alone that is all digits of a double.
 _ROOT_STEPS = 60
-"""Levels tried at most: with bisection alone that is all digits of a double."""
 
+# A constraint that the upper bounds meet no better than this needs every label of its strata.
 _TIGHT = 1e-9
-"""A constraint that the upper bounds meet no better than this needs every label of its strata."""
 
+# From here a damped step is too small to change a double.
 _MOST_DAMPING = 1e12
-"""From here a damped step is too small to change a double."""
 
+# Share of numbers that are not 0 below which a sparse product takes less time.
 _SPARSE = 0.05
-"""Share of numbers that are not 0 below which a sparse product takes less time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,17 +264,17 @@ def _kept(demands: Demands, n_h: FloatArray) -> FloatArray:
     return n_h if excess <= 1 + 1e-12 else demands.upper
 
 
+# Relative excess of a constraint that counts as rounding.
 _EXACT = 1e-10
-"""Relative excess of a constraint that counts as rounding."""
 
+# Roundings that are tried; more find no better allocation.
 _ROUNDINGS = 12
-"""Roundings that are tried; more find no better allocation."""
 
+# Of these, the ones nearest to what is wanted are repaired.
 _STARTS = 3
-"""Of these, the ones nearest to what is wanted are repaired."""
 
+# Strata between which a label may move, and moves at most: each must lower the worst level.
 _ADDED, _REMOVED, _SWAPS = 24, 48, 200
-"""Strata between which a label may move, and moves at most: each must lower the worst level."""
 
 
 @dataclass(frozen=True, slots=True)

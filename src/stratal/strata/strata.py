@@ -30,38 +30,38 @@ from stratal.report.text import Tabular, plain_dict
 
 _EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
 
+# Proxies further apart than this are refused: their squares would overflow.
 WIDEST = 1e140
-"""Proxies further apart than this are refused: their squares would overflow."""
 
+# How far each stratum's mean proxy is moved to the overall mean.
 SHRINKAGE = 0.1
-"""How far each stratum's mean proxy is moved to the overall mean."""
 
+# Factors on the log-odds about the overall mean: models are more often too sure than too timid.
 STEEPNESS = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
-"""Factors on the log-odds about the overall mean: models are more often too sure than too timid."""
 
+# How far a variance's share of the largest possible one is moved to the pooled share.
 SPREAD_SHRINKAGE = 0.2
-"""How far a variance's share of the largest possible one is moved to the pooled share."""
 
+# Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1.
 CALIBRATION_SLOPE = 0.8
-"""Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1."""
 
+# Shifts of the log-odds: seven in eight of a standard normal, the prior that rounds with labels have.
 OFFSETS = (-1.5, 0.0, 1.5)
-"""Shifts of the log-odds: seven in eight of a standard normal, the prior that rounds with labels have."""
 
+# Factors on the log-odds about the overall mean: from nearly useless to much too timid.
 SLOPES = (0.25, 0.5, 1.0, 2.0)
-"""Factors on the log-odds about the overall mean: from nearly useless to much too timid."""
 
+# Shares of the largest variance r(1 - r) that a graded outcome outside 0 and 1 may have.
 SPREADS = (0.25, 1.0)
-"""Shares of the largest variance r(1 - r) that a graded outcome outside 0 and 1 may have."""
 
+# Factors on the standard deviation that is assumed of what a proxy without bounds leaves open.
 RESIDUALS = (0.5, 1.0, 2.0)
-"""Factors on the standard deviation that is assumed of what a proxy without bounds leaves open."""
 
+# A proxy is taken to leave at least this share of a stratum's variance unexplained.
 _LEAST_LEFT = 0.05
-"""A proxy is taken to leave at least this share of a stratum's variance unexplained."""
 
+# A mean proxy no nearer to 0 or 1 leaves its stratum a variance.
 _EDGE = 1e-9
-"""A mean proxy no nearer to 0 or 1 leaves its stratum a variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,10 +19,10 @@ from stratal.errors import InputError, StratalError
 
 DATABASE, LOCK = "study.sqlite", "server.lock"
 
+# What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
+# (`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
+# (`refused`), no such thing (`missing`).
 Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
-"""What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
-(`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
-(`refused`), no such thing (`missing`)."""
 
 
 class StudyError(StratalError):
@@ -48,6 +48,7 @@ class StudyError(StratalError):
 
 
 _WRITABLE = "Give whoever runs this command the right to write to the folder and its files."
+# SQLite's name of an error (its first two words) → kind, what is wrong, what to do.
 _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_FULL": ("disk-full", "the disk is full, so this was not saved",
                     "Free some space, then try again."),
@@ -62,7 +63,6 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_NOTADB": ("damaged", "this is not a study's database",
                       "Give the folder that `stratal study new` made."),
 }  # fmt: skip
-"""SQLite's name of an error (its first two words) → kind, what is wrong, what to do."""
 
 
 @contextmanager
@@ -91,9 +91,9 @@ def database_errors(place: Path) -> Iterator[None]:
         raise StudyError(f"{place}: {what}{detail}", kind=kind, action=action) from error
 
 
+# Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
+# processes share, so that a folder that several computers write to over a network needs a rollback journal.
 JOURNALS = {"auto": "wal", "rollback": "delete"}
-"""Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
-processes share, so that a folder that several computers write to over a network needs a rollback journal."""
 
 
 class Connection(sqlite3.Connection):

@@ -34,21 +34,21 @@ from stratal.study.question import CLASSES, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 BACK = "stratal-actions"
+# Whom the sides of a pair are shuffled for in a tool: for everybody alike.
 NOBODY = ""
-"""Whom the sides of a pair are shuffled for in a tool: for everybody alike."""
 
+# Bytes of a labels file that is taken in.
 LARGEST = 200_000_000
-"""Bytes of a labels file that is taken in."""
 
+# Ids that are named of those that are not in the study.
 _FIRST = 5
-"""Ids that are named of those that are not in the study."""
 
 
+# What each action of a page must have besides its request.
 NEEDS: dict[str, tuple[str, ...]] = {
     "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
     "note": ("item", "note"), "adjudicate": ("item",),
 }  # fmt: skip
-"""What each action of a page must have besides its request."""
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -25,17 +25,17 @@ from stratal.study.database import Connection, StudyError
 from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
+# Seconds after which an item that was given, but not answered, may go to somebody else.
 LEFT_LYING = 1800.0
-"""Seconds after which an item that was given, but not answered, may go to somebody else."""
 
+# Answers that a pace is taken from, and lines that the clock is compared with.
 RECENT = 50
-"""Answers that a pace is taken from, and lines that the clock is compared with."""
 
+# Seconds since the last answer within which an annotator counts as working.
 AT_WORK = 3600.0
-"""Seconds since the last answer within which an annotator counts as working."""
 
+# Seconds by which a clock may differ without being mentioned.
 SLACK = 1.0
-"""Seconds by which a clock may differ without being mentioned."""
 
 _ANSWERS = (
     "SELECT journal.seq, at, answer.annotator, item.id AS item, status, answer.value, note, seconds "
@@ -43,11 +43,11 @@ _ANSWERS = (
 )
 
 
+# Items that a page holds besides the one that it shows, so that labelling goes on without the server.
 AHEAD = 2
-"""Items that a page holds besides the one that it shows, so that labelling goes on without the server."""
 
+# Times as many answers as all pages could hold must be wanted still, for items to be given ahead.
 AMPLE = 4
-"""Times as many answers as all pages could hold must be wanted still, for items to be given ahead."""
 
 
 def held(connection: Connection, annotator: str, most: int = 1) -> list[int]:
@@ -135,6 +135,7 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
     return row
 
 
+# What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed.
 COUNTED = """
 SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM (
     SELECT item, copies, (
@@ -147,7 +148,6 @@ SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM 
     ) AS holding FROM item
 )
 """
-"""What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed."""
 
 
 def form_of(connection: Connection) -> Form:
@@ -196,8 +196,8 @@ def _free(connection: Connection, annotator: str) -> int | None:
     return found
 
 
+# Takes an item out of an annotator's hands, since it was answered or goes to somebody else.
 _TAKEN = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
-"""Takes an item out of an annotator's hands, since it was answered or goes to somebody else."""
 
 
 def _left_lying(connection: Connection, annotator: str) -> int | None:

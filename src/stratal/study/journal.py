@@ -21,14 +21,14 @@ from stratal.study.database import Connection, StudyError
 from stratal.study.question import Receipt
 
 LONGEST_NOTE, LONGEST_ID, LONGEST_REQUEST = 10_000, 10_000, 200
+# Seconds; a longer time than a day says nothing of the item.
 LONGEST_TIME = 86_400.0
-"""Seconds; a longer time than a day says nothing of the item."""
 
+# What a line of the journal can say.
 Action = Literal[
     "submit", "change", "skip", "undo", "flag", "unflag", "note", "adjudicate", "set-aside", "take-back",
     "rubric", "round", "setting",
 ]  # fmt: skip
-"""What a line of the journal can say."""
 
 
 class How(TypedDict, total=False):
@@ -39,11 +39,11 @@ class How(TypedDict, total=False):
     request: str | None
 
 
+# What the seal of a line covers.
 _SEALED = (
     "seq", "at", "annotator", "action", "id", "value", "note", "seconds", "rubric", "shown", "target",
     "request",
 )  # fmt: skip
-"""What the seal of a line covers."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -188,9 +188,9 @@ def head(connection: Connection) -> str:
     return bytes(last["hash"] if last else origin(connection)).hex()
 
 
+# File next to the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
+# up to the first damaged page, so that a flipped bit there takes the last lines away with a whole chain.
 HEAD = "journal.head"
-"""File next to the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
-up to the first damaged page, so that a flipped bit there takes the last lines away with a whole chain."""
 
 
 def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
@@ -215,12 +215,12 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
         yield f"line {int(number)} of the journal is not the one that had been saved ({HEAD})"
 
 
+# Setting of the study from which its links come.
 PAGE_SECRET = "page_secret"
-"""Setting of the study from which its links come."""
 
+# What every number of a study depends on besides its answers: what a choice counts as, who labels what, when
+# to stop. Not sealed: how a page looks, its links' secret, and when the interval is looked at next.
 SEALED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
-"""What every number of a study depends on besides its answers: what a choice counts as, who labels what, when
-to stop. Not sealed: how a page looks, its links' secret, and when the interval is looked at next."""
 
 
 def settings_digest(connection: Connection) -> str:
@@ -279,8 +279,8 @@ def sealed(connection: Connection) -> None:
     append_setting(connection, "version", "2")
 
 
+# Steps in their order; step i makes version i + 1. Only ever added to.
 STEPS = (first, sealed)
-"""Steps in their order; step i makes version i + 1. Only ever added to."""
 
 
 def version(connection: Connection, place: Path | str = "the study") -> int:

@@ -279,8 +279,8 @@ def _copy_files(study: Study, target: Path, *names: str) -> None:
             shutil.copy2(study.folder / name, target / name)
 
 
+# Folders that are looked into.
 _MOST = 200
-"""Folders that are looked into."""
 
 
 def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:

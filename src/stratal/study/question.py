@@ -22,11 +22,11 @@ CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
 SEVERAL, NUMBER, TEXT = "several", "number", "short-text"
 KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT)
 TIE, LABEL, ASKED = "tie", "label", "asked"
+# Characters of an answer in the annotator's own words.
 LONGEST = {CLASSES: 200, TEXT: 2000}
-"""Characters of an answer in the annotator's own words."""
 
+# Keys of choices in their order: without s (skip), u (undo), f (flag) and n (note).
 KEYS = "1234567890qwertyiopadghjklzxcvbm"
-"""Keys of choices in their order: without s (skip), u (undo), f (flag) and n (note)."""
 
 _ONE = ("pass", "passed", "yes", "true", "correct", "right", "good", "ok", "1")
 _ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad", "not ok", "0")

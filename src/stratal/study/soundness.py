@@ -20,11 +20,11 @@ from stratal.study.creating import digest_of, drawn_items
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import COUNTED, form_of
 
+# Problems of one kind that are listed.
 _MOST = 20
-"""Problems of one kind that are listed."""
 
+# Changed items of a round that are named.
 _FEW = 5
-"""Changed items of a round that are named."""
 
 
 def require_sound(connection: Connection, folder: Path) -> None:
@@ -153,6 +153,7 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
 
 
 _COLUMNS = "item, annotator, seq, status, value"
+# Problem → the rows of what is counted, for speed, that are not what the journal says.
 _COUNTS = {
     "the answer of {1!r} to item {0} is not what the journal says": (
         f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM current EXCEPT SELECT {_COLUMNS} FROM answer) UNION "
@@ -174,7 +175,6 @@ _COUNTS = {
         "(SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item)"
     ),
 }
-"""Problem → the rows of what is counted, for speed, that are not what the journal says."""
 
 
 def _counts(connection: Connection) -> Iterator[str]:

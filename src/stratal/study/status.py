@@ -27,11 +27,11 @@ from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, Form, Question
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
 
+# Parts of an annotator's work that drift compares.
 PARTS = 4
-"""Parts of an annotator's work that drift compares."""
 
+# p-value below which a drift is mentioned.
 UNLIKELY = 0.01
-"""p-value below which a drift is mentioned."""
 
 
 def study_status(
@@ -177,8 +177,8 @@ def _time(connection: Connection, study: Study) -> dict[str, float | None]:
     return {"seconds_per_item": seconds, "seconds_left": left}
 
 
+# Item, annotator and answer in the journal's order, of items that several people labelled.
 Shared = list[tuple[str, str, str]]
-"""Item, annotator and answer in the journal's order, of items that several people labelled."""
 
 
 def _shared_answers(connection: Connection) -> Shared:
@@ -358,8 +358,8 @@ def _interim(
     return interim, found, []
 
 
+# How a requirement stands while there is no estimate.
 _OPEN_YET = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
-"""How a requirement stands while there is no estimate."""
 
 
 def _of_first(

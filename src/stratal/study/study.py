@@ -41,14 +41,14 @@ from stratal.study.journal import Action, How, append_setting, keep_head
 from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Question, Receipt
 from stratal.study.soundness import require_sound
 
+# Returns seconds since 1970, as `time.time`.
 Clock = Callable[[], float]
-"""Returns seconds since 1970, as `time.time`."""
 
+# Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided.
 NEXT = 200
-"""Open disagreements that are looked at for an adjudicator; of more, the rest come once these are decided."""
 
+# The interval is looked at again after so many times as many answers.
 LOOKS = 1.02
-"""The interval is looked at again after so many times as many answers."""
 
 
 class Study:
@@ -596,8 +596,8 @@ def arrivals(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArra
     return order, np.array([row["labelled"] for row in rows], dtype=bool)
 
 
+# Times as many units as the interval seems to need.
 MORE = 1.5
-"""Times as many units as the interval seems to need."""
 
 
 def grow(study: Study, additional: int, *, population: Population, by_labels: bool | None = None) -> Sample:

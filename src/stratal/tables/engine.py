@@ -12,8 +12,8 @@ from typing import Any
 from stratal.tables.spilling import private_folder
 
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
+# Engines that take small tables, order text by its bytes, and hand on rows as structs beside sums.
 ANALYTIC = ("duckdb", "pyspark")
-"""Engines that take small tables, order text by its bytes, and hand on rows as structs beside sums."""
 
 
 def memory_limit(threads: int | None = None) -> str:
@@ -205,6 +205,7 @@ def moment_text(moment: Any) -> Any:
     return _function("timezone")("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
 
 
+# Functions of engines that Ibis has no name for: the types of what they take and of what they return.
 _FUNCTIONS = {
     "md5": ("string", "string"),
     "convert_to": ("string", "string", "binary"),
@@ -215,7 +216,6 @@ _FUNCTIONS = {
     "decode": ("string", "string", "binary"),
     "get_byte": ("binary", "int32", "int32"),
 }
-"""Functions of engines that Ibis has no name for: the types of what they take and of what they return."""
 
 
 @cache

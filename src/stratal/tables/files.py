@@ -28,17 +28,17 @@ FORMATS = {
     ".eval": "eval",
 }
 
+# What delimits columns where the usual character is not in the header.
 OTHER_DELIMITERS = (";", "\t")
-"""What delimits columns where the usual character is not in the header."""
 
+# What reading a damaged file raises; a damaged .gz is mostly an OSError.
 UNREADABLE = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
-"""What reading a damaged file raises; a damaged .gz is mostly an OSError."""
 
+# Characters of a record, at most: what is longer is no record but a damaged file, or an attack.
 LONGEST = 2**24
-"""Characters of a record, at most: what is longer is no record but a damaged file, or an attack."""
 
+# Characters and values of a JSON document: a small packed file may stand for very many.
 MOST_JSON, MOST_VALUES = 2**29, 2**24
-"""Characters and values of a JSON document: a small packed file may stand for very many."""
 
 _CHUNK = 2**20
 
@@ -163,8 +163,8 @@ def _too_long(label: Path | str) -> InputError:
     )
 
 
+# What a spreadsheet takes for a formula, and the same behind apostrophes.
 _RUN = re.compile(r"'*[=+\-@\t\r]")
-"""What a spreadsheet takes for a formula, and the same behind apostrophes."""
 
 
 def cell(value: Any) -> Any:
@@ -338,8 +338,8 @@ def json_records(
 # ---- how large a table may be that is read as a whole: a small file may stand for much
 
 
+# What a table of labels may have; larger ones are no answers of people, but a population or an attack.
 MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
-"""What a table of labels may have; larger ones are no answers of people, but a population or an attack."""
 
 Entry = TypeVar("Entry")
 

@@ -14,8 +14,8 @@ from stratal.tables.spark_files import table_of
 
 LABEL = "the table"
 
+# Types of PyArrow's that DuckDB reads as something else, or not at all.
 _NO_ENGINES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
-"""Types of PyArrow's that DuckDB reads as something else, or not at all."""
 
 
 def frame_table(table: Any) -> Table:

@@ -38,18 +38,18 @@ from typing import Any
 from stratal.arrays import Record
 from stratal.errors import InputError, MissingExtraError
 
+# Columns that are taken as the id when none is named.
 ID_NAMES = ("id", "item_id")
-"""Columns that are taken as the id when none is named."""
 
+# Stands between a column and the filter or model that it is of, where a log has several: `score@large`.
 AT = "@"
-"""Stands between a column and the filter or model that it is of, where a log has several: `score@large`."""
 
+# Stands between what repeats (an epoch's sample, a talk) and the number of the time: `q7#2`.
 NTH = "#"
-"""Stands between what repeats (an epoch's sample, a talk) and the number of the time: `q7#2`."""
 
 
+# What a person needs to judge a unit, in this order.
 _SHOWN = ("input", "turns", "target", "answer")
-"""What a person needs to judge a unit, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +277,8 @@ def times(keys: Iterable[Hashable]) -> list[int]:
 LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
 EVALUATE = "Hugging Face evaluate"
 
+# Bytes of a file, and files of a folder, that are looked at to tell what they are.
 LARGEST, MOST = 100_000_000, 2000
-"""Bytes of a file, and files of a folder, that are looked at to tell what they are."""
 
 
 def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row]) -> list[Row]:
@@ -310,8 +310,8 @@ def _with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, An
 
 
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
+# Of each hash, in the id: three of 48 bits.
 _DIGITS = 12
-"""Of each hash, in the id: three of 48 bits."""
 
 
 def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
@@ -440,8 +440,8 @@ def _test_of(variables: Mapping[str, Any]) -> str:
 
 
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+# What Inspect's reader leaves out of the samples, since nothing here needs it.
 _HEAVY = {"events", "store"}
-"""What Inspect's reader leaves out of the samples, since nothing here needs it."""
 
 
 def read_packed(path: Path) -> Log:
@@ -568,8 +568,8 @@ def _of_case(case: Mapping[str, Any]) -> Row:
 # ---- Hugging Face
 
 
+# What every folder of `Dataset.save_to_disk` has.
 STATE = "state.json"
-"""What every folder of `Dataset.save_to_disk` has."""
 _ABOUT = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_version", "_interpreter_path"}
 
 
@@ -637,9 +637,10 @@ def saved_table(folder: Path) -> Any | None:
 # ---- which tool wrote a file
 
 
+# The keys of every line of lm-evaluation-harness.
 _LINE = {"doc_id", "doc", "resps"}
-"""The keys of every line of lm-evaluation-harness."""
 
+# The keys by which a JSON document is known, and what reads it.
 _DOCUMENTS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]], ...] = (
     (PROMPTFOO, {"evalId", "results"}, _promptfoo),
     (DEEPEVAL, {"testCases", "metricsScores"}, _deepeval),
@@ -648,7 +649,6 @@ _DOCUMENTS: tuple[tuple[str, set[str], Callable[[Mapping[str, Any], str], Log]],
     (INSPECT, {"eval", "plan", "version"}, _inspect),
     (EVALUATE, {"_evaluate_version"}, _evaluate),
 )
-"""The keys by which a JSON document is known, and what reads it."""
 
 
 def _known(found: Any) -> tuple[str, Callable[[Mapping[str, Any], str], Log]] | None:

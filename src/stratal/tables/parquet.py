@@ -73,8 +73,8 @@ def arrow_names(schema: Any) -> dict[str, tuple[str, ...]]:
     )
 
 
+# Metadata key by which a sample file is known.
 SAMPLE_KEY = b"stratal"
-"""Metadata key by which a sample file is known."""
 
 
 def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mapping[str, Path]) -> None:
@@ -272,20 +272,20 @@ def _kind(kind: Any) -> str:
 # ---- how much may be read: a small file may stand for much
 
 
+# Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows.
 MOST_AT_ONCE, ROWS_AT_ONCE = 2**29, 2048
-"""Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows."""
 
+# How often a column may take what it is unpacked: true texts of such a length stand in few rows each.
 _TIMES_WRITTEN = 8
-"""How often a column may take what it is unpacked: true texts of such a length stand in few rows each."""
 
+# Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds.
 _INSPECTED = 2**28
-"""Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds."""
 
+# Bytes of a column in one row group, and how often what is stored: no true texts pack so well.
 _UNPACKED, _TIMES = 2**28, 200
-"""Bytes of a column in one row group, and how often what is stored: no true texts pack so well."""
 
+# Physical types of a fixed width, which cannot unpack to more than the file says.
 _NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
-"""Physical types of a fixed width, which cannot unpack to more than the file says."""
 
 
 def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:

@@ -170,8 +170,8 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
     return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
 
 
+# What Python does not strip off a text.
 _INK = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
-"""What Python does not strip off a text."""
 
 
 def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
@@ -253,8 +253,8 @@ def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int
     return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
 
 
+# Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size.
 _MANY_KEYS, _WIDE_JSON = 200, 2**26
-"""Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size."""
 
 
 def _place(name: str, keys: Sequence[str]) -> tuple[str, ...]:
@@ -416,8 +416,8 @@ def _log_column(values: Sequence[Any]) -> Any:
 # ---- workbooks, by openpyxl: the sheet that is meant, its cells as text, as in a CSV file
 
 
+# Whole numbers from here on have lost digits, and are not written out as if they had not.
 LARGEST_WHOLE = 2.0**53
-"""Whole numbers from here on have lost digits, and are not written out as if they had not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -602,8 +602,8 @@ _READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _p
 _NUMBER = r"^\s*[-+]?[0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
 _ID = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
+# Rows that are looked at.
 _HEAD = 1_000
-"""Rows that are looked at."""
 
 
 def with_points(rows: Rows, chosen: Chosen) -> Rows:

@@ -250,17 +250,17 @@ def _reason(message: str) -> str:
     return reason if len(reason) <= 300 else reason[:297] + "…"
 
 
+# What fits in memory: more rows are hashed faster where they are, more bytes are copied too often.
 MOST_ROWS, MOST_BYTES = 500_000, 2**28
-"""What fits in memory: more rows are hashed faster where they are, more bytes are copied too often."""
 
+# Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query.
 STORE_LIMIT = 256 * 2**20
-"""Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
 
+# Rows that come at once: DuckDB writes a text out for each row that it stands in.
 _BATCH = 2_048
-"""Rows that come at once: DuckDB writes a text out for each row that it stands in."""
 
+# Columns of one query: each takes DuckDB 100 kB meanwhile.
 _AT_ONCE = 2_000
-"""Columns of one query: each takes DuckDB 100 kB meanwhile."""
 
 WHOLE = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
 _REAL = ("float", "double")

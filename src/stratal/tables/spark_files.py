@@ -13,8 +13,8 @@ from stratal.tables import files
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
 
+# Where Spark runs if nobody says.
 EVERY_CORE = "local[*]"
-"""Where Spark runs if nobody says."""
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/")
 

@@ -45,8 +45,8 @@ def locked(path: Path) -> Callable[[], None] | None:
     return lambda: os.close(handle)
 
 
+# Where Windows locks a byte: locks there forbid to read and write, and nothing is so far.
 _FAR = 2**40
-"""Where Windows locks a byte: locks there forbid to read and write, and nothing is so far."""
 
 
 def _take(handle: int) -> None:
@@ -92,8 +92,8 @@ def _folder_of(process: int, place: str) -> Path:
     return folder
 
 
+# The private folders, the process that each is of, and what releases its lock.
 _held: list[tuple[int, Path, Callable[[], None] | None]] = []
-"""The private folders, the process that each is of, and what releases its lock."""
 
 _TRIES = 20
 

@@ -166,12 +166,12 @@ def needless_units(metric: str, level: str | None, column: str | None) -> Expres
     return ByLevel(name=column, levels=(level,), values=(1.0,))
 
 
+# Metrics of a class that are shares of all units: over all classes they add up to 1.
 _SHARES = ("prevalence", "predicted_prevalence")
-"""Metrics of a class that are shares of all units: over all classes they add up to 1."""
 
 
+# Metrics of a class that missed units of it make smaller, and F measures.
 _COUNTS_MISSES = ("recall", "jaccard")
-"""Metrics of a class that missed units of it make smaller, and F measures."""
 
 
 def _existing(name: str, found: set[str]) -> str:
@@ -194,12 +194,12 @@ def _sorted(levels: set[str]) -> list[str]:
     return sorted(levels, key=key)
 
 
+# Share of a probability that is believed; the rest is the population's share of the class.
 CREDIT = 0.99
-"""Share of a probability that is believed; the rest is the population's share of the class."""
 
 
+# How often answers are taken to be right where no proxy says.
 UNTOLD = 0.8
-"""How often answers are taken to be right where no proxy says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

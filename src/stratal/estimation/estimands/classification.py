@@ -41,8 +41,8 @@ from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
+# A classifier with more classes is not divided by its answers.
 _MOST_CELLS = 12
-"""A classifier with more classes is not divided by its answers."""
 
 
 class Classification(Estimand):
@@ -666,9 +666,9 @@ def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> t
     return tuple(dict.fromkeys(names))
 
 
+# A share of right answers that no model in use has among its answers of one kind, while the others are right
+# twice as often.
 FEW_RIGHT = 0.25
-"""A share of right answers that no model in use has among its answers of one kind, while the others are right
-twice as often."""
 
 
 def refuse_a_misread_proxy(estimand: object, population: Population) -> None:

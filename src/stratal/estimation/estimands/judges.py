@@ -38,16 +38,16 @@ from stratal.population.expressions import Cells, Expression, Number
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 
+# Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
-"""Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,)."""
 
 _DUST = 1e-12
+# The correlation nearest 1 that has an inverse hyperbolic tangent to compute with.
 _WITHIN = 1.0 - 1e-9
-"""The correlation nearest 1 that has an inverse hyperbolic tangent to compute with."""
 
+# Other units whose labels a unit's score is paired with, spread over the sample: eight times the labels are
+# enough for the one label's worth that these pairs count.
 _PARTNERS = 8
-"""Other units whose labels a unit's score is paired with, spread over the sample: eight times the labels are
-enough for the one label's worth that these pairs count."""
 
 
 def _moments(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -221,11 +221,11 @@ def _smoothed(
     )
 
 
+# Standard errors below this are of labels that are the scores themselves, up to rounding.
 _ROUNDING = 1e-9
-"""Standard errors below this are of labels that are the scores themselves, up to rounding."""
 
+# How steeply labels are expected to follow the score before there are any: as a plan for a mean has it.
 SLOPE = 0.8
-"""How steeply labels are expected to follow the score before there are any: as a plan for a mean has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +271,8 @@ class Association(OfScores):
     """A correlation of scores and labels."""
 
     statistic: ClassVar[Pairs]
+    # The function of the moments by which a plan expects it.
     planned: ClassVar[Callable[[FloatArray], float]] = _correlation
-    """The function of the moments by which a plan expects it."""
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return how far scores and labels go together."""
@@ -413,8 +413,8 @@ class Bias(OfScores):
         return replace(found, label=self.label, null=0.0)
 
 
+# Of equal width, as calibration errors are usually taken (Guo et al. 2017).
 BINS = 10
-"""Of equal width, as calibration errors are usually taken (Guo et al. 2017)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -507,11 +507,11 @@ class CalibrationError(OfScores):
         return replace(frame.complete(found, sample), label=self.label)
 
 
+# A judge with more verdicts is described by its agreement alone: each class has four rows.
 _MOST_CLASSES = 6
-"""A judge with more verdicts is described by its agreement alone: each class has four rows."""
 
+# What a row is of, `metric`, `class` and where it is a cell `judged`, and its estimate.
 Row = tuple[Mapping[str, str | None], Estimate]
-"""What a row is of, `metric`, `class` and where it is a cell `judged`, and its estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -641,8 +641,8 @@ class JudgeReport(Estimand):
         return Estimates.from_rows(sample, rows, "judge_groups", remarks, f", judge {judges} by group")
 
 
+# Chance that a judge who is as good in every group is called worse in one.
 _ERROR = 0.05
-"""Chance that a judge who is as good in every group is called worse in one."""
 
 
 def with_majority(sample: Sample, judges: tuple[str, ...]) -> tuple[Sample, tuple[str, ...]]:

@@ -216,8 +216,8 @@ def _group_means(
     return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
 
 
+# Labels' worth of λ = 0: few labels of rare outcomes would fit the noise.
 _OTHER_LABELS = 20.0
-"""Labels' worth of λ = 0: few labels of rare outcomes would fit the noise."""
 
 
 def slice_residuals(
@@ -282,11 +282,11 @@ def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
     return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{more}"]
 
 
+# Groups that a note names.
 _SHOWN = 5
-"""Groups that a note names."""
 
+# One λ over all groups where there is a proxy, which "auto" stands for; or none.
 _OF_GROUPS = ("auto", "ppi++", "horvitz-thompson")
-"""One λ over all groups where there is a proxy, which "auto" stands for; or none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -411,8 +411,8 @@ def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | 
     return FAMILIES[family]()
 
 
+# Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum.
 FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
-"""Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum."""
 
 
 _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
@@ -453,8 +453,8 @@ def scaled_moments(population: Population, proxy: str | None, what: str) -> Anti
     return AnticipatedMoments.of(population, proxy)
 
 
+# Mean of u over its deviation, in a unit of average square: what puts units in order.
 IN_ORDER = 1e-3
-"""Mean of u over its deviation, in a unit of average square: what puts units in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,16 +566,16 @@ class Coefficient(Estimand):
         return replace(found, label=self.label, null=None, remarks=fitted.remarks)
 
 
+# The mean of the outcome at a linear predictor.
 LINKS: dict[str, Callable[[Expression], Expression]] = {
     "linear": lambda line: line,
     "logistic": logistic,
     "poisson": lambda line: Exponential(parts=(line,)),
 }
-"""The mean of the outcome at a linear predictor."""
 
 
+# The logistic function of 1.702 t is the normal one of t to .01 (Camilli 1994).
 _LOGISTIC = 1.702
-"""The logistic function of 1.702 t is the normal one of t to .01 (Camilli 1994)."""
 
 
 @dataclass(frozen=True, slots=True)

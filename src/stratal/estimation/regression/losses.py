@@ -273,8 +273,8 @@ class PoissonLoss(GeneralisedLinear):
         return mean
 
 
+# Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool.
 _CHUNK = 25_000
-"""Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

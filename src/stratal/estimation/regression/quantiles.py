@@ -38,8 +38,8 @@ _ROUNDING = 1e-12
 _COARSE = 33
 
 
+# Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q.
 _MARGIN = 1.3
-"""Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q."""
 
 
 class Pinball(MeanLoss):

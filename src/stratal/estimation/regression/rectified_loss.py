@@ -66,15 +66,15 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
     return np.eye(d)[:, [int(minimise)]]
 
 
+# With a tolerance above this the rounding of one exact step needs no correction.
 _ROUGH = 1e-6
-"""With a tolerance above this the rounding of one exact step needs no correction."""
 
 
 _MOST_STEPS, _MOST_HALVINGS = 100, 40
 
 
+# Share of what a step promises that it must keep.
 _ENOUGH = 1e-4
-"""Share of what a step promises that it must keep."""
 
 
 def refuse_failure(
@@ -236,12 +236,12 @@ def _line_search(
     return None
 
 
+# Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits.
 _DEPENDENT = 1e-11
-"""Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits."""
 
 
+# Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0.
 _FLAT = 1e-7
-"""Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0."""
 
 
 def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:

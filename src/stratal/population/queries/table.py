@@ -453,8 +453,8 @@ _HIGHEST_KEY = 2**64 - 1
 _HALF = 32
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
+# Keys up to this are those of one unit in 64: as many rows come back with the sums.
 _FEW = 2**58
-"""Keys up to this are those of one unit in 64: as many rows come back with the sums."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -28,8 +28,8 @@ from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
 
+# Floating-point ids are taken as integers below this.
 WHOLE_LIMIT = 2.0**53
-"""Floating-point ids are taken as integers below this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -339,11 +339,11 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"
 
 
+# How far rows of columns that are declared a softmax may be from adding up to 1.
 DECLARED = 0.05
-"""How far rows of columns that are declared a softmax may be from adding up to 1."""
 
+# What text files write for a number that is missing.
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
-"""What text files write for a number that is missing."""
 
 
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:

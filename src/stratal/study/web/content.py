@@ -31,21 +31,21 @@ from stratal.study.items import AHEAD, sides
 from stratal.study.question import PAIR, SEVERAL, TIE, Answer, Form, Item, Question
 from stratal.study.study import Study
 
+# How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
 FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
-"""How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text."""
 
+# Endings of the files that are handed out, and what they are.
 MEDIA_TYPES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
     ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp", ".svg": "image/svg+xml",
     ".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".oga": "audio/ogg",
     ".opus": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4", ".aac": "audio/aac",
 }  # fmt: skip
-"""Endings of the files that are handed out, and what they are."""
 
+# What is taken for a picture elsewhere by itself; other addresses need the format image.
 PICTURE_LINK = re.compile(
     r"https://[^\s\"'<>]+\.(?:png|jpe?g|gif|webp|avif)(?:\?[^\s\"'<>]*)?", re.IGNORECASE
 )
-"""What is taken for a picture elsewhere by itself; other addresses need the format image."""
 
 LONGEST_PATH = 500
 
@@ -303,8 +303,8 @@ def joined(*names: str) -> str:
 
 
 SIDES = ("A", "B")
+# Setting of the study: whether a choice that answers all questions is submitted at once.
 SUBMIT_ON_CHOICE = "page_submit_on_choice"
-"""Setting of the study: whether a choice that answers all questions is submitted at once."""
 
 
 def question_view(question: Question) -> dict[str, Any]:
@@ -447,10 +447,10 @@ def _column_of(columns: Mapping[str, str], side: Any) -> str:
     return columns[side]
 
 
+# What a page asks → who answers it; the last argument is what it sends.
 ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
     "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
 }  # fmt: skip
-"""What a page asks → who answers it; the last argument is what it sends."""
 
 
 def kind_of(error: StratalError) -> str:

@@ -45,19 +45,20 @@ from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import ANSWERS, Look, look_of, media_address
 
+# Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should.
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
-"""Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
 
+# Statuses of requests that will never do; others may, later or by a new link: the page keeps those.
 FINAL = (400, 413, 415)
-"""Statuses of requests that will never do; others may, later or by a new link: the page keeps those."""
 
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+# Files that the server hands out, and what they are.
 FILES = {
     **dict.fromkeys(("parts.js", "annotate.js", "page.js", "owner.js"), "text/javascript"),
     **{"page.css": "text/css", "icon.svg": "image/svg+xml"},
 }
-"""Files that the server hands out, and what they are."""
 
+# What a browser may do on the page: run our script, show our style and the study's media; nothing inline.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -69,17 +70,16 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
     "cache-control": "no-store",
 }
-"""What a browser may do on the page: run our script, show our style and the study's media; nothing inline."""
 
+# Ports that an address need not name.
 USUAL = {"http": 80, "https": 443}
-"""Ports that an address need not name."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LARGEST_HEAD = 16_384
 GRACE = 5
+# Clients whose rates are remembered.
 MOST_CLIENTS = 10_000
-"""Clients whose rates are remembered."""
 
 
 class RateLimits(Struct, frozen=True, kw_only=True):
@@ -365,8 +365,8 @@ class Pages:
 
 _NO_FILE = "There is no such file. Open the link that you were given."
 _NOTHING = "There is nothing here. Use the link as it was given to you, or ask for a new one."
+# Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core.
 FRESH, DEAR = 2.0, 4.0
-"""Seconds that the owner's figures hold at least, and times as long as counting took: a fifth of one core."""
 
 
 def status_of(folder: Path) -> dict[str, Any]:
