@@ -24,9 +24,8 @@ from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 _NORMAL = 2.0
 
 # Squared relative distance of a stratum's variance from the line: 38 %, so that the line counts for fourteen
-# labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike, smaller
-# ones
-# gain nothing more there.
+# labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike,
+# smaller ones gain nothing more there.
 _ABOUT_THE_LINE = 1.0 / 7.0
 
 # Prior precision of the slope: the last stratum's variance lies within e^(±1.4) = 4 times the first's, two
