@@ -139,6 +139,7 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
         if TABLE[method].needs_bounds:
             raise InputError(
                 f"method '{method}' needs an outcome with bounds",
+                allowed=", ".join(repr(name) for name in UNBOUNDED),
                 action="Give bounds=(lowest, highest) if the outcome has them.",
             )
         _ = evidence.textbook_variance  # refuses one label, which has none
