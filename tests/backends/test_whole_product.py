@@ -55,38 +55,60 @@ def rows() -> pa.Table:
     return pa.table({"id": np.arange(SIZE), **columns}).take(np.random.default_rng(3).permutation(SIZE))
 
 
-def with_duckdb(request: Any, folder: Path) -> Population:
+def with_duckdb(request: Any, folder: Path, keywords: dict[str, Any]) -> Population:
     pq.write_table(rows(), folder / "rows.parquet")
-    return Population.read(folder / "rows.parquet", **KEYWORDS)
+    return Population.read(folder / "rows.parquet", **keywords)
 
 
-def with_postgres(request: Any, folder: Path) -> Population:
+def with_postgres(request: Any, folder: Path, keywords: dict[str, Any]) -> Population:
     import ibis
 
     server = request.getfixturevalue("postgres")
-    server.connect().create_table("whole_product", ibis.memtable(rows()))
-    return Population.from_table(server.connect(server.reader).table("whole_product"), **KEYWORDS)
+    name = f"whole_product_of_{len(keywords)}"
+    server.connect().create_table(name, ibis.memtable(rows()))
+    return Population.from_table(server.connect(server.reader).table(name), **keywords)
 
 
-def with_spark(request: Any, folder: Path) -> Population:
+def with_spark(request: Any, folder: Path, keywords: dict[str, Any]) -> Population:
     request.getfixturevalue("spark")
     pq.write_table(rows(), folder / "rows.parquet")
-    return Population.read(folder / "rows.parquet", engine="spark", **KEYWORDS)
+    return Population.read(folder / "rows.parquet", engine="spark", **keywords)
+
+
+ENGINES = [with_duckdb, with_postgres, pytest.param(with_spark, marks=pytest.mark.slow)]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "engine",
-    [
-        with_duckdb,
-        with_postgres,
-        pytest.param(with_spark, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_history_gives_the_same_plan_rounds_and_estimate(
+    request: Any, tmp_path: Path, engine: Callable[..., Population]
+) -> None:
+    chance = 1 / (1 + np.exp(LENGTH[:, None] - RNG.normal(size=41)))
+    results = (np.random.default_rng(8).random((SIZE, 41)) < chance).astype(float)
+    past = stratal.proxy.fit_history(results[:, :40], ids=np.arange(SIZE))
+    found = []
+    for population in (
+        Population.from_arrays(ids=np.arange(SIZE), history=past),
+        engine(request, tmp_path, {"history": past}),
+    ):
+        first = stratal.plan(population, 60).draw(seed=1)
+        second = stratal.next_round(
+            first, results[np.asarray(first.ids, np.int64), 40], additional=60, population=population
+        )
+        labels = dict(zip(second.ids.tolist(), results[np.asarray(second.ids, np.int64), 40], strict=True))
+        made = stratal.estimate(second, labels, population=population)
+        found.append((_ids(second), made.value, made.standard_error))
+
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[0][1:], found[1][1:], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("engine", ENGINES)
 def test_all_that_is_built_on_a_population(
     request: Any, tmp_path: Path, engine: Callable[..., Population]
 ) -> None:
-    both = in_memory(), engine(request, tmp_path)
+    both = in_memory(), engine(request, tmp_path, KEYWORDS)
     known, table = (_everything(population) for population in both)
 
     assert table.keys() == known.keys()
