@@ -214,6 +214,9 @@ def read(path: str | os.PathLike[str], given: declaration.FileKeywords) -> Popul
         raise InputError("a file is given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(given)
     reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}
+    if columns.get("history") is not None:
+        within: Any = {name: reading[name] for name in ("threads", "memory") if name in reading}
+        columns["history"] = as_history(columns["history"], within=within)
 
     def fits(names: Sequence[str]) -> bool:
         try:
@@ -322,7 +325,7 @@ NOTHING = ("", "na", "n/a", "nan", "null", "none")
 _ROWS = 8_192
 
 
-def as_history(given: Any, ids: Any = None) -> History:
+def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -> History:
     """Return a history from itself, from the file it was written to, or from past results, by fitting it.
 
     Parameters
@@ -332,6 +335,8 @@ def as_history(given: Any, ids: Any = None) -> History:
         is called `model`, a row for each result in one further column.
     ids : (N,), optional
         Of arrays' items.
+    within : mapping, optional
+        Threads and memory to read a file with.
 
     Raises
     ------
@@ -350,7 +355,7 @@ def as_history(given: Any, ids: Any = None) -> History:
         return given
     if isinstance(given, str | os.PathLike):
         saved = History.read(os.fspath(given))
-        return saved if saved is not None else _history_of(open_table(given))
+        return saved if saved is not None else _history_of(open_table(given, within))
     if isinstance(given, Mapping | np.ndarray | list):
         return fit_history(given, ids=ids)
     return _history_of(frame_table(given))
