@@ -304,11 +304,13 @@ def test_a_folder_that_may_only_be_read_is_said_so_and_can_still_be_read(make_st
     study.submit("ann", study.next_item("ann").id, "Pass")
     item = study.next_item("ann")
     study.close()
-    env = {**os.environ, "PYTHONPATH": str(Path(stratal.__file__).parents[1])}
 
-    # pytest's own folders are closed to other users, and closed again whenever another run starts.
+    # pytest's own folders are closed to other users, and closed again whenever another run starts; the
+    # package's may be, too.
     with tempfile.TemporaryDirectory() as open_to_all:
         os.chmod(open_to_all, 0o755)
+        shutil.copytree(Path(stratal.__file__).parent, Path(open_to_all) / "stratal")
+        env = {**os.environ, "PYTHONPATH": open_to_all}
         folder = Path(shutil.copytree(study.folder, Path(open_to_all) / "study"))
         for place in [*folder.iterdir(), folder]:
             place.chmod(0o555 if place.is_dir() else 0o444)
