@@ -35,6 +35,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, finite_vector, same_length
 from stratal.errors import InputError
+from stratal.simulation.engine import exact_variance
 
 
 def simple_random(variance: float, n: float, size: float) -> float:
@@ -145,10 +146,10 @@ def stratified(
     0.0135
     """
     sizes, variances, counts = _strata(1, sizes, variances=variances, counts=counts)
-    left = 1.0 - (1.0 if with_replacement else counts) / sizes if correction else 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (sizes / sizes.sum()) ** 2 * left * variances / counts
-    return float(np.where(variances > 0, parts, 0.0).sum())
+    if correction:
+        return exact_variance(sizes, variances, counts, with_replacement=with_replacement)
+    parts = (sizes / sizes.sum()) ** 2 * variances
+    return float((parts[parts > 0] / counts[parts > 0]).sum())
 
 
 def proportional_from_proxy(z: Any, proxy: Any, strata: Any, n: float) -> float:

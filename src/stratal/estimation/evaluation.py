@@ -22,11 +22,17 @@ from stratal.labels.labels import join
 @overload
 def estimate(
     sample: Sample, labels: Any, *, estimand: None = None, by: None = None, **options: Any
-) -> Estimate: ...
+) -> Estimate:
+    """Estimate the mean outcome of the population."""
+
+
 @overload
 def estimate(
     sample: Sample, labels: Any, *, estimand: ToolQuestion = None, by: Any = None, **options: Any
-) -> Any: ...
+) -> Any:
+    """Estimate what the sample was planned for, or the estimands or groups that are named."""
+
+
 @names_mistyped
 @listing(Request)
 def estimate(

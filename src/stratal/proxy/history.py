@@ -33,7 +33,8 @@ def history_columns(features: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in features if name.startswith(f"{HISTORY}_"))
 
 
-# Items from which weights are estimated: a rate of agreement is then known to .008 or better.
+# Items from which models' weights and a history's factors are estimated: a rate of agreement is then known to
+# .008 or better.
 MOST_ITEMS = 4_096
 
 # Makes the random numbers that choose these items independent of every draw's.

@@ -17,11 +17,11 @@ from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
+from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.strata import Strata, allocate
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 
 # (budget, estimator, what) → batches of replicates.
 Collected = dict[tuple[int, str, str], list[FloatArray]]

@@ -29,16 +29,9 @@ from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
+from stratal.simulation.drawn import Collected, census_value, drawn_replicates
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Truth, Urns, spread
 from stratal.simulation.replicates import FIXED_LAM, Settings, replicate_intervals, replicate_means
-from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
-from stratal.strata import Strata, allocate, proportional, stratify
-from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
-from stratal.strata.rates import smoothed_standard_deviations
-
-if TYPE_CHECKING:
-    from stratal.population.population import Population
-from stratal.simulation.drawn import Collected, census_value, drawn_replicates
 from stratal.simulation.simulated_design import (
     PLANS,
     SimulatedDesign,
@@ -46,6 +39,13 @@ from stratal.simulation.simulated_design import (
     check_settings,
     several,
 )
+from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
+from stratal.strata import Strata, allocate, proportional, stratify
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.rates import smoothed_standard_deviations
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
 
 Progress = Callable[[int, int], None]
 
@@ -670,7 +670,7 @@ def _yardstick(
     if truth is None:
         return Yardstick(truth=task.value)
     settings, variance = task.settings, truth.population_variance
-    exact = partial(_exact_variance, with_replacement=settings.with_replacement)
+    exact = partial(exact_variance, with_replacement=settings.with_replacement)
     random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
@@ -680,10 +680,17 @@ def _yardstick(
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 
 
-def _exact_variance(
+def exact_variance(
     sizes: AnyArray, variances: AnyArray, counts: AnyArray, *, with_replacement: bool
 ) -> float:
-    """Return Σ W_h² (1 − f_h) S_h²/n_h (Cochran 1977, eq. 5.6); with replacement 1 − f_h is 1 − 1/N_h."""
+    """Return Σ W_h² (1 − f_h) S_h²/n_h (Cochran 1977, eq. 5.6); with replacement 1 − f_h is 1 − 1/N_h.
+
+    Examples
+    --------
+    >>> columns = np.array([[50, 50], [0.25, 0.05], [5, 5]])
+    >>> round(exact_variance(*columns, with_replacement=False), 6)
+    0.0135
+    """
     left = 1.0 - (1.0 if with_replacement else counts) / sizes
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = (sizes / sizes.sum()) ** 2 * left * variances / counts
