@@ -11,10 +11,10 @@ from papers.claims import Pair, near, within
 from papers.domains import SETS, WHERE
 from papers.page import Page
 from papers.palette import PLAIN, POINTS, line, panel
-from papers.panels import Line, line_style, logarithmic_scale, save_figure
+from papers.panels import Line, line_style, save_figure
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
-from stratal.report.figures import COLOURS, grid_of_axes, name_axes
+from stratal.report.figures import COLOURS, grid_of_axes, logarithmic_scale, name_axes
 from stratal.simulation import simulate
 
 SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")

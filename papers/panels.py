@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stratal.report.figures import COLOURS, grid_of_axes, name_axes
+from stratal.report.figures import COLOURS, grid_of_axes, logarithmic_scale, name_axes
 
 MARKERS = "osD^vPX*<>"
 
@@ -122,17 +122,6 @@ def line_style(number: int) -> dict[str, Any]:
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
     dashes = "-" if number < len(COLOURS) else "--"
     return {"color": colour, "marker": marker, "linestyle": dashes, "markersize": 3.5, "linewidth": 1.4}
-
-
-def logarithmic_scale(ax: Any, which: str = "y") -> None:
-    """Make an axis logarithmic, with plain numbers."""
-    from matplotlib.ticker import LogLocator
-
-    ax.set(**{f"{which}scale": "log"})
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter("{x:.10g}")
-    axis.set_minor_formatter("")
 
 
 def save_figure(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:

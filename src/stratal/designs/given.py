@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
-from stratal.errors import refuse_unknown
+from stratal.errors import InputError, refuse_unknown
 
 
 def _none() -> IntArray:
@@ -58,7 +58,10 @@ class WithReplacementWeighting(Weighting):
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
-        n = len(self.design_weight)
+        weights = finite_vector("design_weight", self.design_weight)
+        if np.any(weights <= 0):
+            raise InputError("every weight must be positive", given=f"{weights.min():g}", allowed="above 0")
+        n = len(weights)
         if len(self.primary) == 0:
             self._set(primary=np.zeros(n, dtype=np.int64))
         if len(self.cluster) == 0:

@@ -374,9 +374,6 @@ class Joined(Record):
     def majority(self, answers: AnyArray) -> AnyArray:
         """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
         found = np.full(len(self.labelled), None, dtype=object)
-        if len(self.unit) == np.count_nonzero(self.labelled):
-            found[self.unit] = answers
-            return found
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
         for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
             most = multimode(own.tolist())

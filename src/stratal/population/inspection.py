@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.arrays import number_of_text
 from stratal.population import declaration
-from stratal.population.declaration import Declaration
+from stratal.population.declaration import POINT, Declaration
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, readable
@@ -148,8 +148,7 @@ def _with_commas(rows: Rows, names: Sequence[str]) -> list[str]:
         pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
         if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
             found.append(name)
-    remedy = declaration.POINT
-    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {remedy}" for name in found]
+    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in found]
 
 
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")

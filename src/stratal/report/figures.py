@@ -256,7 +256,7 @@ def write_figures(
         for (title, kept), ax in zip(kinds.items(), axes, strict=False):
             _draw_designs(ax, merit, kept)
             if level is None:
-                ax.set_yscale("log")
+                logarithmic_scale(ax)
             else:
                 style = {"color": "black", "linewidth": 0.8, "linestyle": ":"}
                 ax.axhline(level, label=f"{label}: {level:g}", **style)
@@ -267,6 +267,18 @@ def write_figures(
         written.append(Path(directory) / f"{merit}.png")
         figure.savefig(written[-1])
     return written
+
+
+def logarithmic_scale(ax: Any, which: str = "y") -> None:
+    """Make an axis logarithmic, with plain numbers: at 1, 2 and 5, within one decade at each digit."""
+    from matplotlib.ticker import LogLocator
+
+    ax.set(**{f"{which}scale": "log"})
+    low, high = getattr(ax, f"get_{which}lim")()
+    axis, digits = getattr(ax, f"{which}axis"), (1, 2, 5) if high > 10 * low else range(1, 10)
+    axis.set_major_locator(LogLocator(subs=tuple(digits)))
+    axis.set_major_formatter("{x:.10g}")
+    axis.set_minor_formatter("")
 
 
 def _draw_designs(ax: Any, merit: str, rows: Sequence[Mapping[str, Any]]) -> None:

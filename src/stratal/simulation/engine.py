@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError, MissingExtraError, names_mistyped
 from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
@@ -680,9 +680,7 @@ def _yardstick(
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 
 
-def exact_variance(
-    sizes: AnyArray, variances: AnyArray, counts: AnyArray, *, with_replacement: bool
-) -> float:
+def exact_variance(sizes: Any, variances: Any, counts: Any, *, with_replacement: bool) -> float:
     """Return Σ W_h² (1 − f_h) S_h²/n_h (Cochran 1977, eq. 5.6); with replacement 1 − f_h is 1 − 1/N_h.
 
     Examples

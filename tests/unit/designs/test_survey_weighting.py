@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal import InputError
 from stratal.designs import StratifiedWeighting, WithReplacementWeighting
 
 
@@ -58,3 +59,11 @@ def test_one_cluster_tells_nothing():
     )
     assert np.all(np.isnan(survey.covariance(np.ones((3, 1)))))
     assert survey.degrees_of_freedom(np.ones(3)) == 1
+
+
+@pytest.mark.parametrize("odd", [0.0, -1.0, np.nan, np.inf])
+def test_weights_must_be_positive_numbers(odd):
+    with pytest.raises(
+        InputError, match=r"every weight must be positive|design_weight .*nan|design_weight .*inf|position 2"
+    ):
+        WithReplacementWeighting(design_weight=np.array([1.0, 2.0, odd]), size=10)
