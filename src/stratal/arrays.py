@@ -372,28 +372,6 @@ def _canonical(value: Any) -> str:
     return text
 
 
-def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return outcomes (n,), proxies (n, k) and strata (n,) as arrays, refusing what cannot be computed with.
-
-    Examples
-    --------
-    >>> checked_labels([1], [[0.5]], [0])[0]
-    array([1.])
-    """
-    z = finite_vector("labels", z)
-    proxies = numeric_array("proxies", proxies)
-    refuse_nonfinite("proxies", proxies)
-    stratum = np.asarray(stratum, dtype=np.int64)
-    if same_length(labels=z, proxies=proxies, stratum=stratum) == 0:
-        raise InputError("there is no label", allowed="at least 1", action="Label a drawn unit first.")
-    if proxies.ndim != 2:
-        raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
-    refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
-        refuse_extremes("proxies", proxies)
-    return z, proxies, stratum
-
-
 # Beyond these a square could overflow, or vanish.
 LARGEST, SMALLEST = 1e100, 1e-100
 

@@ -13,8 +13,8 @@ from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import refuse_unlike, sentences
+from stratal.labels.labels import Joined, LabelsRead, join
+from stratal.labels.meanings import refuse_unlike
 
 # Labels that are outcomes themselves, whatever the model's answers are called.
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
@@ -299,12 +299,10 @@ def with_label_values(
     `columns` are joined labels by name, "" that of one column alone.
     """
     joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
-    table = tuple(
-        row for name, own in joined.items() for row in own.table(answers, classes=classes, column=name)
-    )
-    notes = (note for own in joined.values() for note in own.notes)
-    remarks = dict.fromkeys((*notes, *sentences(table), *found.remarks))
-    return replace(found, label_values=table, remarks=tuple(remarks))
+    read = LabelsRead(columns=joined, answers=answers, classes=classes)
+    if classes:  # a word that is no class and no answer is refused now, not when it is shown
+        read.table  # noqa: B018
+    return replace(found, read=read)
 
 
 def require_some(labelled: BoolArray, what: str = "") -> None:

@@ -38,7 +38,7 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import design_effect, infer_outcome
+from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
@@ -275,8 +275,7 @@ class ModelOutcomes(Record):
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (found.value - tie) ** 2, 0.0)
         size = sample.population_size
-        effect, effective = design_effect(found.standard_error**2, spread, len(contrast), size)
-        return replace(found, population_size=size, design_effect=effect, effective_sample_size=effective)
+        return replace(found, population_size=size, whole=(spread, size))
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
         """Return the variance of a ratio due to units that are unlike any labelled one.

@@ -18,10 +18,11 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, StratumRow
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
+from stratal.population.summary import StratumSummary
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
@@ -36,6 +37,37 @@ _TOGETHER = 0.3
 # Standard errors by which unequal clusters move a mean before that is worth a note.
 _SHIFTED = 0.25
 _MOST = 1000.0
+
+
+def outcome_notes(
+    proxies: FloatArray, summary: StratumSummary | None, stratum: IntArray, found: Estimate
+) -> tuple[str, ...]:
+    """Return what is to be said of a mean of outcomes when it is read: its strata, tails and clusters.
+
+    `proxies` (n, k) and `stratum` (n,) are those of the labelled units.
+    """
+    proxy = None if summary is None else ProxyMoments.of(proxies, summary, stratum)
+    of_tails = tail_notes(found.evidence, proxy)
+    return (*empty_strata_notes(found.strata), *of_tails, *size_notes(found.evidence))
+
+
+def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
+    """Return a note where strata have no labels.
+
+    Examples
+    --------
+    >>> empty_strata_notes(())
+    ()
+    """
+    empty = [row for row in rows if row.n == 0]
+    if not empty:
+        return ()
+    share = sum(row.weight for row in empty)
+    named = ", ".join(repr(row.name) for row in empty[:3])
+    return (
+        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
+        "others",
+    )
 
 
 def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...]:

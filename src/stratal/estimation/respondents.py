@@ -13,7 +13,7 @@ from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
 from stratal.estimation.columns import LabelOutcomes
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
+from stratal.estimation.estimate import Estimate, Nonresponse, StratumTable
 from stratal.intervals.evidence import OutcomeKind
 from stratal.population.expressions import Expression, implies
 from stratal.population.summary import StratumSummary
@@ -302,16 +302,15 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample) -> Estimate:
         """Return an estimate from these units with what is known of their sample."""
-        sizes, rows = self.summary.sizes, tuple[StratumRow, ...]()
+        sizes, table = self.summary.sizes, None
         if len(self.names) == len(sizes) > 1:
-            counts, nothing = stratum_counts(self.stratum, len(sizes)), np.full((2, len(sizes)), np.nan)
-            rows = StratumRow.table(self.names, sizes, counts, np.empty((len(sizes), 0)), nothing)
+            table = StratumTable(names=self.names, sizes=sizes, stratum=self.stratum)
         return replace(
             found,
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
-            strata=rows,
+            table=table,
             remarks=(*self.notes, *found.remarks),
         )
 

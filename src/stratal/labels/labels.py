@@ -25,6 +25,7 @@ from stratal.labels.meanings import (
     is_known_word,
     mapped,
     refuse_no_answer,
+    sentences,
 )
 from stratal.randomness import id_array, id_text, id_texts
 from stratal.tables.files import text_of_cell
@@ -389,6 +390,41 @@ class Joined(Record):
         """Return what each distinct value of a column counts as: a number, or one of `classes`."""
         rows = self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
         return tuple(replace(row, column=column) for row in rows) if column else rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsRead:
+    """How the labels of an estimate were read: what each of their values counts as, and what is said of it.
+
+    Parameters
+    ----------
+    columns : mapping of str to Joined
+        By their names, "" that of one column alone.
+    answers : collection of str, optional
+        Those of the model, where labels are compared with them.
+    classes : bool
+        Whether labels are classes.
+    """
+
+    columns: Mapping[str, Joined]
+    answers: Collection[str] | None = None
+    classes: bool = False
+
+    @property
+    def table(self) -> tuple[Meaning, ...]:
+        """What each distinct value counts as."""
+        rows = [
+            own.table(self.answers, classes=self.classes, column=name) for name, own in self.columns.items()
+        ]
+        return tuple(row for part in rows for row in part)
+
+
+def noted_of(read: LabelsRead | None, remarks: Sequence[str]) -> tuple[str, ...]:
+    """Return how labels were read, as notes, and then other remarks; none is said twice."""
+    if read is None:
+        return tuple(remarks)
+    notes = [note for own in read.columns.values() for note in own.notes]
+    return tuple(dict.fromkeys([*notes, *sentences(read.table), *remarks]))
 
 
 def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:

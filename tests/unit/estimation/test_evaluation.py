@@ -9,9 +9,8 @@ import pytest
 from tests.work import calls
 
 import stratal
-from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
-from stratal.estimation.outcome_means import strata_table
+from stratal.estimation.estimate import StratumTable
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
@@ -287,8 +286,7 @@ def test_known_shares_of_a_superpopulation_take_the_variance_between_strata_off(
 def test_the_table_of_many_strata_takes_few_calls_a_stratum():
     def table(n_strata):
         stratum = np.arange(2 * n_strata) // 2
-        weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(n_strata, 10))
-        return strata_table(np.ones(2 * n_strata), None, weighting, stratum, np.zeros((1, 0)), None)
+        return StratumTable(sizes=np.full(n_strata, 10), stratum=stratum, z=np.ones(2 * n_strata)).rows()
 
     few, many = (calls(table, n_strata)[1] for n_strata in (1_000, 2_000))
 

@@ -313,9 +313,10 @@ def labelled_units(
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    powers = lam.tolist() if len(row.strata) == len(lam) else []
-    strata = tuple(replace(entry, lam=(own,)) for entry, own in zip(row.strata, powers, strict=False))
-    return replace(row, strata=strata or row.strata, remarks=())
+    table = row.table
+    if table is not None and len(table.sizes) == len(lam):
+        table = replace(table, lam=lam[:, None])
+    return replace(row, table=table, remarks=())
 
 
 def from_population(
