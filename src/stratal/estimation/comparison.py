@@ -23,7 +23,6 @@ from stratal.estimation.columns import (
     joined_columns,
     number_columns,
     shares_equal,
-    with_label_values,
 )
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.answered import UNTOLD
@@ -33,6 +32,7 @@ from stratal.estimation.estimate import (
     correlation_from,
     linearised_estimate,
     undefined_estimate,
+    with_label_values,
 )
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
-from stratal.labels.labels import LabelsRead, noted_of
+from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
@@ -847,6 +847,23 @@ def _named(row: Estimate) -> str:
     """Return a row's name: its label's words."""
     between = " − " if row.null is not None else " "
     return between.join(str(value) for value in row.label.values() if value is not None)
+
+
+Found = TypeVar("Found", bound=Estimate | Estimates)
+
+
+def with_label_values(
+    found: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
+) -> Found:
+    """Return an estimate with what each distinct value of its labels counts as, and notes of it.
+
+    `columns` are joined labels by name, "" that of one column alone.
+    """
+    joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
+    read = LabelsRead(columns=joined, answers=answers, classes=classes)
+    if classes:  # a word that is no class and no answer is refused now, not when it is shown
+        read.table  # noqa: B018
+    return replace(found, read=read)
 
 
 def with_tables(

@@ -46,9 +46,11 @@ def outcome_notes(
 
     `proxies` (n, k) and `stratum` (n,) are those of the labelled units.
     """
-    proxy = None if summary is None else ProxyMoments.of(proxies, summary, stratum)
-    of_tails = tail_notes(found.evidence, proxy)
-    return (*empty_strata_notes(found.strata), *of_tails, *size_notes(found.evidence))
+    evidence, of_tails = found.evidence, tuple[str, ...]()
+    if evidence.bounds is None:
+        proxy = None if summary is None else ProxyMoments.of(proxies, summary, stratum)
+        of_tails = tail_notes(evidence, proxy)
+    return (*empty_strata_notes(found.strata), *of_tails, *size_notes(evidence))
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
-from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumTable
 from stratal.estimation.lam import (
@@ -39,6 +38,7 @@ from stratal.estimation.lam import (
 from stratal.estimation.linearised import Linearised, drawn_variance
 from stratal.estimation.notes import outcome_notes, promise_notes
 from stratal.estimation.respondents import (
+    LabelOutcomes,
     Respondents,
     known_outcome,
     proxy_columns,
@@ -707,10 +707,11 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
     if estimator == "auto" and options.lam is not None:
         estimator = "difference"
     elif estimator == "auto":
-        # λ is fitted to clusters' totals, which count alike, and to units by their weights.
-        alone = weighting.groups is None
-        n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
-        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
+        n = len(z)
+        if not weighting.random_within_strata:
+            # λ is fitted to clusters' totals, which count alike, and to units by their weights.
+            n = round(weighting.effective_draws if weighting.groups is None else weighting.draws)
+        estimator = default_estimator(options.design, n, len(weighting.sizes), k, scaled=options.scaled)
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         what, action = "the proxy only orders units and has no scale", "'ppi++' or 'horvitz-thompson'"
         raise InputError(what, action=f"Use estimator={action}.")

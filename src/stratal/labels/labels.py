@@ -27,7 +27,7 @@ from stratal.labels.meanings import (
     refuse_no_answer,
     sentences,
 )
-from stratal.randomness import id_array, id_text, id_texts
+from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
 
@@ -354,11 +354,15 @@ class Joined(Record):
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
-        texts = (
-            self.given.tolist() if self.given.dtype == object else list(map(class_text, self.given.tolist()))
-        )
-        meant = self.declared.classes(dict.fromkeys(texts), None if answers is None else set(answers))
-        return np.array([meant[text] for text in texts], dtype=object)
+        meant = self.distinct_classes(answers)
+        return np.array([meant[value] for value in self.given.tolist()], dtype=object)
+
+    def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
+        """Return the class of each distinct answer, in the order in which they were given."""
+        texts = {value: class_text(value) for value in dict.fromkeys(self.given.tolist())}
+        known = None if answers is None else set(answers)
+        meant = self.declared.classes(dict.fromkeys(texts.values()), known)
+        return {value: meant[text] for value, text in texts.items()}
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -452,13 +456,13 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     if isinstance(labels, Labels):
         return labels
     if isinstance(labels, Mapping):
-        return Labels(ids=_texts(list(labels)), values=tuple(labels.values()))
+        return Labels(ids=tuple(labels), values=tuple(labels.values()))
     if hasattr(labels, "columns"):
         allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
         action = "Give dict(zip(frame['id'], frame['label']))."
         raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
     if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
-        return Labels(ids=_texts(list(labels.index)), values=tuple(labels.to_numpy().tolist()))
+        return Labels(ids=tuple(labels.index), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
         path = repr(fspath(labels))
         raise LabelError(
@@ -502,7 +506,10 @@ def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels")
     given = as_labels(labels, sample, what)
     if sample.counted is not None and given.positive is None and given.mapping is None:
         given = replace(given, **sample.counted)
-    ids, notes = matched(given.ids, given.annotators, set(id_texts(sample.ids)))
+    known = set(id_texts(sample.ids))
+    if known.issuperset(given.ids):
+        return given
+    ids, notes = matched(given.ids, given.annotators, known)
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
@@ -543,8 +550,12 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
     given = with_ids_of(sample, labels, what)
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
-    _refuse_strangers(given, position, sample)
-    _refuse_duplicates(given)
+    strangers = [row for row, text in enumerate(given.ids) if text not in position]
+    if strangers:
+        raise _of_strangers(given, strangers, sample)
+    each = given.ids if given.annotators is None else list(zip(given.ids, given.annotators, strict=True))
+    if len(set(each)) < len(each):
+        raise _of_twice(given, each)
     units = np.array([position[text] for text in given.ids], dtype=np.int64)
     return _in_order(sample, units, *given.interpreted(), notes=given.notes)
 
@@ -580,12 +591,10 @@ def _in_order(
     )
 
 
-def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitRows) -> None:
-    strangers = [row for row, text in enumerate(labels.ids) if text not in position]
-    if not strangers:
-        return
+def _of_strangers(labels: Labels, strangers: list[int], sample: UnitRows) -> LabelError:
+    """Return the error of rows whose ids the sample does not have."""
     count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
-    raise LabelError(
+    return LabelError(
         f"{labels.place(strangers[0])}: {count} not in this sample (first: {labels.ids[strangers[0]]!r})",
         allowed=f"the {sample.size} drawn ids",
         action=f"Labels can only be joined to drawn units; check that they belong to this sample "
@@ -593,20 +602,13 @@ def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitR
     )
 
 
-def _refuse_duplicates(labels: Labels) -> None:
-    seen: set[tuple[str, str]] = set()
-    for row, text in enumerate(labels.ids):
-        who = labels.annotators[row] if labels.annotators else ""
-        if (text, who) in seen:
-            by = f" by annotator {who!r}" if who else ""
-            what = f"{labels.place(row)}: id {text!r} has two labels{by}"
-            action = (
-                "Keep one of them, or name the annotators in a column `annotator`; of several models name "
-                "the column of theirs: --model COL."
-            )
-            raise LabelError(what, allowed="one label per unit and annotator", action=action)
-        seen.add((text, who))
-
-
-def _texts(ids: list[Any]) -> tuple[str, ...]:
-    return tuple(id_texts(id_array(np.array(ids, dtype=object))) if ids else ())
+def _of_twice(labels: Labels, each: Sequence[Any]) -> LabelError:
+    """Return the error of a unit that somebody labelled twice; `each` row is of an id, and an annotator."""
+    row = next(row for row, entry in enumerate(each) if entry in each[:row])
+    by = f" by annotator {labels.annotators[row]!r}" if labels.annotators and labels.annotators[row] else ""
+    return LabelError(
+        f"{labels.place(row)}: id {labels.ids[row]!r} has two labels{by}",
+        allowed="one label per unit and annotator",
+        action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
+        "the column of theirs: --model COL.",
+    )

@@ -19,11 +19,11 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
-from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
+from stratal.estimation.respondents import outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of

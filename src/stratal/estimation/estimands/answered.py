@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.columns import class_column, named_groups, require_some
+from stratal.estimation.columns import class_column, named_groups, none_labelled
 from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
@@ -118,7 +118,8 @@ def answered_classes(
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.array([entry is not None for entry in true], dtype=bool)
-    require_some(labelled)
+    if not np.any(labelled):
+        raise none_labelled()
     lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
     if np.any(lacking):
         raise LabelError(

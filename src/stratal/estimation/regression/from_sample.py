@@ -34,10 +34,10 @@ from stratal.errors import (
     refuse_unknown,
 )
 from stratal.estimation.calibrated import features_of
-from stratal.estimation.columns import named_groups, number_columns, with_label_values
+from stratal.estimation.columns import named_groups, number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.regression.losses import (
     Block,
     LinearLoss,
