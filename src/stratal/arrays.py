@@ -251,7 +251,7 @@ class Described(Record):
     """Base of records of several kinds: each is registered by its `kind` and written as a plain dict.
 
     A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
-    later rooms too, it names the module by which all of them come (`entry_module`): a kind that nobody has
+    later rooms too, it names the modules by which they come (`entry_modules`): a kind that nobody has
     imported yet is looked for there, so that a file says all that is needed to read it. Fields that hold
     described records, or several, are named in `nested`, with the base of their kinds.
 
@@ -266,7 +266,7 @@ class Described(Record):
     kind: ClassVar[str]
     noun: ClassVar[str]
     registry: ClassVar[dict[str, Any]]
-    entry_module: ClassVar[str] = ""
+    entry_modules: ClassVar[tuple[str, ...]] = ()
     nested: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -291,8 +291,9 @@ class Described(Record):
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
         """Return the class of a kind; None if there is none."""
-        if kind not in cls.registry and cls.entry_module:
-            importlib.import_module(cls.entry_module)
+        for module in cls.entry_modules:
+            if kind not in cls.registry:
+                importlib.import_module(module)
         return cls.registry.get(kind)
 
     @classmethod

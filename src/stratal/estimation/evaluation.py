@@ -132,7 +132,7 @@ def estimate(
         if estimand is not None:
             given = f"judge={judge!r} and estimand="
             raise InputError("a judge is an estimand of its own", given=given, action="Leave one out.")
-        estimand = Estimand.registry["judge"](judge)
+        estimand = Estimand.of_kind("judge")(judge)
     requested = as_estimand(sample.estimand if estimand is None else estimand)
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
