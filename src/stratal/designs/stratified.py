@@ -187,16 +187,17 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     sizes_follow_labels: bool = False
+    # n_h (H,), labels per stratum: read many times for one estimate.
+    counts: IntArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._set(counts=stratum_counts(self.stratum, len(self.sizes)))
+        self._freeze()
 
     @property
     def random_within_strata(self) -> bool:
         """True: the size of every stratum's sample was fixed."""
         return True
-
-    @property
-    def counts(self) -> IntArray:
-        """n_h (H,), labels per stratum."""
-        return stratum_counts(self.stratum, len(self.sizes))
 
     @property
     def population_size(self) -> float:

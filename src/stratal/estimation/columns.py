@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.designs.sample import Sample, require_sample
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
@@ -68,7 +68,6 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     >>> class_column(sample, {0: 1.0, 1: None}, "y_true")[sample.ids == 0].tolist()
     ['1']
     """
-    require_sample(sample, "an estimate")
     if given is None:
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
@@ -165,7 +164,6 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     >>> number_column(sample, "proxy", "score").tolist(), number_column(sample, [True], "z").tolist()
     ([0.25], [1.0])
     """
-    require_sample(sample, "an estimate")
     if isinstance(given, str):
         refuse_unknown("proxy", given, sample.proxy_names)
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])

@@ -255,10 +255,8 @@ class ModelOutcomes(Record):
             bounds=None if most is None else (tie - reach * most, tie + reach * most),
             outcome="unbounded" if most is None else "bounded",
             design=sample.design.kind,
-            stratum_names=frame.names,
-            drawn=sample.size,
-            notes=frame.notes,
         )
+        found = frame.complete(found, sample)
         limits: Limits = contrast_limits(found)
         if wins and proxy is None:
             sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
@@ -274,8 +272,7 @@ class ModelOutcomes(Record):
             return found
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (found.value - tie) ** 2, 0.0)
-        size = sample.population_size
-        return replace(found, population_size=size, whole=(spread, size))
+        return replace(found, whole=(spread, sample.population_size))
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
         """Return the variance of a ratio due to units that are unlike any labelled one.

@@ -22,7 +22,7 @@ from stratal.designs.stratum_moments import (
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumTable
+from stratal.estimation.estimate import Estimate, StratumTable
 from stratal.estimation.lam import (
     N_FOLDS,
     SHRINKAGE,
@@ -78,9 +78,6 @@ class EstimateOptions(Request):
         Whether the proxy predicts the outcome on its own scale. If not, a given λ and λ = 1 are refused.
     design : str
         Named in the output.
-    stratum_names : tuple of str (H,), optional
-    drawn : int, optional
-        Units drawn, labelled or not.
     notes : tuple of str
         Carried into the result.
 
@@ -94,8 +91,6 @@ class EstimateOptions(Request):
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
-    stratum_names: tuple[str, ...] | None = None
-    drawn: int | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -481,18 +476,17 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
-        drawn=len(labelled),
-        notes=(*frame.notes, *found.notes, *remarks),
+        notes=(*found.notes, *remarks),
     )
     if sample.design.unlabelled is not None:
-        return _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
+        made = _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
+        return frame.complete(made, sample)
     column = proxy_columns(sample, request.proxy)
     proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
     options = replace(
         options,
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit),
-        stratum_names=frame.names,
     )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:
@@ -511,7 +505,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    made = replace(made, doubts=partial(promise_notes, sample, labelled))
+    made = replace(frame.complete(made, sample), doubts=partial(promise_notes, sample, labelled))
     if len(z) == sample.size:
         return made
     ends = worst_bounds(sample, labelled, z, made.bounds)
@@ -553,7 +547,7 @@ def _of_separate_samples(
         fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
         estimator = "ppi++" if fitting else "horvitz-thompson"
     weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
-    about = replace(options, target="superpopulation", notes=notes, stratum_names=design.names)
+    about = replace(options, target="superpopulation", notes=notes)
     options = resolved(z, replace(about, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
     return assemble(z, weighting, weighting.stratum, result, options)
@@ -672,8 +666,7 @@ def assemble(
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
         lam=tuple(lam[0].tolist()) if np.any(lam) and np.all(lam == lam[0]) else (),
-        nonresponse=Nonresponse(drawn=options.drawn or len(z), labelled=len(z)),
-        table=StratumTable(names=options.stratum_names, sizes=sizes, stratum=stratum, lam=lam, z=z),
+        table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
         asides=partial(outcome_notes, proxies, summary, stratum),
     )

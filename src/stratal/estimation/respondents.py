@@ -284,8 +284,10 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample) -> Estimate:
         """Return an estimate from these units with what is known of their sample."""
-        sizes, table = self.summary.sizes, None
-        if len(self.names) == len(sizes) > 1:
+        sizes, table = self.summary.sizes, found.table
+        if table is not None:
+            table = replace(table, names=self.names)
+        elif len(self.names) == len(sizes) > 1:
             table = StratumTable(names=self.names, sizes=sizes, stratum=self.stratum)
         return replace(
             found,
@@ -477,7 +479,8 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
-        if not _is_interval(bounds):
+        pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and not {str} & set(map(type, bounds))
+        if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and _mostly_binary(z):
@@ -499,13 +502,6 @@ def _mostly_binary(z: FloatArray) -> bool:
     """Return whether labels are 0 or 1 but for few that look like slips of the finger, such as 11."""
     binary, outside = np.sum((z == 0) | (z == 1)), np.sum((z < 0) | (z > 1))
     return bool(binary >= 2 and binary + outside == len(z) and 0 < outside <= max(1.0, 0.05 * len(z)))
-
-
-def _is_interval(bounds: Any) -> bool:
-    numbers = isinstance(bounds, tuple | list) and len(bounds) == 2
-    if not numbers or any(isinstance(bound, str) for bound in bounds):
-        return False
-    return bool(np.all(np.isfinite(bounds)) and bounds[0] < bounds[1])
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:

@@ -134,7 +134,12 @@ def answered_classes(
     if not named and not {*true, *predicted} <= set(known):
         known = []  # classes of another task than the sample's own answers
     found = {*true, *predicted, *known}
-    levels = _sorted(found | {_existing(class_text(entry), found) for entry in classes or ()})
+    requested = set(map(class_text, classes or ()))
+    for name in requested - found:  # a slip of the pen, or a rare one that was not drawn
+        near = near_names(name, sorted(found))
+        if len(near.split(", ")) < len(found):
+            raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
+    levels = _sorted(found | requested)
     number = {level: k for k, level in enumerate(levels)}
     codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
     frame = Respondents.of(sample, labelled, needless)
@@ -173,14 +178,6 @@ _SHARES = ("prevalence", "predicted_prevalence")
 
 # Metrics of a class that missed units of it make smaller, and F measures.
 _COUNTS_MISSES = ("recall", "jaccard")
-
-
-def _existing(name: str, found: set[str]) -> str:
-    """Return a class that is asked for, refusing a slip of the pen; a rare one need not have been drawn."""
-    near = near_names(name, sorted(found))
-    if name not in found and len(near.split(", ")) < len(found):
-        raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
-    return name
 
 
 def _sorted(levels: set[str]) -> list[str]:
