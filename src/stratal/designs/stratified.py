@@ -187,11 +187,15 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     sizes_follow_labels: bool = False
-    # n_h (H,), labels per stratum: read many times for one estimate.
+    # n_h (H,), labels per stratum, and W_h / n_h per unit (n,): read many times for one estimate.
     counts: IntArray = field(init=False, repr=False, compare=False)
+    weights: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._set(counts=stratum_counts(self.stratum, len(self.sizes)))
+        counts, sizes = stratum_counts(self.stratum, len(self.sizes)), np.asarray(self.sizes)
+        with np.errstate(invalid="ignore", divide="ignore"):  # without a label
+            weights = (sizes / np.maximum(counts, 1) / np.sum(sizes[counts > 0]))[self.stratum]
+        self._set(counts=counts, weights=weights)
         self._freeze()
 
     @property
@@ -203,13 +207,6 @@ class StratifiedWeighting(Weighting):
     def population_size(self) -> float:
         """N, the units of all strata."""
         return float(np.sum(self.sizes))
-
-    @property
-    def weights(self) -> FloatArray:
-        """W_h / n_h per unit (n,)."""
-        counts = self.counts
-        total = np.sum(self.sizes[counts > 0])
-        return np.asarray((self.sizes / np.maximum(counts, 1) / total)[self.stratum])
 
     @property
     def total(self) -> float:

@@ -403,10 +403,12 @@ class Comparisons(Estimates):
         """Return a plain dict for each pair, with its ratio and win rate."""
         found = Estimates.rows(self, confidence_level)
         for row, rate, ties in zip(found, self.win_rates, self.ties, strict=True):
-            row["win_rate"] = {name: rate.row(confidence_level)[name] for name in _SHOWN} | {"ties": ties}
+            own = rate.row(confidence_level)
+            row["win_rate"] = {name: own[name] for name in _SHOWN} | {"ties": ties}
         for row, ratio in zip(found, self.ratios, strict=False):
-            known = np.isfinite(ratio.value) and ratio.limits(confidence_level) is not None
-            row["ratio"] = {name: ratio.row(confidence_level)[name] for name in _SHOWN} if known else None
+            own = ratio.row(confidence_level)
+            known = np.isfinite(ratio.value) and own["confidence_interval"] is not None
+            row["ratio"] = {name: own[name] for name in _SHOWN} if known else None
         return found
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:

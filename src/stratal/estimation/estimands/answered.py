@@ -117,10 +117,10 @@ def answered_classes(
     """
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
+    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     if not np.any(labelled):
         raise none_labelled()
-    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
+    lacking = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
     if np.any(lacking):
         raise LabelError(
             f"y_pred: {int(lacking.sum())} labelled units have no prediction "
