@@ -273,13 +273,18 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
     observed = counts >= 2
     n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
     promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
-    squares, spread = _spreads(z, stratum, np.maximum(counts, 2))
+    labels, size = np.maximum(counts, 2), strata.n_strata
+    centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
+    second, fourth = (np.bincount(stratum, centred**power, minlength=size) / labels for power in (2, 4))
+    # s_h² (H,) and the variance of each, from its fourth moment.
+    squares = second * labels / (labels - 1)
+    spread = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
     seen, error = float(factors @ squares), math.sqrt(float(factors**2 @ spread))
     beyond = seen - WIDER**2 * promised
     if beyond <= 0 or error == 0:
         return None
-    freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (np.maximum(counts, 2) - 1)))
+    freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
     if stdtr(freedom, -beyond / error) > ALARM:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
@@ -293,15 +298,6 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
         f"outcomes vary by {wanted:.3g} about the proxy, where {taken:.3g} was taken, twice that at most. "
         f"Plan with residual_sd={wanted:.3g} (--residual-sd {wanted:.3g}). {_GO_ON}"
     )
-
-
-def _spreads(z: FloatArray, stratum: IntArray, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return s_h² (H,) and the variance of each, from its fourth moment; counts are at least 2."""
-    size = len(counts)
-    centred = z - (np.bincount(stratum, z, minlength=size) / counts)[stratum]
-    second, fourth = (np.bincount(stratum, centred**power, minlength=size) / counts for power in (2, 4))
-    spread = np.maximum(fourth - second**2 * (counts - 3) / (counts - 1), 0.0) / counts
-    return second * counts / (counts - 1), spread
 
 
 def _direction_note(strata: Strata, z: FloatArray, stratum: IntArray, proxy: FloatArray) -> str | None:
