@@ -161,7 +161,7 @@ class Estimate(Record, Printed, Plotted):
     lam : tuple of float
         One per proxy; empty where λ = 0 by definition. Per stratum in `strata`.
     nonresponse : Nonresponse
-    table : StratumTable, optional
+    stratum_table : StratumTable, optional
         What `strata` are made of.
     whole : (float, float), optional
         Variance of the outcome over the population, and N, where the evidence is of a part of it.
@@ -201,7 +201,7 @@ class Estimate(Record, Printed, Plotted):
     estimator: str = "linearised"
     lam: tuple[float, ...] = ()
     nonresponse: Nonresponse
-    table: StratumTable | None = field(default=None, repr=False, compare=False)
+    stratum_table: StratumTable | None = field(default=None, repr=False, compare=False)
     whole: tuple[float, float] | None = field(default=None, repr=False)
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
@@ -242,7 +242,7 @@ class Estimate(Record, Printed, Plotted):
     @property
     def strata(self) -> tuple[StratumRow, ...]:
         """The strata that the labels are of: their sizes, labels, λ, and mean and spread of the outcome."""
-        return () if self.table is None else self.table.rows()
+        return () if self.stratum_table is None else self.stratum_table.rows()
 
     @property
     def design_effect(self) -> float | None:

@@ -666,7 +666,7 @@ def assemble(
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
         lam=tuple(lam[0].tolist()) if np.any(lam) and np.all(lam == lam[0]) else (),
-        table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
+        stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
         asides=partial(outcome_notes, proxies, summary, stratum),
     )

@@ -284,7 +284,7 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample) -> Estimate:
         """Return an estimate from these units with what is known of their sample."""
-        sizes, table = self.summary.sizes, found.table
+        sizes, table = self.summary.sizes, found.stratum_table
         if table is not None:
             table = replace(table, names=self.names)
         elif len(self.names) == len(sizes) > 1:
@@ -294,7 +294,7 @@ class Respondents(Record):
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
-            table=table,
+            stratum_table=table,
             remarks=(*self.notes, *found.remarks),
         )
 

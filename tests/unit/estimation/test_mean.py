@@ -282,8 +282,8 @@ def test_the_twin_and_the_text():
 
     def of_sample() -> Estimate:
         made = problem.estimate(estimator="ppi++", notes=("a note",))
-        table = replace(made.table, names=("low", "high"))
-        return replace(made, table=table, nonresponse=Nonresponse(drawn=25, labelled=22))
+        table = replace(made.stratum_table, names=("low", "high"))
+        return replace(made, stratum_table=table, nonresponse=Nonresponse(drawn=25, labelled=22))
 
     estimate = of_sample()
     twin = estimate.to_dict()

@@ -313,10 +313,10 @@ def labelled_units(
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    table = row.table
+    table = row.stratum_table
     if table is not None and len(table.sizes) == len(lam):
         table = replace(table, lam=lam[:, None])
-    return replace(row, table=table, remarks=())
+    return replace(row, stratum_table=table, remarks=())
 
 
 def from_population(
