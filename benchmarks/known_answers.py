@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.wrong_scores import limits
 
 import stratal
+from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
 from stratal.estimation.shares import between_units, directions, ends_over
 

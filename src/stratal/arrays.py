@@ -251,7 +251,7 @@ class Described(Record):
     """Base of records of several kinds: each is registered by its `kind` and written as a plain dict.
 
     A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
-    later rooms too, it names the module by which all of them come (`entry_module`): a kind that nobody has
+    later rooms too, it names the modules by which they come (`entry_modules`): a kind that nobody has
     imported yet is looked for there, so that a file says all that is needed to read it. Fields that hold
     described records, or several, are named in `nested`, with the base of their kinds.
 
@@ -266,7 +266,7 @@ class Described(Record):
     kind: ClassVar[str]
     noun: ClassVar[str]
     registry: ClassVar[dict[str, Any]]
-    entry_module: ClassVar[str] = ""
+    entry_modules: ClassVar[tuple[str, ...]] = ()
     nested: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -291,8 +291,9 @@ class Described(Record):
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
         """Return the class of a kind; None if there is none."""
-        if kind not in cls.registry and cls.entry_module:
-            importlib.import_module(cls.entry_module)
+        for module in cls.entry_modules:
+            if kind not in cls.registry:
+                importlib.import_module(module)
         return cls.registry.get(kind)
 
     @classmethod
@@ -370,28 +371,6 @@ def _canonical(value: Any) -> str:
     with suppress(ValueError):
         return str(datetime.fromisoformat(text))
     return text
-
-
-def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return outcomes (n,), proxies (n, k) and strata (n,) as arrays, refusing what cannot be computed with.
-
-    Examples
-    --------
-    >>> checked_labels([1], [[0.5]], [0])[0]
-    array([1.])
-    """
-    z = finite_vector("labels", z)
-    proxies = numeric_array("proxies", proxies)
-    refuse_nonfinite("proxies", proxies)
-    stratum = np.asarray(stratum, dtype=np.int64)
-    if same_length(labels=z, proxies=proxies, stratum=stratum) == 0:
-        raise InputError("there is no label", allowed="at least 1", action="Label a drawn unit first.")
-    if proxies.ndim != 2:
-        raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
-    refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
-        refuse_extremes("proxies", proxies)
-    return z, proxies, stratum
 
 
 # Beyond these a square could overflow, or vanish.

@@ -10,7 +10,7 @@ Examples
 """
 
 # ruff: noqa: F403, F405
-from stratal.estimation.estimands import *
+from stratal.estimation.estimands.kinds import *
 from stratal.estimation.regression.from_sample import *
 
 __all__ = ["Estimand", *(kind.__name__ for kind in Estimand.registry.values() if kind.__name__ in globals())]

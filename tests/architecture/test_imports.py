@@ -131,6 +131,21 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
 
     assert {"duckdb", "pyarrow"} <= loaded
     assert not loaded & {"pandas", "ibis", "sqlglot", "numpy.f2py", "scipy.stats", "scipy.optimize"}
+    others = ("comparison", "estimands.classification", "estimands.judges", "regression")
+    assert not loaded & {f"stratal.estimation.{name}" for name in others}  # a mean was asked for
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("f1:yes", "f1:yes"), ("coefficient:x", "coefficient:x"), ("kapa:judge", "'kappa'")]
+)
+def test_a_kind_of_estimand_enters_when_it_is_asked_for(text, said):
+    code = (
+        "from stratal.estimation.estimand import as_estimand\n"
+        f"try: print(as_estimand({text!r}).text)\nexcept ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert said in done.stdout
 
 
 def test_a_command_loads_the_compiled_special_functions_alone_until_more_is_asked_for():

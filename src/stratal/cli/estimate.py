@@ -389,14 +389,14 @@ def _with_population(evidence: Evidence) -> Evidence:
 def _tables(evidence: Evidence) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.columns import class_column
-    from stratal.estimation.estimands.classification import ClassReport
-    from stratal.estimation.estimands.judges import JudgeReport
     from stratal.estimation.evaluation import at_look
 
     found: list[Estimates] = []
     requested, sample, labels = evidence.requested, evidence.sample, evidence.labels
     target: dict[str, Any] = {"target": requested.target}
     if requested.metric is not None:
+        from stratal.estimation.estimands.classification import ClassReport
+
         metrics, classes = listed(requested.metric), listed(requested.class_)
         answers = {"labels": labels, "predicted": requested.predicted}
         seen = {str(one) for name, given in answers.items() for one in class_column(sample, given, name)}
@@ -408,6 +408,8 @@ def _tables(evidence: Evidence) -> list[Estimates]:
         outcomes = {name: evidence.column(name) for name in evidence.models}
         found.append(stratal.compare(sample, outcomes, bounds=evidence.bounds, **target))
     if requested.judge is not None:
+        from stratal.estimation.estimands.judges import JudgeReport
+
         question, said = JudgeReport(listed(requested.judge)), evidence.in_words
         # Groups first: that a judge is worse in one of them is what a reader must not miss.
         if requested.by is not None and not {*question.judges} <= {*sample.proxy_names}:

@@ -275,7 +275,7 @@ class Sample(Record, Tabular):
     @property
     def population_size(self) -> int:
         """N."""
-        return self.summary.size
+        return int(self.summary.sizes.sum())
 
     @property
     def n_h(self) -> IntArray:

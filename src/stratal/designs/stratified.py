@@ -187,6 +187,16 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     sizes_follow_labels: bool = False
+    # n_h (H,), labels per stratum, and W_h / n_h per unit (n,): read many times for one estimate.
+    counts: IntArray = field(init=False, repr=False, compare=False)
+    weights: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        counts, sizes = stratum_counts(self.stratum, len(self.sizes)), np.asarray(self.sizes)
+        with np.errstate(invalid="ignore", divide="ignore"):  # without a label
+            weights = (sizes / np.maximum(counts, 1) / np.sum(sizes[counts > 0]))[self.stratum]
+        self._set(counts=counts, weights=weights)
+        self._freeze()
 
     @property
     def random_within_strata(self) -> bool:
@@ -194,21 +204,9 @@ class StratifiedWeighting(Weighting):
         return True
 
     @property
-    def counts(self) -> IntArray:
-        """n_h (H,), labels per stratum."""
-        return stratum_counts(self.stratum, len(self.sizes))
-
-    @property
     def population_size(self) -> float:
         """N, the units of all strata."""
         return float(np.sum(self.sizes))
-
-    @property
-    def weights(self) -> FloatArray:
-        """W_h / n_h per unit (n,)."""
-        counts = self.counts
-        total = np.sum(self.sizes[counts > 0])
-        return np.asarray((self.sizes / np.maximum(counts, 1) / total)[self.stratum])
 
     @property
     def total(self) -> float:

@@ -1,3 +1,4 @@
 """Labels to estimates: λ, the estimands, intervals of their own where the mean's do not apply, domains."""
 
-import stratal.estimation.estimands  # noqa: F401  (the kinds of estimand enter themselves)
+# The mean, which everything else is asked instead of; other kinds enter when one of them is asked for.
+import stratal.estimation.estimands.means  # noqa: F401

@@ -3,135 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
-from stratal.designs.sample import Sample, require_sample
+from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.estimate import Estimate, Estimates
-from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import refuse_unlike, sentences
-
-# Labels that are outcomes themselves, whatever the model's answers are called.
-_RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelOutcomes(Record):
-    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
-
-    Parameters
-    ----------
-    z : float (m,)
-        Of the labelled units; several answers of one unit are averaged, or their majority.
-    labelled : bool (n,)
-        Which of the drawn units these are.
-    bounds : (float, float), optional
-        What they cannot leave, where the labels' words tell.
-    right_or_wrong : bool
-        Whether every single answer is 0 or 1, whatever several of one unit are on average.
-    notes : tuple of str
-        How several answers of one unit became one.
-    """
-
-    z: FloatArray
-    labelled: BoolArray
-    bounds: tuple[float, float] | None = None
-    right_or_wrong: bool
-    notes: tuple[str, ...] = ()
-
-
-def outcomes(
-    sample: Sample, labels: Any, predicted: bool | str = False, combine: str = "mean"
-) -> LabelOutcomes:
-    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
-
-    Parameters
-    ----------
-    sample : Sample
-    labels : see `stratal.estimate`
-    predicted : bool or str
-        Whether labels are classes, and the column of answers that they are compared with.
-    combine : {"mean", "majority"}
-        What several answers of one unit become.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
-    1.0
-    """
-    refuse_unknown("combination", combine, COMBINATIONS)
-    joined = join(sample, labels)
-    require_some(joined.labelled)
-    answers = None if predicted is False else answers_of(sample, predicted)
-    if answers is None:
-        _refuse_averaged_classes(sample, joined)
-    given = joined.numbers() if answers is None else _known_classes(joined, answers)
-    answered, counts = np.unique(joined.unit, return_counts=True)
-    several, labelled, units = int(np.sum(counts > 1)), joined.labelled, joined.unit
-    note = (
-        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
-    )
-    right_or_wrong = answers is not None or bool(np.all((given == 0) | (given == 1)))
-    if several and combine == "majority":
-        most = joined.majority(given)
-        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
-        given, units = most[labelled], np.flatnonzero(labelled)
-        ties = len(answered) - len(units)
-        note += f"; {ties} without a majority count as not labelled" if ties else ""
-    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
-    if several and combine == "mean":
-        if answers is None:  # their variance within a unit, pooled over units
-            means = np.repeat(np.bincount(units, z)[answered] / counts, counts)
-            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
-            note += f"; answers of one unit have variance {pooled:.4g}"
-        z = joined.by_unit(z)
-    return LabelOutcomes(
-        z=z,
-        labelled=labelled,
-        bounds=joined.bounds if answers is None else (0.0, 1.0),
-        right_or_wrong=right_or_wrong,
-        notes=(note,) if several else (),
-    )
+from stratal.labels.meanings import refuse_unlike
 
 
 def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
     """Return for each labelled unit (m,) whether its label is the model's answer; of several a share."""
-    same = _known_classes(joined, answers) == answers[joined.unit]
+    same = known_classes(joined, answers) == answers[joined.unit]
     return joined.by_unit(np.asarray(same, dtype=np.float64))
 
 
-def _known_classes(joined: Joined, answers: AnyArray) -> AnyArray:
+def known_classes(joined: Joined, answers: AnyArray) -> AnyArray:
     """Return the classes of the answers (r,), refusing those that can never be one of the model's (n,)."""
     classes = joined.classes(answers.tolist())
     if len(answers):
         refuse_unlike(classes.tolist(), answers.tolist())
     return classes
-
-
-def _refuse_averaged_classes(sample: Sample, joined: Joined) -> None:
-    """Refuse to average labels that are the names of the model's own answers.
-
-    Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
-    """
-    if sample.predicted is None or sample.predicted not in sample.groups:
-        return
-    answers = set(sample.groups[sample.predicted].tolist()) - _RIGHT_OR_WRONG
-    found = next((name for name in joined.classes().tolist() if name in answers), None) if answers else None
-    if found is not None:
-        raise LabelError(
-            f"the labels are classes, as the model's answers in {sample.predicted!r} are (first: "
-            f"{found!r}), and cannot be averaged",
-            action=f"Compare them: predicted=True (--predicted {sample.predicted}).",
-        )
 
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
@@ -173,13 +68,12 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     >>> class_column(sample, {0: 1.0, 1: None}, "y_true")[sample.ids == 0].tolist()
     ['1']
     """
-    require_sample(sample, "an estimate")
     if given is None:
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
     joined = join(sample, given, what)
-    return joined.majority(joined.classes() if answers is None else _known_classes(joined, answers))
+    return joined.majority(joined.classes() if answers is None else known_classes(joined, answers))
 
 
 def group_column(
@@ -270,7 +164,6 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     >>> number_column(sample, "proxy", "score").tolist(), number_column(sample, [True], "z").tolist()
     ([0.25], [1.0])
     """
-    require_sample(sample, "an estimate")
     if isinstance(given, str):
         refuse_unknown("proxy", given, sample.proxy_names)
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
@@ -278,9 +171,6 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
-
-
-Found = TypeVar("Found", bound=Estimate | Estimates)
 
 
 def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,30 +181,13 @@ def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def with_label_values(
-    found: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
-) -> Found:
-    """Return an estimate with what each distinct value of its labels counts as, and notes of it.
-
-    `columns` are joined labels by name, "" that of one column alone.
-    """
-    joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
-    table = tuple(
-        row for name, own in joined.items() for row in own.table(answers, classes=classes, column=name)
+def none_labelled(what: str = "") -> LabelError:
+    """Return the error of labels of no unit."""
+    return LabelError(
+        f"no unit has a label{what}" if what else "no unit is labelled yet",
+        allowed="at least one label",
+        action="Fill in the label column, then estimate again.",
     )
-    notes = (note for own in joined.values() for note in own.notes)
-    remarks = dict.fromkeys((*notes, *sentences(table), *found.remarks))
-    return replace(found, label_values=table, remarks=tuple(remarks))
-
-
-def require_some(labelled: BoolArray, what: str = "") -> None:
-    """Refuse labels of no unit."""
-    if not np.any(labelled):
-        raise LabelError(
-            f"no unit has a label{what}" if what else "no unit is labelled yet",
-            allowed="at least one label",
-            action="Fill in the label column, then estimate again.",
-        )
 
 
 def named_columns(sample: Sample, labels: Any, names: Sequence[str]) -> tuple[FloatArray, BoolArray]:
@@ -342,5 +215,6 @@ def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatA
     """
     columns = np.column_stack([number_column(sample, given, name) for name, given in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
-    require_some(labelled, " of all " + ", ".join(variables) if len(variables) > 1 else "")
+    if not np.any(labelled):
+        raise none_labelled(" of all " + ", ".join(variables) if len(variables) > 1 else "")
     return columns[labelled], labelled

@@ -23,7 +23,6 @@ from stratal.estimation.columns import (
     joined_columns,
     number_columns,
     shares_equal,
-    with_label_values,
 )
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.answered import UNTOLD
@@ -33,12 +32,13 @@ from stratal.estimation.estimate import (
     correlation_from,
     linearised_estimate,
     undefined_estimate,
+    with_label_values,
 )
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import design_effect, infer_outcome
+from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
@@ -255,10 +255,8 @@ class ModelOutcomes(Record):
             bounds=None if most is None else (tie - reach * most, tie + reach * most),
             outcome="unbounded" if most is None else "bounded",
             design=sample.design.kind,
-            stratum_names=frame.names,
-            drawn=sample.size,
-            notes=frame.notes,
         )
+        found = frame.complete(found, sample)
         limits: Limits = contrast_limits(found)
         if wins and proxy is None:
             sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
@@ -274,9 +272,7 @@ class ModelOutcomes(Record):
             return found
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (found.value - tie) ** 2, 0.0)
-        size = sample.population_size
-        effect, effective = design_effect(found.standard_error**2, spread, len(contrast), size)
-        return replace(found, population_size=size, design_effect=effect, effective_sample_size=effective)
+        return replace(found, whole=(spread, sample.population_size))
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
         """Return the variance of a ratio due to units that are unlike any labelled one.
@@ -407,10 +403,12 @@ class Comparisons(Estimates):
         """Return a plain dict for each pair, with its ratio and win rate."""
         found = Estimates.rows(self, confidence_level)
         for row, rate, ties in zip(found, self.win_rates, self.ties, strict=True):
-            row["win_rate"] = {name: rate.row(confidence_level)[name] for name in _SHOWN} | {"ties": ties}
+            own = rate.row(confidence_level)
+            row["win_rate"] = {name: own[name] for name in _SHOWN} | {"ties": ties}
         for row, ratio in zip(found, self.ratios, strict=False):
-            known = np.isfinite(ratio.value) and ratio.limits(confidence_level) is not None
-            row["ratio"] = {name: ratio.row(confidence_level)[name] for name in _SHOWN} if known else None
+            own = ratio.row(confidence_level)
+            known = np.isfinite(ratio.value) and own["confidence_interval"] is not None
+            row["ratio"] = {name: own[name] for name in _SHOWN} if known else None
         return found
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:

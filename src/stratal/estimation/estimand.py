@@ -238,7 +238,7 @@ class Estimand(Described):
     __slots__ = ()
     noun: ClassVar[str] = "estimand"
     registry: ClassVar[dict[str, Any]] = {}
-    entry_module: ClassVar[str] = "stratal.estimands"
+    entry_modules: ClassVar[tuple[str, ...]] = ("stratal.estimation.estimands.kinds", "stratal.estimands")
     # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
     # those of other estimands what it expects of an influence.
     of_one_outcome: ClassVar[bool] = False
@@ -386,6 +386,9 @@ class Estimand(Described):
     def outcome_columns(self) -> tuple[str, ...]:
         """The columns that a mapping of labels may have: the outcomes of each model."""
         return self._named("models")
+
+    def refuse_a_misread_proxy(self, population: Population) -> None:
+        """Raise an `InputError` where a proxy is plainly not the probability that an answer is right."""
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns of labels that it takes together, as a mapping; none where one is enough."""
@@ -639,6 +642,7 @@ def as_estimand(given: ToolQuestion) -> Estimand:
 
 
 def _kinds() -> list[str]:
+    Estimand.of_kind("")  # by which all of them enter
     return sorted(Estimand.registry)
 
 

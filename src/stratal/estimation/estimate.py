@@ -6,20 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.estimation.linearised import Linearised, skewed_limits, undefined
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
-from stratal.intervals.evidence import Evidence, OutcomeKind
+from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
+from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
@@ -79,24 +81,67 @@ class StratumRow:
     weight: float
     lam: tuple[float, ...]
 
-    @classmethod
-    def table(
-        cls, names: Sequence[str], sizes: AnyArray, counts: IntArray, lam: FloatArray, moments: AnyArray
-    ) -> tuple[StratumRow, ...]:
-        """Return the rows of H strata with their λ (H, k), and mean and deviation (2, H) of their labels."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dict."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StratumTable:
+    """What the strata table of an estimate is made of, when somebody reads it.
+
+    Parameters
+    ----------
+    names : tuple of str (H,), optional
+        Numbers unless given for these strata.
+    sizes : (H,)
+    stratum : int (n,)
+        Of the labelled units.
+    lam : float (H, k) or (1, k)
+    z : float (n,), optional
+        The outcomes whose mean and spread are shown.
+
+    Examples
+    --------
+    >>> table = StratumTable(sizes=np.array([10]), stratum=np.array([0, 0]), z=np.array([0.0, 1.0]))
+    >>> table.rows()[0].mean
+    0.5
+    """
+
+    names: tuple[str, ...] | None = None
+    sizes: AnyArray
+    stratum: IntArray
+    lam: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    z: FloatArray | None = None
+
+    def rows(self) -> tuple[StratumRow, ...]:
+        """Return one row per stratum; the outcome's mean and spread are those of its own labels."""
+        n_strata, names = len(self.sizes), self.names
+        stratum = self.stratum if n_strata > 1 else np.zeros(len(self.stratum), dtype=np.int64)
+        if names is None or len(names) != n_strata:
+            names = ("all",) if n_strata == 1 else tuple(map(str, range(n_strata)))
+        moments = np.full((2, n_strata), np.nan)
+        if self.z is not None:
+            moments[0] = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
+            moments[1] = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
         known = moments.astype(object)
         known[~np.isfinite(moments)] = None
-        columns = (sizes, counts, *known, sizes / np.sum(sizes), lam)
+        lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1])) if len(self.lam) == 1 else self.lam
+        columns = (
+            self.sizes,
+            stratum_counts(stratum, n_strata),
+            *known,
+            self.sizes / np.sum(self.sizes),
+            lam,
+        )
         return tuple(
-            cls(name=name, size=round(size), n=n, mean=mean, standard_deviation=sd, weight=w, lam=tuple(own))
+            StratumRow(
+                name=name, size=round(size), n=n, mean=mean, standard_deviation=sd, weight=w, lam=tuple(own)
+            )
             for name, size, n, mean, sd, w, own in zip(
                 names, *(column.tolist() for column in columns), strict=True
             )
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,22 +161,21 @@ class Estimate(Record, Printed, Plotted):
     lam : tuple of float
         One per proxy; empty where λ = 0 by definition. Per stratum in `strata`.
     nonresponse : Nonresponse
-    strata : tuple of StratumRow
-    design_effect : float
-        Variance over that of a simple random sample of n; None where the labels show no variance.
-    effective_sample_size : float
-        Size of the simple random sample of this population with the same variance; a census is worth N.
-    relative_efficiency : float
-        1 / design_effect; above 1 is better.
-    label_values : tuple of Meaning
-        What each distinct raw value of the labels counts as, and how many have it.
+    stratum_table : StratumTable, optional
+        What `strata` are made of.
+    whole : (float, float), optional
+        Variance of the outcome over the population, and N, where the evidence is of a part of it.
     label : mapping of str
         What it is of, where that is not the mean: the estimand, or the row's group, class or models.
     null : float, optional
         The value that it is compared with: 0 for a difference.
-    notes : tuple of str
-        What was said while it was made (`remarks`), and then what `doubts` finds: it is asked when the notes
-        are read, so that the number does not wait for it.
+    read : LabelsRead, optional
+        How its labels were read.
+    remarks : tuple of str
+        What was said while it was made.
+    asides, doubts : callable
+        What else is to be said, and what the labels refute of the plan: both are asked when the notes are
+        read, so that the number does not wait for them.
     evidence : Evidence
         Labelled units' arrays for the interval methods; not shown, not compared.
 
@@ -157,13 +201,13 @@ class Estimate(Record, Printed, Plotted):
     estimator: str = "linearised"
     lam: tuple[float, ...] = ()
     nonresponse: Nonresponse
-    strata: tuple[StratumRow, ...] = ()
-    design_effect: float | None = None
-    effective_sample_size: float | None = None
+    stratum_table: StratumTable | None = field(default=None, repr=False, compare=False)
+    whole: tuple[float, float] | None = field(default=None, repr=False)
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
-    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
+    read: LabelsRead | None = field(default=None, repr=False, compare=False)
     remarks: tuple[str, ...] = ()
+    asides: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
 
@@ -196,9 +240,46 @@ class Estimate(Record, Printed, Plotted):
         return self.evidence.bounds
 
     @property
+    def strata(self) -> tuple[StratumRow, ...]:
+        """The strata that the labels are of: their sizes, labels, λ, and mean and spread of the outcome."""
+        return () if self.stratum_table is None else self.stratum_table.rows()
+
+    @property
+    def design_effect(self) -> float | None:
+        """Variance over that of a simple random sample of n; None where the labels show no variance."""
+        return self._of_random_samples[0]
+
+    @property
+    def effective_sample_size(self) -> float | None:
+        """Size of the simple random sample of this population with the same variance; a census is worth N."""
+        return self._of_random_samples[1]
+
+    @property
+    def _of_random_samples(self) -> tuple[float | None, float | None]:
+        seen, variance = self.evidence, self.standard_error**2
+        if seen.linearised:
+            return None, None
+        if self.whole is not None:
+            return design_effect(variance, self.whole[0], seen.n, self.whole[1])
+        known = seen.varies or seen.census
+        size = seen.weighting.population_size
+        return design_effect(variance if known else np.nan, seen.population_spread, seen.n, size, self.target)
+
+    @property
+    def label_values(self) -> tuple[Meaning, ...]:
+        """What each distinct raw value of the labels counts as, and how many have it."""
+        return () if self.read is None else self.read.table
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the reader should know, but for what the labels contradict."""
+        asides = () if self.asides is None else self.asides(self)
+        return noted_of(self.read, (*self.remarks, *asides))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know: how labels were read, what was assumed, and what they contradict."""
-        return (*self.remarks, *self.refuted)
+        return (*self.said, *self.refuted)
 
     @property
     def refuted(self) -> tuple[str, ...]:
@@ -509,25 +590,6 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     return made.at(look)
 
 
-def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
-    """Return a note where strata have no labels.
-
-    Examples
-    --------
-    >>> empty_strata_notes(())
-    ()
-    """
-    empty = [row for row in rows if row.n == 0]
-    if not empty:
-        return ()
-    share = sum(row.weight for row in empty)
-    named = ", ".join(repr(row.name) for row in empty[:3])
-    return (
-        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
-        "others",
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates(Sequence[Estimate], Printed, Plotted):
     """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
@@ -543,8 +605,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         What concerns all of them.
     joint : float (m, m), optional
         Their covariance, where their influences do not say it all.
-    label_values : tuple of Meaning
-        What each distinct raw value of the labels counts as, and how many have it.
+    read : LabelsRead, optional
+        How their labels were read.
 
     Examples
     --------
@@ -561,7 +623,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     title: str
     remarks: tuple[str, ...] = ()
     joint: FloatArray | None = field(default=None, repr=False, compare=False)
-    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
+    read: LabelsRead | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_rows(
@@ -614,10 +676,16 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         """What the reader should know of all, and then of each by its name."""
         rows: dict[str, list[str]] = {}
         for row in self:
-            for note in dict.fromkeys(row.remarks):
+            for note in dict.fromkeys(row.said):
                 rows.setdefault(note, []).append(_named(row))
-        own = [(names, note) for note, names in rows.items() if note not in self.remarks]
-        return tuple(dict.fromkeys([*self.remarks, *(f"{_several(names)}: {note}" for names, note in own)]))
+        of_all = noted_of(self.read, self.remarks)
+        own = [f"{_several(names)}: {note}" for note, names in rows.items() if note not in of_all]
+        return tuple(dict.fromkeys([*of_all, *own]))
+
+    @property
+    def label_values(self) -> tuple[Meaning, ...]:
+        """What each distinct raw value of the labels counts as, and how many have it."""
+        return () if self.read is None else self.read.table
 
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
         """Return the differences of all pairs, with intervals that hold together unless told otherwise.
@@ -779,6 +847,23 @@ def _named(row: Estimate) -> str:
     """Return a row's name: its label's words."""
     between = " − " if row.null is not None else " "
     return between.join(str(value) for value in row.label.values() if value is not None)
+
+
+Found = TypeVar("Found", bound=Estimate | Estimates)
+
+
+def with_label_values(
+    found: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
+) -> Found:
+    """Return an estimate with what each distinct value of its labels counts as, and notes of it.
+
+    `columns` are joined labels by name, "" that of one column alone.
+    """
+    joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
+    read = LabelsRead(columns=joined, answers=answers, classes=classes)
+    if classes:  # a word that is no class and no answer is refused now, not when it is shown
+        read.table  # noqa: B018
+    return replace(found, read=read)
 
 
 def with_tables(

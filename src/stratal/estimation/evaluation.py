@@ -12,9 +12,9 @@ from stratal.arrays import finite_vector, same_length
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, listing, names_mistyped
-from stratal.estimation.columns import joined_columns, with_label_values
+from stratal.estimation.columns import joined_columns
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
 
@@ -132,9 +132,10 @@ def estimate(
         if estimand is not None:
             given = f"judge={judge!r} and estimand="
             raise InputError("a judge is an estimand of its own", given=given, action="Leave one out.")
-        estimand = Estimand.registry["judge"](judge)
+        estimand = Estimand.of_kind("judge")(judge)
     requested = as_estimand(sample.estimand if estimand is None else estimand)
-    requested.refuse_options(request, sample, grouped=by is not None)
+    if options:
+        requested.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(requested, sample, labels)
     found = (
         requested.estimate(sample, labels, request)

@@ -18,10 +18,11 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, StratumRow
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
+from stratal.population.summary import StratumSummary
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
@@ -36,6 +37,39 @@ _TOGETHER = 0.3
 # Standard errors by which unequal clusters move a mean before that is worth a note.
 _SHIFTED = 0.25
 _MOST = 1000.0
+
+
+def outcome_notes(
+    proxies: FloatArray, summary: StratumSummary | None, stratum: IntArray, found: Estimate
+) -> tuple[str, ...]:
+    """Return what is to be said of a mean of outcomes when it is read: its strata, tails and clusters.
+
+    `proxies` (n, k) and `stratum` (n,) are those of the labelled units.
+    """
+    evidence, of_tails = found.evidence, tuple[str, ...]()
+    if evidence.bounds is None:
+        proxy = None if summary is None else ProxyMoments.of(proxies, summary, stratum)
+        of_tails = tail_notes(evidence, proxy)
+    return (*empty_strata_notes(found.strata), *of_tails, *size_notes(evidence))
+
+
+def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
+    """Return a note where strata have no labels.
+
+    Examples
+    --------
+    >>> empty_strata_notes(())
+    ()
+    """
+    empty = [row for row in rows if row.n == 0]
+    if not empty:
+        return ()
+    share = sum(row.weight for row in empty)
+    named = ", ".join(repr(row.name) for row in empty[:3])
+    return (
+        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
+        "others",
+    )
 
 
 def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...]:
@@ -239,13 +273,18 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
     observed = counts >= 2
     n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
     promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
-    squares, spread = _spreads(z, stratum, np.maximum(counts, 2))
+    labels, size = np.maximum(counts, 2), strata.n_strata
+    centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
+    second, fourth = (np.bincount(stratum, centred**power, minlength=size) / labels for power in (2, 4))
+    # s_h² (H,) and the variance of each, from its fourth moment.
+    squares = second * labels / (labels - 1)
+    spread = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
     seen, error = float(factors @ squares), math.sqrt(float(factors**2 @ spread))
     beyond = seen - WIDER**2 * promised
     if beyond <= 0 or error == 0:
         return None
-    freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (np.maximum(counts, 2) - 1)))
+    freedom = seen**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
     if stdtr(freedom, -beyond / error) > ALARM:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
@@ -259,15 +298,6 @@ def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArra
         f"outcomes vary by {wanted:.3g} about the proxy, where {taken:.3g} was taken, twice that at most. "
         f"Plan with residual_sd={wanted:.3g} (--residual-sd {wanted:.3g}). {_GO_ON}"
     )
-
-
-def _spreads(z: FloatArray, stratum: IntArray, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return s_h² (H,) and the variance of each, from its fourth moment; counts are at least 2."""
-    size = len(counts)
-    centred = z - (np.bincount(stratum, z, minlength=size) / counts)[stratum]
-    second, fourth = (np.bincount(stratum, centred**power, minlength=size) / counts for power in (2, 4))
-    spread = np.maximum(fourth - second**2 * (counts - 3) / (counts - 1), 0.0) / counts
-    return second * counts / (counts - 1), spread
 
 
 def _direction_note(strata: Strata, z: FloatArray, stratum: IntArray, proxy: FloatArray) -> str | None:

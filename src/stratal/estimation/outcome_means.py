@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
+from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, refuse_extremes
 from stratal.designs import Weighting
 from stratal.designs.given import SeparateSamples
 from stratal.designs.sample import Design, Sample
@@ -16,16 +16,13 @@ from stratal.designs.stratum_moments import (
     LabelledSpread,
     pooled_stratum_covariances,
     satterthwaite,
-    stratum_counts,
-    stratum_covariances,
     stratum_means,
     stratum_moments,
 )
 from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
-from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimand import Request
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
+from stratal.estimation.estimate import Estimate, StratumTable
 from stratal.estimation.lam import (
     N_FOLDS,
     SHRINKAGE,
@@ -39,15 +36,16 @@ from stratal.estimation.lam import (
     intercept,
 )
 from stratal.estimation.linearised import Linearised, drawn_variance
-from stratal.estimation.notes import promise_notes, size_notes, tail_notes
+from stratal.estimation.notes import outcome_notes, promise_notes
 from stratal.estimation.respondents import (
+    LabelOutcomes,
     Respondents,
     known_outcome,
     proxy_columns,
     refuse_outside,
     worst_bounds,
 )
-from stratal.intervals.evidence import Evidence, design_effect, infer_outcome
+from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.proxy.history import HISTORY, history_columns
 
 if TYPE_CHECKING:
@@ -80,9 +78,6 @@ class EstimateOptions(Request):
         Whether the proxy predicts the outcome on its own scale. If not, a given λ and λ = 1 are refused.
     design : str
         Named in the output.
-    stratum_names : tuple of str (H,), optional
-    drawn : int, optional
-        Units drawn, labelled or not.
     notes : tuple of str
         Carried into the result.
 
@@ -96,8 +91,6 @@ class EstimateOptions(Request):
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
-    stratum_names: tuple[str, ...] | None = None
-    drawn: int | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -230,7 +223,7 @@ def mean_estimate(
     >>> round(mean_estimate(z, proxy, weighting=weighting, estimator="difference").value, 3)
     0.6
     """
-    options = replace(options, **changed)
+    options = replace(options, **changed) if changed else options
     chosen, by_unit = choose_lam(z, proxy, weighting, options), None
     if options.folds is not None:
         how = {"clip": options.clip, **options.fitting}
@@ -258,12 +251,14 @@ def mean_estimate(
     parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
+    drawn = 0.0
+    if options.target != "population":
+        weights_known = options.stratum_weights_known
+        drawn = drawn_variance(z, weighting, options.target, stratum_weights_known=weights_known)
     return MeanEstimate(
         value=known + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
-        population_variance=drawn_variance(
-            z, weighting, options.target, stratum_weights_known=options.stratum_weights_known
-        ),
+        population_variance=drawn,
         degrees_of_freedom=freedom,
         variable=residuals,
         lam=chosen.lam,
@@ -481,18 +476,17 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
-        drawn=len(labelled),
-        notes=(*frame.notes, *found.notes, *remarks),
+        notes=(*found.notes, *remarks),
     )
     if sample.design.unlabelled is not None:
-        return _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
+        made = _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
+        return frame.complete(made, sample)
     column = proxy_columns(sample, request.proxy)
     proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
     options = replace(
         options,
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit),
-        stratum_names=frame.names,
     )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:
@@ -511,12 +505,11 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    made = replace(frame.complete(made, sample), doubts=partial(promise_notes, sample, labelled))
+    if len(z) == sample.size:
+        return made
     ends = worst_bounds(sample, labelled, z, made.bounds)
-    return replace(
-        made,
-        nonresponse=replace(made.nonresponse, worst_bounds=ends),
-        doubts=partial(promise_notes, sample, labelled),
-    )
+    return replace(made, nonresponse=replace(made.nonresponse, worst_bounds=ends))
 
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
@@ -530,10 +523,11 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     >>> refits(sample, np.array([0.0, 1.0]), Request())
     False
     """
-    population = sample.population
+    names = () if sample.population is None else sample.population.feature_names
+    if not names or not history_columns(names):
+        return False
     requested = set(request.given) - {"population", "predicted", "outcome", "target", "combine"}
-    shares = bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
-    return bool(population and not requested and shares and history_columns(population.feature_names))
+    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
 
 
 def _of_separate_samples(
@@ -553,10 +547,10 @@ def _of_separate_samples(
         fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
         estimator = "ppi++" if fitting else "horvitz-thompson"
     weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
-    about = replace(options, target="superpopulation", notes=notes, stratum_names=design.names)
+    about = replace(options, target="superpopulation", notes=notes)
     options = resolved(z, replace(about, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
-    return assemble(z, None, weighting, weighting.stratum, result, options)
+    return assemble(z, weighting, weighting.stratum, result, options)
 
 
 def plain_mean(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
@@ -607,25 +601,29 @@ def estimate_mean(
     >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
     0.875
     """
-    z, proxies, stratum = checked_labels(z, proxies, stratum)
-    options = replace(options, **changed)
-    options = resolved(z, options, weighting, 0 if summary is None else proxies.shape[1])
-    proxy = None
-    if summary is not None:
+    z, options = np.asarray(z, dtype=np.float64), replace(options, **changed) if changed else options
+    k = 0 if summary is None else proxies.shape[1]
+    options, proxy = resolved(z, options, weighting, k), None
+    if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
+        if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
+            refuse_extremes("proxies", proxies)
         proxy = ProxyMoments.of(proxies, summary, stratum)
-        if options.estimator == "post-stratified":
-            weighting = weighting.post_stratified(stratum, summary.sizes)
+    if summary is not None and options.estimator == "post-stratified":
+        weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)
-    return assemble(z, proxy, weighting, stratum, result, options)
+    if proxy is None:
+        result = replace(result, lam=np.zeros((1, k)))
+    return assemble(z, weighting, stratum, result, options, proxies, summary)
 
 
 def assemble(
     z: FloatArray,
-    proxy: ProxyMoments | None,
     weighting: Weighting,
     stratum: IntArray,
     result: MeanEstimate,
     options: EstimateOptions,
+    proxies: Any = None,
+    summary: StratumSummary | None = None,
 ) -> Estimate:
     """Return the estimate that a mean makes; its outcome and estimator must be decided.
 
@@ -635,13 +633,18 @@ def assemble(
     >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
     >>> options = resolved(z, EstimateOptions(), weighting, 0)
-    >>> assemble(z, None, weighting, h, mean_estimate(z, weighting=weighting), options).value
+    >>> assemble(z, weighting, h, mean_estimate(z, weighting=weighting), options).value
     0.5
     """
     assert options.outcome is not None
+    value, lam, notes = result.value, result.lam, (*options.notes, *result.notes)
+    if options.bounds is not None:
+        value = float(np.clip(value, *options.bounds))
+    if abs(result.value - value) >= _ROUNDED_BOUND:
+        notes = (*notes, _clipped_note(result.value, value))
     evidence = Evidence(
-        value=result.value if options.bounds is None else float(np.clip(result.value, *options.bounds)),
-        variance=result.variance,
+        value=value,
+        variance=result.design_variance + result.population_variance,
         population_part=result.population_variance,
         degrees_of_freedom=result.degrees_of_freedom,
         outcome=options.outcome,
@@ -650,83 +653,36 @@ def assemble(
         residuals=result.variable,
         known=result.known,
         weighting=weighting,
-        tuned=bool(np.any(result.lam)),
+        tuned=bool(np.any(lam)),
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
-    variance, size = evidence.reported_variance, weighting.population_size
-    known = evidence.varies or evidence.census
-    effect, effective = design_effect(
-        variance if known else np.nan, evidence.population_spread, len(z), size, options.target
-    )
-    lam = result.lam
-    rows = strata_table(z, proxy, weighting, stratum, lam, options.stratum_names)
+    sizes = weighting.sizes
+    if not weighting.random_within_strata:
+        sizes = np.array([weighting.population_size]) if summary is None else summary.sizes
     return Estimate.from_evidence(
         evidence,
-        standard_error=float(np.sqrt(variance)),
+        standard_error=float(np.sqrt(evidence.reported_variance)),
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
         lam=tuple(lam[0].tolist()) if np.any(lam) and np.all(lam == lam[0]) else (),
-        nonresponse=Nonresponse(drawn=options.drawn or len(z), labelled=len(z)),
-        strata=rows,
-        design_effect=effect,
-        effective_sample_size=effective,
-        remarks=(
-            *options.notes,
-            *result.notes,
-            *_clipped_note(result.value, evidence),
-            *empty_strata_notes(rows),
-            *tail_notes(evidence, proxy),
-            *size_notes(evidence),
-        ),
+        stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
+        remarks=notes,
+        asides=partial(outcome_notes, proxies, summary, stratum),
     )
 
 
-def _clipped_note(value: float, evidence: Evidence) -> tuple[str, ...]:
+def _clipped_note(value: float, shown: float) -> str:
     """Return what an estimate that left the outcome's bounds was: the value shown is the bound."""
-    if abs(value - evidence.value) < _ROUNDED_BOUND:
-        return ()
-    end = "below the least" if value < evidence.value else "above the largest"
+    end = "below the least" if value < shown else "above the largest"
     return (
         f"the labels and the proxy put the mean at {value:.4g}, {end} that it can be, which is shown: the "
-        "proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it to use",
+        "proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it to use"
     )
 
 
 # A value this near to its bound left it by the rounding of sums alone.
 _ROUNDED_BOUND = 1e-9
-
-
-def strata_table(
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    stratum: IntArray,
-    lam: FloatArray,
-    names: tuple[str, ...] | None,
-) -> tuple[StratumRow, ...]:
-    """Return one row per stratum; the outcome's mean and spread are those of its own labels.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
-    0.5
-    """
-    if weighting.random_within_strata:
-        sizes = weighting.sizes.astype(np.float64)
-    else:
-        sizes = np.array([weighting.population_size]) if proxy is None else proxy.sizes.astype(np.float64)
-    n_strata = len(sizes)
-    stratum = np.zeros(len(z), dtype=np.int64) if n_strata == 1 else stratum
-    counts = stratum_counts(stratum, n_strata)
-    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
-    spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
-    if names is None or len(names) != n_strata:
-        names = ("all",) if n_strata == 1 else tuple(map(str, range(n_strata)))
-    by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
-    return StratumRow.table(names, sizes, counts, by_stratum, np.array([means, spreads]))
 
 
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
@@ -744,10 +700,11 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
     if estimator == "auto" and options.lam is not None:
         estimator = "difference"
     elif estimator == "auto":
-        # λ is fitted to clusters' totals, which count alike, and to units by their weights.
-        alone = weighting.groups is None
-        n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
-        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
+        n = len(z)
+        if not weighting.random_within_strata:
+            # λ is fitted to clusters' totals, which count alike, and to units by their weights.
+            n = round(weighting.effective_draws if weighting.groups is None else weighting.draws)
+        estimator = default_estimator(options.design, n, len(weighting.sizes), k, scaled=options.scaled)
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         what, action = "the proxy only orders units and has no scale", "'ppi++' or 'horvitz-thompson'"
         raise InputError(what, action=f"Use estimator={action}.")

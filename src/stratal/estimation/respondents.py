@@ -1,4 +1,4 @@
-"""The labelled units of a sample as estimators see them, and what is said of those without a label."""
+"""The labelled units of a sample as estimators see them: their outcomes, and what is said of the others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
-from stratal.estimation.columns import LabelOutcomes
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
+from stratal.estimation.columns import answers_of, known_classes, none_labelled
+from stratal.estimation.estimate import Estimate, Nonresponse, StratumTable
 from stratal.intervals.evidence import OutcomeKind
+from stratal.labels.annotators import COMBINATIONS
+from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Expression, implies
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
@@ -74,8 +76,13 @@ _FEW = 4
 _STRATA_NAMED = 3
 
 
-def by_stratum(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
-    """Return how many units have no label in the strata where most lack one; nothing for one stratum.
+def nonresponse_notes(
+    sample: Sample, labelled: BoolArray, *, by_stratum_alone: bool = False
+) -> tuple[str, ...]:
+    """Return what is said of units without a label; more than 10 % of the drawn ones are warned of, too.
+
+    In the strata where most lack one, how many do, where there are several. `by_stratum_alone` leaves the
+    warning out.
 
     Examples
     --------
@@ -83,39 +90,24 @@ def by_stratum(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
     >>> groups = {"kind": ["a", "a", "b", "b"]}
     >>> population = stratal.Population.from_arrays(ids=range(4), groups=groups)
     >>> sample = stratal.plan(population, budget=4, by="kind").draw(seed=7)
-    >>> by_stratum(sample, np.array([True, False, True, True]))
+    >>> nonresponse_notes(sample, np.array([True, False, True, True]))
     ('units without a label, by stratum: kind = b: 1 of 2',)
     """
+    missing, notes = sample.size - int(labelled.sum()), []
+    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
+        notes.append(
+            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
+            "labelled stand for them, which is right only if labels are missing at random within strata"
+        )
+        warn_caller(notes[0])
     names = sample.design.stratum_names
-    drawn = np.bincount(sample.stratum, minlength=len(names))
-    lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
-    if len(names) == 1 or not np.any(lacking):
-        return ()
-    worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
-    shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
-    return (f"units without a label, by stratum: {shown}",)
-
-
-def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
-    """Warn where more than 10 % of the drawn units have no label; return the same as a note.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> sample = stratal.designs.SimpleRandom(budget=9).draw(population, seed=7)
-    >>> warn_of_nonresponse(sample, np.ones(9, dtype=bool))
-    ()
-    """
-    missing = sample.size - int(labelled.sum())
-    if missing <= max(_MUCH_NONRESPONSE * sample.size, _FEW):
-        return ()
-    note = (
-        f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
-        "labelled stand for them, which is right only if labels are missing at random within strata"
-    )
-    warn_caller(note)
-    return (note,)
+    if missing and len(names) > 1:
+        drawn = np.bincount(sample.stratum, minlength=len(names))
+        lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
+        worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
+        shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
+        notes.append(f"units without a label, by stratum: {shown}")
+    return tuple(notes)
 
 
 def worst_bounds(
@@ -150,25 +142,12 @@ def worst_bounds(
     return float(weights @ low / weights.sum()), float(weights @ high / weights.sum())
 
 
-def stopping_notes(sample: Sample) -> tuple[str, ...]:
-    """Return what is to be said of a sample that grew until its interval was narrow enough.
-
-    The bias was measured: .1 to .4 standard errors in eight cells, .55 at worst (docs/methods/adaptive.md).
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> stopping_notes(stratal.designs.SimpleRandom(budget=4).draw(population, seed=7))
-    ()
-    """
-    if sample.half_width is None:
-        return ()
-    return (
-        f"labels decided how many more were drawn, until the interval was ± {sample.half_width:g}: such a "
-        "value is biased towards agreement, by up to half a standard error (most where the proxy is "
-        "overconfident)",
-    )
+# Said of a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
+# errors in eight cells, .55 at worst (docs/methods/adaptive.md).
+_STOPPED = (
+    "labels decided how many more were drawn, until the interval was ± {:g}: such a value is biased towards "
+    "agreement, by up to half a standard error (most where the proxy is overconfident)"
+)
 
 
 def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
@@ -279,22 +258,25 @@ class Respondents(Record):
             )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
-        codes, notes = None, by_stratum(sample, labelled)
-        if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
-            notes = (*warn_of_nonresponse(sample, labelled), *notes)
-        else:
+        empty = weighting.random_within_strata and not np.all(counts > 0) and len(stratum) > 0
+        codes, notes = None, tuple[str, ...]()
+        if len(stratum) < sample.size:
+            notes = nonresponse_notes(sample, labelled, by_stratum_alone=empty)
+        if empty:
             codes = merge_empty(counts)
             notes = (*notes, strata_without_answer(names, summary.sizes, counts))
             warn_caller(notes[-1])
             merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
             stratum, weighting, summary = codes[stratum], weighting.merged(codes), summary.merged(codes)
+        if sample.half_width is not None:
+            notes = (*notes, _STOPPED.format(sample.half_width))
         return cls(
             stratum=stratum,
             weighting=weighting,
             summary=summary,
             names=names,
-            notes=(*notes, *stopping_notes(sample)),
+            notes=notes,
             codes=codes,
             kept=kept,
             share=share,
@@ -302,16 +284,17 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample) -> Estimate:
         """Return an estimate from these units with what is known of their sample."""
-        sizes, rows = self.summary.sizes, tuple[StratumRow, ...]()
-        if len(self.names) == len(sizes) > 1:
-            counts, nothing = stratum_counts(self.stratum, len(sizes)), np.full((2, len(sizes)), np.nan)
-            rows = StratumRow.table(self.names, sizes, counts, np.empty((len(sizes), 0)), nothing)
+        sizes, table = self.summary.sizes, found.stratum_table
+        if table is not None:
+            table = replace(table, names=self.names)
+        elif len(self.names) == len(sizes) > 1:
+            table = StratumTable(names=self.names, sizes=sizes, stratum=self.stratum)
         return replace(
             found,
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
-            strata=rows,
+            stratum_table=table,
             remarks=(*self.notes, *found.remarks),
         )
 
@@ -323,6 +306,110 @@ class Respondents(Record):
             sizes=self.summary.sizes,
             proxy_means=self.summary.proxy_means[:, column],
             proxy_covariances=self.summary.proxy_covariances[:, column][:, :, column],
+        )
+
+
+# Labels that are outcomes themselves, whatever the model's answers are called.
+_RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelOutcomes(Record):
+    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
+
+    Parameters
+    ----------
+    z : float (m,)
+        Of the labelled units; several answers of one unit are averaged, or their majority.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    bounds : (float, float), optional
+        What they cannot leave, where the labels' words tell.
+    right_or_wrong : bool
+        Whether every single answer is 0 or 1, whatever several of one unit are on average.
+    notes : tuple of str
+        How several answers of one unit became one.
+    """
+
+    z: FloatArray
+    labelled: BoolArray
+    bounds: tuple[float, float] | None = None
+    right_or_wrong: bool
+    notes: tuple[str, ...] = ()
+
+
+def outcomes(
+    sample: Sample, labels: Any, predicted: bool | str = False, combine: str = "mean"
+) -> LabelOutcomes:
+    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    predicted : bool or str
+        Whether labels are classes, and the column of answers that they are compared with.
+    combine : {"mean", "majority"}
+        What several answers of one unit become.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
+    1.0
+    """
+    refuse_unknown("combination", combine, COMBINATIONS)
+    joined = join(sample, labels)
+    if not np.any(joined.labelled):
+        raise none_labelled()
+    answers = None if predicted is False else answers_of(sample, predicted)
+    own = sample.predicted
+    if answers is None and own is not None and own in sample.groups:
+        _refuse_averaged_classes(own, sample.groups[own], joined)
+    given = joined.numbers() if answers is None else known_classes(joined, answers)
+    answered, counts = np.unique(joined.unit, return_counts=True)
+    several, labelled, units = int(np.sum(counts > 1)), joined.labelled, joined.unit
+    note = (
+        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
+    )
+    right_or_wrong = answers is not None or bool(np.all((given == 0) | (given == 1)))
+    if several and combine == "majority":
+        most = joined.majority(given)
+        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
+        given, units = most[labelled], np.flatnonzero(labelled)
+        ties = len(answered) - len(units)
+        note += f"; {ties} without a majority count as not labelled" if ties else ""
+    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
+    if several and combine == "mean":
+        if answers is None:  # their variance within a unit, pooled over units
+            means = np.repeat(np.bincount(units, z)[answered] / counts, counts)
+            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
+            note += f"; answers of one unit have variance {pooled:.4g}"
+        z = joined.by_unit(z)
+    return LabelOutcomes(
+        z=z,
+        labelled=labelled,
+        bounds=joined.bounds if answers is None else (0.0, 1.0),
+        right_or_wrong=right_or_wrong,
+        notes=(note,) if several else (),
+    )
+
+
+def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) -> None:
+    """Refuse to average labels that are the names of the model's own answers (n,), `predicted` their column.
+
+    Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
+    """
+    known = set(answers.tolist()) - _RIGHT_OR_WRONG
+    found = next((name for name in joined.distinct_classes().values() if name in known), None)
+    if found is not None:
+        raise LabelError(
+            f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "
+            "cannot be averaged",
+            action=f"Compare them: predicted=True (--predicted {predicted}).",
         )
 
 
@@ -392,7 +479,8 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
-        if not _is_interval(bounds):
+        pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and not {str} & set(map(type, bounds))
+        if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and _mostly_binary(z):
@@ -414,13 +502,6 @@ def _mostly_binary(z: FloatArray) -> bool:
     """Return whether labels are 0 or 1 but for few that look like slips of the finger, such as 11."""
     binary, outside = np.sum((z == 0) | (z == 1)), np.sum((z < 0) | (z > 1))
     return bool(binary >= 2 and binary + outside == len(z) and 0 < outside <= max(1.0, 0.05 * len(z)))
-
-
-def _is_interval(bounds: Any) -> bool:
-    numbers = isinstance(bounds, tuple | list) and len(bounds) == 2
-    if not numbers or any(isinstance(bound, str) for bound in bounds):
-        return False
-    return bool(np.all(np.isfinite(bounds)) and bounds[0] < bounds[1])
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:

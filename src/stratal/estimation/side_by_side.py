@@ -149,8 +149,9 @@ def side_by_side(
     naive = plain_mean(evidence.z, alike, design="simple-random", **about)
     how = "their plain mean, as if units had been drawn alike"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), how)]
-    proxy = proxy_mean(sample)
-    if proxy is not None:
+    known = bool(sample.proxy_info) and sample.proxy_info[0].scaled
+    proxy = float(sample.summary.overall_means[0]) if known else np.nan
+    if np.isfinite(proxy):
         how = "its mean over all units: no label, so no interval, and whatever error the proxy has"
         rows.append(_row(PROXY, proxy, None, how))
     if evidence.tuned:
@@ -162,22 +163,6 @@ def side_by_side(
     how = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
     ends = found.limits(confidence_level, method)
     return [*rows, _row(REPORTED, found.value, ends, how) | {"reported": True}]
-
-
-def proxy_mean(sample: Sample) -> float | None:
-    """Return the first proxy's mean over all units; None if there is none on the outcome's scale.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.2, 0.6])
-    >>> proxy_mean(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
-    0.4
-    """
-    if not sample.proxy_info or not sample.proxy_info[0].scaled:
-        return None
-    value = float(sample.summary.overall_means[0])
-    return value if np.isfinite(value) else None
 
 
 def _row(name: str, value: float, ends: Any, what: str) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from stratal.labels.meanings import (
     is_known_word,
     mapped,
     refuse_no_answer,
+    sentences,
 )
-from stratal.randomness import id_array, id_text, id_texts
+from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
 
@@ -353,11 +354,15 @@ class Joined(Record):
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
-        texts = (
-            self.given.tolist() if self.given.dtype == object else list(map(class_text, self.given.tolist()))
-        )
-        meant = self.declared.classes(dict.fromkeys(texts), None if answers is None else set(answers))
-        return np.array([meant[text] for text in texts], dtype=object)
+        meant = self.distinct_classes(answers)
+        return np.array([meant[value] for value in self.given.tolist()], dtype=object)
+
+    def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
+        """Return the class of each distinct answer, in the order in which they were given."""
+        texts = {value: class_text(value) for value in dict.fromkeys(self.given.tolist())}
+        known = None if answers is None else set(answers)
+        meant = self.declared.classes(dict.fromkeys(texts.values()), known)
+        return {value: meant[text] for value, text in texts.items()}
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -375,6 +380,9 @@ class Joined(Record):
         """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
         found = np.full(len(self.labelled), None, dtype=object)
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        if len(starts) == len(answers):  # one answer of each unit
+            found[self.unit] = answers.tolist()
+            return found
         for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
             most = multimode(own.tolist())
             found[unit] = most[0] if len(most) == 1 else None
@@ -386,6 +394,41 @@ class Joined(Record):
         """Return what each distinct value of a column counts as: a number, or one of `classes`."""
         rows = self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
         return tuple(replace(row, column=column) for row in rows) if column else rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsRead:
+    """How the labels of an estimate were read: what each of their values counts as, and what is said of it.
+
+    Parameters
+    ----------
+    columns : mapping of str to Joined
+        By their names, "" that of one column alone.
+    answers : collection of str, optional
+        Those of the model, where labels are compared with them.
+    classes : bool
+        Whether labels are classes.
+    """
+
+    columns: Mapping[str, Joined]
+    answers: Collection[str] | None = None
+    classes: bool = False
+
+    @property
+    def table(self) -> tuple[Meaning, ...]:
+        """What each distinct value counts as."""
+        rows = [
+            own.table(self.answers, classes=self.classes, column=name) for name, own in self.columns.items()
+        ]
+        return tuple(row for part in rows for row in part)
+
+
+def noted_of(read: LabelsRead | None, remarks: Sequence[str]) -> tuple[str, ...]:
+    """Return how labels were read, as notes, and then other remarks; none is said twice."""
+    if read is None:
+        return tuple(remarks)
+    notes = [note for own in read.columns.values() for note in own.notes]
+    return tuple(dict.fromkeys([*notes, *sentences(read.table), *remarks]))
 
 
 def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:
@@ -413,13 +456,13 @@ def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -
     if isinstance(labels, Labels):
         return labels
     if isinstance(labels, Mapping):
-        return Labels(ids=_texts(list(labels)), values=tuple(labels.values()))
+        return Labels(ids=tuple(labels), values=tuple(labels.values()))
     if hasattr(labels, "columns"):
         allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
         action = "Give dict(zip(frame['id'], frame['label']))."
         raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
     if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
-        return Labels(ids=_texts(list(labels.index)), values=tuple(labels.to_numpy().tolist()))
+        return Labels(ids=tuple(labels.index), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
         path = repr(fspath(labels))
         raise LabelError(
@@ -463,7 +506,10 @@ def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels")
     given = as_labels(labels, sample, what)
     if sample.counted is not None and given.positive is None and given.mapping is None:
         given = replace(given, **sample.counted)
-    ids, notes = matched(given.ids, given.annotators, set(id_texts(sample.ids)))
+    known = set(id_texts(sample.ids))
+    if known.issuperset(given.ids):
+        return given
+    ids, notes = matched(given.ids, given.annotators, known)
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
@@ -504,8 +550,12 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
     given = with_ids_of(sample, labels, what)
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
-    _refuse_strangers(given, position, sample)
-    _refuse_duplicates(given)
+    strangers = [row for row, text in enumerate(given.ids) if text not in position]
+    if strangers:
+        raise _of_strangers(given, strangers, sample)
+    each = given.ids if given.annotators is None else list(zip(given.ids, given.annotators, strict=True))
+    if len(set(each)) < len(each):
+        raise _of_twice(given, each)
     units = np.array([position[text] for text in given.ids], dtype=np.int64)
     return _in_order(sample, units, *given.interpreted(), notes=given.notes)
 
@@ -541,12 +591,10 @@ def _in_order(
     )
 
 
-def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitRows) -> None:
-    strangers = [row for row, text in enumerate(labels.ids) if text not in position]
-    if not strangers:
-        return
+def _of_strangers(labels: Labels, strangers: list[int], sample: UnitRows) -> LabelError:
+    """Return the error of rows whose ids the sample does not have."""
     count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
-    raise LabelError(
+    return LabelError(
         f"{labels.place(strangers[0])}: {count} not in this sample (first: {labels.ids[strangers[0]]!r})",
         allowed=f"the {sample.size} drawn ids",
         action=f"Labels can only be joined to drawn units; check that they belong to this sample "
@@ -554,20 +602,13 @@ def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitR
     )
 
 
-def _refuse_duplicates(labels: Labels) -> None:
-    seen: set[tuple[str, str]] = set()
-    for row, text in enumerate(labels.ids):
-        who = labels.annotators[row] if labels.annotators else ""
-        if (text, who) in seen:
-            by = f" by annotator {who!r}" if who else ""
-            what = f"{labels.place(row)}: id {text!r} has two labels{by}"
-            action = (
-                "Keep one of them, or name the annotators in a column `annotator`; of several models name "
-                "the column of theirs: --model COL."
-            )
-            raise LabelError(what, allowed="one label per unit and annotator", action=action)
-        seen.add((text, who))
-
-
-def _texts(ids: list[Any]) -> tuple[str, ...]:
-    return tuple(id_texts(id_array(np.array(ids, dtype=object))) if ids else ())
+def _of_twice(labels: Labels, each: Sequence[Any]) -> LabelError:
+    """Return the error of a unit that somebody labelled twice; `each` row is of an id, and an annotator."""
+    row = next(row for row, entry in enumerate(each) if entry in each[:row])
+    by = f" by annotator {labels.annotators[row]!r}" if labels.annotators and labels.annotators[row] else ""
+    return LabelError(
+        f"{labels.place(row)}: id {labels.ids[row]!r} has two labels{by}",
+        allowed="one label per unit and annotator",
+        action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
+        "the column of theirs: --model COL.",
+    )

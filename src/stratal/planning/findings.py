@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
-from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.new_version import NewVersion
+from stratal.estimation.respondents import outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
@@ -33,6 +32,9 @@ from stratal.planning.rounds import more_labels
 from stratal.report.document import WRITERS, described_method, report_html
 from stratal.report.estimates import answer_sentence
 from stratal.report.text import plain_dict
+
+if TYPE_CHECKING:
+    from stratal.estimation.new_version import NewVersion
 
 # The first word of every report's file, so that none is written over anything else.
 KIND = "stratal report"

@@ -29,7 +29,6 @@ from stratal.errors import (
 )
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
-from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
@@ -366,8 +365,8 @@ def plan(
         proxy, how = planner.anticipated.requested.proxy, {"labelled_units": labelled_units}
         earlier = EarlierLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
         planner = replace(planner, labels=earlier)
-    for part in filter(lambda part: part.by_answer, planner.parts):
-        refuse_a_misread_proxy(part, population)
+    for part in planner.parts:
+        part.refuse_a_misread_proxy(population)
     if budget is not None:
         return planner.at(budget)
     return planner.first_round() if pilot else planner.reaching(assume)

@@ -339,10 +339,6 @@ def _method(_: Findings, method: Mapping[str, Any]) -> Page:
     return Page(lines=lines, notes=method["assumptions"])
 
 
-def _sources(_: Findings, references: Sequence[str]) -> Page:
-    return Page(notes=references)
-
-
 def _provenance(_: Findings, made: Mapping[str, Any]) -> Page:
     versions = [f"{name} {value}" for name, value in made.items() if name != "commands" and value is not None]
     return Page(
@@ -369,7 +365,7 @@ _SECTIONS: dict[str, tuple[str, Callable[[Findings, Any], Page]]] = {
     "agreement": ("Agreement of the annotators", _agreement),
     "second_look": ("Second look", _second_look),
     "method": ("Method", _method),
-    "sources": ("Sources", _sources),
+    "sources": ("Sources", lambda _, references: Page(notes=references)),
     "provenance": ("To run it again", _provenance),
 }
 

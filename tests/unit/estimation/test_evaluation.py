@@ -9,9 +9,8 @@ import pytest
 from tests.work import calls
 
 import stratal
-from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
-from stratal.estimation.outcome_means import strata_table
+from stratal.estimation.estimate import StratumTable
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
@@ -287,8 +286,7 @@ def test_known_shares_of_a_superpopulation_take_the_variance_between_strata_off(
 def test_the_table_of_many_strata_takes_few_calls_a_stratum():
     def table(n_strata):
         stratum = np.arange(2 * n_strata) // 2
-        weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(n_strata, 10))
-        return strata_table(np.ones(2 * n_strata), None, weighting, stratum, np.zeros((1, 0)), None)
+        return StratumTable(sizes=np.full(n_strata, 10), stratum=stratum, z=np.ones(2 * n_strata)).rows()
 
     few, many = (calls(table, n_strata)[1] for n_strata in (1_000, 2_000))
 
@@ -296,3 +294,30 @@ def test_the_table_of_many_strata_takes_few_calls_a_stratum():
         "name": "1", "size": 10, "n": 2, "mean": 1.0, "standard_deviation": 0.0, "weight": 1 / 3, "lam": []
     }  # fmt: skip
     assert many - few < 6 * 1_000
+
+
+def test_what_is_said_of_a_mean_is_said_of_it_in_a_list_too(population):
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7).with_outcome("unbounded")
+    labels = np.arange(40.0) ** 4
+    alone = stratal.estimate(sample, labels)
+    listed = stratal.estimate(sample, labels, estimand=["mean", "mean"])
+
+    tails = [
+        note for note in alone.notes if note.startswith(("no bounds are known", "the labels are skewed"))
+    ]
+    assert len(tails) == 2
+    assert all(any(note.endswith(tail) for note in listed.notes) for tail in tails)
+    assert [row.design_effect for row in listed] == [alone.design_effect] * 2
+    assert listed[0].strata == alone.strata
+    assert alone.strata[0].n == 40
+
+
+def test_labels_that_are_no_class_are_refused_at_once_and_not_when_they_are_shown():
+    population = stratal.Population.from_arrays(
+        proxy=[0.5] * 4, groups={"answer": ["cat", "dog"] * 2}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    labels = dict(zip(range(4), ["cat", "dog", "n/a", "cat"], strict=True))
+    for estimand in ("accuracy", "f1:cat", "kappa"):
+        with pytest.raises(LabelError, match="'n/a' says that there is no answer"):
+            stratal.estimate(sample, labels, estimand=estimand)

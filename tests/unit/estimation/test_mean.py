@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.outcome_means import (
     ESTIMATORS,
@@ -277,7 +279,13 @@ def test_superpopulation_is_wider_and_known_weights_less_so():
 
 def test_the_twin_and_the_text():
     problem = Problem([50, 60], [10, 12])
-    estimate = problem.estimate(estimator="ppi++", stratum_names=("low", "high"), drawn=25, notes=("a note",))
+
+    def of_sample() -> Estimate:
+        made = problem.estimate(estimator="ppi++", notes=("a note",))
+        table = replace(made.stratum_table, names=("low", "high"))
+        return replace(made, stratum_table=table, nonresponse=Nonresponse(drawn=25, labelled=22))
+
+    estimate = of_sample()
     twin = estimate.to_dict()
 
     assert twin["nonresponse"] == {
@@ -294,9 +302,7 @@ def test_the_twin_and_the_text():
     assert "labels are worth" in text
     assert "3 of 25 drawn units have no label" in text
     assert "<table>" in estimate._repr_html_()
-    assert estimate == problem.estimate(
-        estimator="ppi++", stratum_names=("low", "high"), drawn=25, notes=("a note",)
-    )
+    assert estimate == of_sample()
     assert estimate != problem.estimate()
     with pytest.raises(TypeError):
         hash(estimate)

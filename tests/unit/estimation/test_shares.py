@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
-from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion, Shares, metric_function, of_two_shares
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over, most_unseen

@@ -1,11 +1,1 @@
 """The estimands, one class each, whose `kind` is its name in texts, files and commands."""
-
-# ruff: noqa: F403
-from stratal.estimation.comparison import *
-from stratal.estimation.estimand import *
-from stratal.estimation.estimands.classification import *
-from stratal.estimation.estimands.functions import *
-from stratal.estimation.estimands.judges import *
-from stratal.estimation.estimands.losses import *
-from stratal.estimation.estimands.means import *
-from stratal.estimation.estimands.ranking import *

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.columns import class_column, named_groups, require_some
+from stratal.estimation.columns import class_column, named_groups, none_labelled
 from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
@@ -117,9 +117,10 @@ def answered_classes(
     """
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
-    labelled = np.array([entry is not None for entry in true], dtype=bool)
-    require_some(labelled)
-    lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
+    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    if not np.any(labelled):
+        raise none_labelled()
+    lacking = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
     if np.any(lacking):
         raise LabelError(
             f"y_pred: {int(lacking.sum())} labelled units have no prediction "
@@ -133,7 +134,12 @@ def answered_classes(
     if not named and not {*true, *predicted} <= set(known):
         known = []  # classes of another task than the sample's own answers
     found = {*true, *predicted, *known}
-    levels = _sorted(found | {_existing(class_text(entry), found) for entry in classes or ()})
+    requested = set(map(class_text, classes or ()))
+    for name in requested - found:  # a slip of the pen, or a rare one that was not drawn
+        near = near_names(name, sorted(found))
+        if len(near.split(", ")) < len(found):
+            raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
+    levels = _sorted(found | requested)
     number = {level: k for k, level in enumerate(levels)}
     codes = [np.array([number[entry] for entry in entries], np.int64) for entries in (true, predicted)]
     frame = Respondents.of(sample, labelled, needless)
@@ -172,14 +178,6 @@ _SHARES = ("prevalence", "predicted_prevalence")
 
 # Metrics of a class that missed units of it make smaller, and F measures.
 _COUNTS_MISSES = ("recall", "jaccard")
-
-
-def _existing(name: str, found: set[str]) -> str:
-    """Return a class that is asked for, refusing a slip of the pen; a rare one need not have been drawn."""
-    near = near_names(name, sorted(found))
-    if name not in found and len(near.split(", ")) < len(found):
-        raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
-    return name
 
 
 def _sorted(levels: set[str]) -> list[str]:

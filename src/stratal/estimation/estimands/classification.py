@@ -41,6 +41,10 @@ from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
+# A share of right answers that no model in use has among its answers of one kind, while the others are right
+# twice as often.
+FEW_RIGHT = 0.25
+
 # A classifier with more classes is not divided by its answers.
 _MOST_CELLS = 12
 
@@ -401,6 +405,47 @@ class OfClass(Classification):
         """The class alone."""
         return (self.positive,)
 
+    def refuse_a_misread_proxy(self, population: Population) -> None:
+        """Raise an `InputError` where a proxy is plainly not the probability that the answer is right.
+
+        Of metrics that name neither `probability` nor `right`; it says how to write the estimand.
+
+        Examples
+        --------
+        >>> population = Population.from_arrays(
+        ...     proxy={"score": [0.9, 0.1, 0.0]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
+        >>> F1("yes", probability="score").refuse_a_misread_proxy(population)
+        >>> F1("yes").refuse_a_misread_proxy(population)
+        Traceback (most recent call last):
+        stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but \
+then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
+probability of 'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is that of a \
+right answer all the same: f1:yes,right=score.
+        """
+        if not population.proxies or self.probability is not None or self.right is not None:
+            return
+        answers, proxy = self.predicted or population.predicted, population.proxy_info()
+        if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
+            return
+        named = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
+        score = Number(name=proxy.name)
+        share, own, whole = averages(population, [named, named * score, score]).tolist()
+        if not 0.0 < share < 1.0:
+            return
+        own, rest = own / share, (whole - own) / (1.0 - share)
+        turned = own < FEW_RIGHT and rest > 2.0 * own and len(population.levels(str(answers))) == 2
+        if not turned and (rest >= FEW_RIGHT or own <= 2.0 * rest):
+            return
+        meant, certain = (replace(self, **{name: proxy.name}).text for name in ("probability", "right"))
+        count = round(share * population.size)
+        raise InputError(
+            f"{self.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
+            f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of "
+            f"the {count:,} answers {self.positive!r}",
+            action=f"If it is the probability of {self.positive!r}, write {meant} (of the other class: of "
+            f"1 - {proxy.name}). If it is that of a right answer all the same: {certain}.",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Precision(OfClass):
@@ -664,62 +709,3 @@ def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> t
         if what == "average" or not is_f_measure(str(name)):
             refuse_unknown(what, name, allowed)
     return tuple(dict.fromkeys(names))
-
-
-# A share of right answers that no model in use has among its answers of one kind, while the others are right
-# twice as often.
-FEW_RIGHT = 0.25
-
-
-def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
-    """Raise an `InputError` where a proxy is plainly not the probability that the answer is right.
-
-    Parameters
-    ----------
-    estimand : Estimand
-        Any; metrics of a class that name neither `probability` nor `right` are looked at.
-    population : Population
-
-    Raises
-    ------
-    InputError
-        With the estimand as it should be written.
-
-    Examples
-    --------
-    >>> from stratal.estimands import F1
-    >>> population = Population.from_arrays(
-    ...     proxy={"score": [0.9, 0.1, 0.0]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
-    >>> refuse_a_misread_proxy(F1("yes", probability="score"), population)
-    >>> refuse_a_misread_proxy(F1("yes"), population)
-    Traceback (most recent call last):
-    stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but then \
-5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the probability of \
-'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is that of a \
-right answer all the same: f1:yes,right=score.
-    """
-    if not isinstance(estimand, OfClass) or not population.proxies:
-        return
-    if estimand.probability is not None or estimand.right is not None:
-        return
-    answers, proxy = estimand.predicted or population.predicted, population.proxy_info()
-    if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
-        return
-    named = ByLevel(name=str(answers), levels=(estimand.positive,), values=(1.0,))
-    score = Number(name=proxy.name)
-    share, own, whole = averages(population, [named, named * score, score]).tolist()
-    if not 0.0 < share < 1.0:
-        return
-    own, rest = own / share, (whole - own) / (1.0 - share)
-    turned = own < FEW_RIGHT and rest > 2.0 * own and len(population.levels(str(answers))) == 2
-    if not turned and (rest >= FEW_RIGHT or own <= 2.0 * rest):
-        return
-    meant, certain = (replace(estimand, **{name: proxy.name}).text for name in ("probability", "right"))
-    count = round(share * population.size)
-    raise InputError(
-        f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
-        f"{rest:.1%} of the {population.size - count:,} other answers would be right, and {own:.1%} of the "
-        f"{count:,} answers {estimand.positive!r}",
-        action=f"If it is the probability of {estimand.positive!r}, write {meant} (of the other class: of "
-        f"1 - {proxy.name}). If it is that of a right answer all the same: {certain}.",
-    )

@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.calibrated import feature_columns, features_of
-from stratal.estimation.columns import class_column, require_some
+from stratal.estimation.columns import class_column, none_labelled
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
@@ -88,7 +88,8 @@ class ClassLoss(Estimand):
         columns = _by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
-        require_some(labelled)
+        if not np.any(labelled):
+            raise none_labelled()
         place = {name: k for k, name in enumerate(columns)}
         unknown = next((name for name in classes[labelled] if name not in place), None)
         if unknown is not None:

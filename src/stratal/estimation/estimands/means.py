@@ -13,7 +13,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import LabelOutcomes, group_column, named_columns, named_groups, outcomes
+from stratal.estimation.columns import group_column, named_columns, named_groups
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -27,7 +27,7 @@ from stratal.estimation.estimand import (
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.lam import solve_semidefinite
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
-from stratal.estimation.respondents import Respondents, known_outcome
+from stratal.estimation.respondents import LabelOutcomes, Respondents, known_outcome, outcomes
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share

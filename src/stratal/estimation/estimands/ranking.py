@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
-from stratal.estimation.columns import class_column, number_column, require_some
+from stratal.estimation.columns import class_column, none_labelled, number_column
 from stratal.estimation.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
@@ -181,7 +181,8 @@ class Ranking(Estimand):
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
         scores = number_column(sample, only_proxy(sample) if score is None else score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
-        require_some(labelled)
+        if not np.any(labelled):
+            raise none_labelled()
         if np.any(np.isnan(scores[labelled])):
             raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
         hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)

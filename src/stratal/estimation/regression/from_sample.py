@@ -34,10 +34,10 @@ from stratal.errors import (
     refuse_unknown,
 )
 from stratal.estimation.calibrated import features_of
-from stratal.estimation.columns import named_groups, number_columns, with_label_values
+from stratal.estimation.columns import named_groups, number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
-from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.regression.losses import (
     Block,
     LinearLoss,
@@ -313,9 +313,10 @@ def labelled_units(
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
     """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    powers = lam.tolist() if len(row.strata) == len(lam) else []
-    strata = tuple(replace(entry, lam=(own,)) for entry, own in zip(row.strata, powers, strict=False))
-    return replace(row, strata=strata or row.strata, remarks=())
+    table = row.stratum_table
+    if table is not None and len(table.sizes) == len(lam):
+        table = replace(table, lam=lam[:, None])
+    return replace(row, stratum_table=table, remarks=())
 
 
 def from_population(

@@ -8,7 +8,6 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import F1, Accuracy, Average, Recall
-from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 
 
 def _pool(score, answer):
@@ -45,15 +44,15 @@ def test_what_may_be_a_confidence_passes(scores):
     confidence = np.maximum(scores, 1.0 - scores)
     answer = np.where(scores > 0.5, "match", "other")
     for estimand in (F1("match"), Recall("other"), Accuracy(), Average("f1")):
-        refuse_a_misread_proxy(estimand, _pool(confidence, answer))
+        estimand.refuse_a_misread_proxy(_pool(confidence, answer))
 
     # A judge who doubts most answers of one kind, and some of the other.
     doubted = np.where(answer == "match", 0.45, 0.4) + 0.3 * (np.arange(4000) % 2)
-    refuse_a_misread_proxy(F1("match"), _pool(doubted, answer))
+    F1("match").refuse_a_misread_proxy(_pool(doubted, answer))
     # One class alone is answered; no proxy; a probability that is named.
-    refuse_a_misread_proxy(F1("match"), _pool(scores, ["match"] * 4000))
-    refuse_a_misread_proxy(F1("a"), stratal.Population.from_arrays(groups={"g": ["a", "b"]}, predicted="g"))
-    refuse_a_misread_proxy(F1("match", probability="score"), _pool(scores, answer))
+    F1("match").refuse_a_misread_proxy(_pool(scores, ["match"] * 4000))
+    F1("a").refuse_a_misread_proxy(stratal.Population.from_arrays(groups={"g": ["a", "b"]}, predicted="g"))
+    F1("match", probability="score").refuse_a_misread_proxy(_pool(scores, answer))
 
 
 def test_who_says_that_it_is_the_chance_of_a_right_answer_is_believed(scores):
