@@ -375,6 +375,9 @@ class Joined(Record):
         """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
         found = np.full(len(self.labelled), None, dtype=object)
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        if len(starts) == len(self.unit):
+            found[self.unit] = answers
+            return found
         for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
             most = multimode(own.tolist())
             found[unit] = most[0] if len(most) == 1 else None

@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from stratal.labels.labels import join
 from stratal.planning.planner import floor_of, influence_spreads, one_stratum
 from stratal.planning.widths import expected_half_width, expected_of_counts, likely_means
 from stratal.strata import Allocation, Strata, allocate_several, neyman
+from stratal.strata.allocation import FROM_LABELS
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import expected_variance
 
@@ -211,8 +213,8 @@ def _of_outcomes(
 ) -> tuple[FloatArray, Callable[..., Any]]:
     """Return S_h (H,) of the labelled outcomes, and half the width to expect of more labels.
 
-    The width is a function of labels (H,), those so far included, the level, and whether labels decided how
-    many there are.
+    The width (…,) is a function of labels (…, H), those so far included, the level, and whether labels decided
+    how many there are.
     """
     z, bounds, n_strata = known.z, known.bounds, strata.n_strata
     counts = np.bincount(stratum, minlength=n_strata)
@@ -235,13 +237,14 @@ def _of_outcomes(
         unit = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
         means = low + (high - low) * unit
 
-    def width(labels: IntArray, confidence_level: float, *, label_driven: bool = True) -> float:
-        return expected_half_width(
-            *(strata.sizes, labels, means, deviations**2),
-            bounds=bounds,
-            confidence_level=confidence_level,
-            seen=(z, stratum, label_driven),
-        )
+    def width(labels: IntArray, level: float, *, label_driven: bool = True) -> FloatArray:
+        seen = z, stratum, label_driven
+        how: dict[str, Any] = {"bounds": bounds, "confidence_level": level, "seen": seen}
+        found = [
+            expected_half_width(strata.sizes, n_h, means, deviations**2, **how)
+            for n_h in labels.reshape(-1, n_strata)
+        ]
+        return np.reshape(found, labels.shape[:-1])
 
     return deviations, width
 
@@ -281,10 +284,8 @@ class LabelsSoFar:
         S_h by which a round is shared out; of several estimands on the scale of their half-widths.
     learned : float (J, H)
         S_h as the labels have them, before the plan's own are mixed in.
-    half_widths : float (J,)
-        Of the intervals now; infinite where there is none yet.
-    scale : float (J,)
-        What expected half-widths are multiplied by, so that those with the labels so far are those of now.
+    most : int (H,)
+        Units that may be drawn.
     label_driven : bool
         Whether labels decided how many units were drawn so far.
     note : str
@@ -337,10 +338,11 @@ class LabelsSoFar:
         self.strata = sample.design.strata or one_stratum(sample.population_size, scaled=False)
         stratum, n_strata = sample.stratum[labelled], self.strata.n_strata
         self.drawn, self.labelled = sample.n_h, np.bincount(stratum, minlength=n_strata)
-        self.label_driven = sample.weighting(labelled).sizes_follow_labels
-        each = [found] if isinstance(found, Estimate) else found
-        widths = [half_width_of(row, confidence_level, interval) for row in each]
-        self.half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
+        # No more are drawn where nothing varies by construction.
+        self.most = np.where(self.strata.is_known, self.drawn, self.strata.sizes)
+        shared = sample.design.allocation
+        self.label_driven = shared is not None and shared.method in FROM_LABELS
+        self.found, self.interval = [found] if isinstance(found, Estimate) else found, interval
         forgotten = (
             f"no unit of round {number} has a label; give the labels of all rounds"
             for number in np.setdiff1d(sample.round, sample.round[labelled]).tolist()
@@ -359,7 +361,6 @@ class LabelsSoFar:
             self.repeated = _repeating(requested, sample, labels, labelled, confidence_level)
             return
         own, self.width = _of_outcomes(self.strata, self.known, stratum)
-        now = self.width(self.labelled, confidence_level, label_driven=self.label_driven)
         self.note = f"{deviations} deviations"
         if learner is not None:
             how = replace(learner, outcome=found.outcome, bounds=found.bounds)
@@ -368,8 +369,20 @@ class LabelsSoFar:
             z, bounds = self.known.z, self.known.bounds
             own = estimated_deviations(self.strata, z, stratum, deviations=deviations, bounds=bounds)
         self.learned = self.deviations = own[None]
-        finite = math.isfinite(self.half_widths[0]) and now > 0
-        self.scale = self.half_widths / now if finite else np.ones(1)
+
+    @cached_property
+    def half_widths(self) -> FloatArray:
+        """Those (J,) of the intervals now; infinite where there is none yet."""
+        widths = [half_width_of(row, self.confidence_level, self.interval) for row in self.found]
+        return np.array((widths + [np.inf] * len(self.parts))[: len(self.parts)])
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """What expected half-widths (J,) are multiplied by, so that with the labels so far they are those of now."""
+        if self.width is None:
+            return np.where(self.half_widths == 0, 0.0, self.reached)
+        now = self.width(self.labelled, self.confidence_level, label_driven=self.label_driven)
+        return self.half_widths / now if np.isfinite(self.half_widths[0]) and now > 0 else np.ones(1)
 
     def _learn_from_influences(
         self, requested: Estimand, pairs: Sequence[tuple[Estimand, Any]], sample: Sample
@@ -391,22 +404,16 @@ class LabelsSoFar:
         shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
         self.learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
-        reached = np.where(usable, half_widths, normal * _errors(strata, self.labelled, planned))
+        self.reached = np.where(usable, half_widths, normal * _errors(strata, self.labelled, planned))
         error = _errors(strata, self.labelled, shared)
         self.deviations = (
-            shared * np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
+            shared * np.divide(self.reached, error, out=np.ones_like(error), where=error > 0)[:, None]
         )
-        self.scale = np.where(half_widths == 0, 0.0, reached)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The text forms of the estimands (J,)."""
         return tuple(part.text for part in self.parts)
-
-    @property
-    def most(self) -> IntArray:
-        """The units (H,) that may be drawn: no more where nothing varies by construction."""
-        return np.where(self.strata.is_known, self.drawn, self.strata.sizes)
 
     def allocation(
         self,
@@ -437,11 +444,11 @@ class LabelsSoFar:
         for part in _MIXTURES:
             n_h = self._between(int(self.drawn.sum()) + extra, part)
             tried.setdefault(n_h.tobytes(), n_h)
-        found = list(tried.values())
-        errors = [float(_errors(self.strata, self.labels_of(n_h), self.learned)[0]) for n_h in found]
-        usable = np.array(errors) <= errors[-1] * (1.0 + _ROUNDING)
-        widths = [self._width(n_h, label_driven=stopping or n_h is not found[-1]) for n_h in found]
-        return found[int(np.argmin(np.where(usable, widths, np.inf)))]
+        found = np.array(list(tried.values()))
+        errors = _errors(self.strata, self.labels_of(found), self.learned[0])
+        found = found[errors <= errors[-1] * (1.0 + _ROUNDING)]  # the first round's proportions come last
+        widths = self._widths(found, label_driven=stopping)
+        return np.asarray(found[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:
         """Return n_h (H,) between Neyman's (0) and the first round's proportions (1)."""
@@ -453,16 +460,21 @@ class LabelsSoFar:
             mixed = part * first + (1.0 - part) * own
         return self._allocated(total, mixed[None])
 
-    def _width(self, n_h: IntArray, *, label_driven: bool) -> float:
-        """Return half the expected width of one interval; `label_driven` is whether labels decide n_h."""
-        label_driven = label_driven or self.label_driven
+    def _widths(self, n_h: IntArray, *, label_driven: bool) -> FloatArray:
+        """Return what half the expected widths of one estimand's interval are proportional to, (m,).
+
+        Labels decide n_h (m, H), but for the last where `label_driven` is false.
+        """
+        driven = np.arange(len(n_h)) + 1 < len(n_h)
+        driven |= label_driven or self.label_driven
         if self.repeated is not None:
-            return self.repeated(n_h, label_driven)
+            return np.array([self.repeated(row, bool(own)) for row, own in zip(n_h, driven, strict=True)])
         if self.width is None:
-            return float(self.expected(n_h)[0])
-        return float(
-            self.scale[0] * self.width(self.labels_of(n_h), self.confidence_level, label_driven=label_driven)
-        )
+            return np.array([self.expected(row)[0] for row in n_h])
+        labels, found = self.labels_of(n_h), np.empty(len(n_h))
+        for own in np.unique(driven).tolist():
+            found[driven == own] = self.width(labels[driven == own], self.confidence_level, label_driven=own)
+        return found
 
     def follows_labels(self, n_h: IntArray) -> bool:
         """Return whether labels decided on n_h (H,): not where they are the first round's proportions."""
@@ -528,8 +540,9 @@ def _repeating(
     """
     if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:
         return None
-    classes, own = class_column(sample, labels, "labels"), np.flatnonzero(labelled)
-    every = np.arange(sample.size)
+    answers, own = join(sample, class_column(sample, labels, "labels")), np.flatnonzero(labelled)
+    every, place = np.arange(sample.size), np.full(sample.size, -1)
+    place[answers.unit] = np.arange(len(answers.unit))
     # A stratum that nobody answered in yet stays so.
     of_stratum = [
         rows if len(rows := own[sample.stratum[own] == h]) else every[sample.stratum == h]
@@ -548,8 +561,11 @@ def _repeating(
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
+        there = place[rows] >= 0
+        own_rows: dict[str, Any] = {"unit": np.flatnonzero(there), "labelled": there, "ids": made.ids}
+        repeated = replace(answers, given=answers.given[place[rows[there]]], **own_rows)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            return half_width_of(estimate(made, classes[rows], estimand=requested), confidence_level)
+            return half_width_of(requested.estimate(made, repeated), confidence_level)
 
     return half_width
 

@@ -164,7 +164,9 @@ class ArrayPopulation(Population):
     features: Mapping[str, FloatArray]
     shown: Mapping[str, AnyArray]
     threads: int | None = None
+    _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
+    _coded: dict[str, tuple[AnyArray, IntArray]] = field(init=False, default_factory=dict)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
 
@@ -181,18 +183,27 @@ class ArrayPopulation(Population):
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
-        levels, number = np.unique(self.groups[by], return_inverse=True)
-        return bins_of_levels(tuple(levels.tolist()), number, self._counter(info))
+        levels, number = self._levels(by)
+        return bins_of_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        names, counts = np.unique(self.groups[self.require_group(group)], return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+        names, number = self._levels(self.require_group(group))
+        return dict(zip(names.tolist(), np.bincount(number).tolist(), strict=True))
+
+    def _levels(self, group: str) -> tuple[AnyArray, IntArray]:
+        """Return the levels of a group column (L,), sorted, and the number of each unit's (N,)."""
+        if group not in self._coded:  # sorting texts takes long
+            levels, number = np.unique(self.groups[group], return_inverse=True)
+            self._coded[group] = levels, number.astype(np.min_scalar_type(len(levels)))
+        return self._coded[group]
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
+        if self._codes is not None and self._codes[0] is rule:
+            return self._codes[1]
         columns = {name: self._column(name) for name in rule.columns}
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
@@ -201,6 +212,7 @@ class ArrayPopulation(Population):
             found[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
 
         deque(over(self.size, assign, self.threads), maxlen=0)
+        self._codes = rule, found
         return found
 
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
@@ -275,7 +287,7 @@ class ArrayPopulation(Population):
         named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
         named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
         ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
-        found = {name: np.unique(values, return_inverse=True) for name, values in self.groups.items()}
+        found = {name: self._levels(name) for name in self.groups}
         groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at) in found.items()}
         return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
