@@ -30,7 +30,8 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import join
+from stratal.labels.labels import Joined, join
+from stratal.labels.meanings import Declared
 from stratal.planning.planner import floor_of, influence_spreads, one_stratum
 from stratal.planning.widths import expected_half_width, expected_of_counts, likely_means
 from stratal.strata import Allocation, Strata, allocate_several, neyman
@@ -189,7 +190,7 @@ def residual_deviations(
 PLANNED = 0.5
 
 
-def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
+def half_width_of(found: Any, confidence_level: float, method: str = "auto") -> float:
     """Return half the width of the interval; infinite where there is none yet.
 
     Examples
@@ -213,8 +214,8 @@ def _of_outcomes(
 ) -> tuple[FloatArray, Callable[..., Any]]:
     """Return S_h (H,) of the labelled outcomes, and half the width to expect of more labels.
 
-    The width (…,) is a function of labels (…, H), those so far included, the level, and whether labels decided
-    how many there are.
+    The width (…,) is a function of labels (…, H), those so far included, the level, and whether labels
+    decided how many there are.
     """
     z, bounds, n_strata = known.z, known.bounds, strata.n_strata
     counts = np.bincount(stratum, minlength=n_strata)
@@ -378,7 +379,7 @@ class LabelsSoFar:
 
     @cached_property
     def scale(self) -> FloatArray:
-        """What expected half-widths (J,) are multiplied by, so that with the labels so far they are those of now."""
+        """What expected half-widths (J,) are multiplied by: those with the labels so far are those of now."""
         if self.width is None:
             return np.where(self.half_widths == 0, 0.0, self.reached)
         now = self.width(self.labelled, self.confidence_level, label_driven=self.label_driven)
@@ -540,9 +541,8 @@ def _repeating(
     """
     if isinstance(requested, Several) or not requested.by_answer or sample.design.strata is None:
         return None
-    answers, own = join(sample, class_column(sample, labels, "labels")), np.flatnonzero(labelled)
-    every, place = np.arange(sample.size), np.full(sample.size, -1)
-    place[answers.unit] = np.arange(len(answers.unit))
+    classes, own = class_column(sample, labels, "labels"), np.flatnonzero(labelled)
+    every, answered = np.arange(sample.size), np.array([entry is not None for entry in classes])
     # A stratum that nobody answered in yet stays so.
     of_stratum = [
         rows if len(rows := own[sample.stratum[own] == h]) else every[sample.stratum == h]
@@ -561,9 +561,9 @@ def _repeating(
             design=design_with_counts(sample, counts, "expected", follows=label_driven),
             looks=None,
         )
-        there = place[rows] >= 0
-        own_rows: dict[str, Any] = {"unit": np.flatnonzero(there), "labelled": there, "ids": made.ids}
-        repeated = replace(answers, given=answers.given[place[rows[there]]], **own_rows)
+        there = answered[rows]
+        known: dict[str, Any] = {"unit": np.flatnonzero(there), "given": classes[rows[there]]}
+        repeated = Joined(**known, labelled=there, declared=Declared(), ids=made.ids)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             return half_width_of(requested.estimate(made, repeated), confidence_level)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -166,6 +166,7 @@ class ArrayPopulation(Population):
     threads: int | None = None
     _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
+    _level_sizes: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
     _coded: dict[str, tuple[AnyArray, IntArray]] = field(init=False, default_factory=dict)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
@@ -188,8 +189,10 @@ class ArrayPopulation(Population):
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        names, number = self._levels(self.require_group(group))
-        return dict(zip(names.tolist(), np.bincount(number).tolist(), strict=True))
+        if group not in self._level_sizes:
+            names, number = self._levels(self.require_group(group))
+            self._level_sizes[group] = dict(zip(names.tolist(), np.bincount(number).tolist(), strict=True))
+        return dict(self._level_sizes[group])
 
     def _levels(self, group: str) -> tuple[AnyArray, IntArray]:
         """Return the levels of a group column (L,), sorted, and the number of each unit's (N,)."""
@@ -197,6 +200,11 @@ class ArrayPopulation(Population):
             levels, number = np.unique(self.groups[group], return_inverse=True)
             self._coded[group] = levels, number.astype(np.min_scalar_type(len(levels)))
         return self._coded[group]
+
+    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns, and which each unit of a part has."""
+        coded = {name: self._levels(name) for name in columns if name in self.groups}
+        return {name: (levels.tolist(), number[part]) for name, (levels, number) in coded.items()}
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""

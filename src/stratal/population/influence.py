@@ -125,9 +125,9 @@ def _stratum_sums(
     sums, counts = np.zeros((n_parts, len(formulas))), np.zeros(n_parts)
     known, start = population.codes(rule), 0  # in memory in the order of the batches
     for batch in population.batches(tuple(columns)):
-        engine, size = OnArrays(batch), len(next(iter(batch.values())))
-        codes = rule.assign(batch) if known is None else known[start : start + size]
-        codes, start = codes.astype(np.int64) * each, start + size
+        part = slice(start, start + len(next(iter(batch.values()))))
+        engine, start = OnArrays(batch, population.known_levels(columns, part)), part.stop
+        codes = (rule.assign(batch) if known is None else known[part]).astype(np.int64) * each
         codes = codes if level is None else codes + level.of(engine).astype(np.int64)
         counts += np.bincount(codes, minlength=n_parts)
         for j, formula in enumerate(formulas):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
@@ -185,10 +185,14 @@ class Population(ABC):
         sums, units = np.zeros(len(formulas)), 0
         for batch in self.batches(columns):
             size = len(next(iter(batch.values())))
+            engine = OnArrays(batch, self.known_levels(columns, slice(units, units + size)))
             units += size
-            engine = OnArrays(batch)
             sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
         return np.asarray(sums / units)
+
+    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns, and which each unit of a batch has, where that is known."""
+        return {}
 
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
