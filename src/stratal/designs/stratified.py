@@ -23,8 +23,7 @@ from stratal.population.population import Population
 from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.allocation import FROM_LABELS
-from stratal.strata.integers import check_budget
+from stratal.strata.allocation import FROM_LABELS, check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -406,9 +406,7 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
         sums = _Sums.of(factor[some], *(part if len(part) == 1 else part[some] for part in layouts))
         own = np.ascontiguousarray(rates[some].T)
         count = own.shape[1]
-        if (
-            below == above and count <= _FEW_ROWS
-        ):  # both at once, as each step takes its time whatever it holds
+        if below == above and count <= _FEW_ROWS:  # both at once: a step has its price
             sides = sums.at(np.tile(np.arange(count), 2))
             both = np.concatenate([value[some], 1.0 - value[some]])
             limits = _lower_limit(both, np.hstack([own, 1.0 - own]), sides, below)

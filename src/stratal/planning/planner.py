@@ -57,7 +57,7 @@ from stratal.population.rules import cells_of
 from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
-from stratal.strata.integers import check_budget, whole_number
+from stratal.strata.allocation import check_budget, whole_number
 from stratal.strata.strata import expected_variance, of_sizes, scenarios
 
 # The estimators that a plan compares under each design.

@@ -39,7 +39,7 @@ from stratal.population.population import Population, require_population
 from stratal.proxy.calibration import NAMES, is_learner
 from stratal.report.text import plain_dict
 from stratal.strata import Strata, allocate
-from stratal.strata.integers import whole_number
+from stratal.strata.allocation import whole_number
 
 # A round that would multiply the labels by more is taken in two: few labels say too little about many.
 CAREFUL_BEYOND = 1.5

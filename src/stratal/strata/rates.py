@@ -17,7 +17,7 @@ from scipy.special import betaln, expit, logit, ndtri
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.strata.integers import one_per_stratum, whole_numbers
+from stratal.strata.allocation import one_per_stratum, whole_numbers
 from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome; smaller estimates are raised to it.

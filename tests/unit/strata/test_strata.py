@@ -14,7 +14,7 @@ from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import METHODS, Strata, stratify
 from stratal.strata.boundaries import k_means_boundaries
-from stratal.strata.clusters import fit_centres
+from stratal.strata.dividing import fit_centres
 from stratal.strata.strata import of_bins
 
 ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
