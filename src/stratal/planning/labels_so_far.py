@@ -507,7 +507,8 @@ class LabelsSoFar:
             ).n_h
 
         n_h = allocated(self.drawn)
-        least = floor_of(self.strata, self.parts, n_h, self.drawn)
+        by_answer = any(part.by_answer for part in self.parts)
+        least = floor_of(self.strata, n_h, self.drawn) if by_answer else None
         return n_h if least is None else allocated(least)
 
     def labels_of(self, n_h: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ every estimand, which says itself what is expected of it and what strata a budge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -343,7 +343,7 @@ def plan(
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    requested = as_estimand(estimand)
+    requested, population = as_estimand(estimand), require_population(population, "plan")
     division = Division(
         method=method,
         n_strata=n_strata,
@@ -355,7 +355,7 @@ def plan(
     )
     requested.refuse_plan_options({"labels": labels} | asdict(division))
     planner = Planner(
-        population=require_population(population, "plan"),
+        population=population,
         estimand=requested,
         requested=division,
         confidence_level=confidence_level,
@@ -490,7 +490,7 @@ class Planner:
         anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
-        cost, money = self._cost, budget
+        cost, money = self._cost() if self.requested.allocation else None, budget
         if cost is not None:
             budget = self._affordable(cost, money)
         if budget is not None:
@@ -522,7 +522,7 @@ class Planner:
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
         usual = chosen.expected_standard_error
-        if usual and self.of_history:
+        if usual and self.population.proxy_names[:1] == (HISTORY,) and self.of_history:
             designs.append(self._successive(chosen, usual, budget))
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
@@ -547,9 +547,8 @@ class Planner:
             looks=self.looks,
         )
 
-    @property
     def _cost(self) -> str | None:
-        """The column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
+        """Return the column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
         rule, colon, column = (self.requested.allocation or "").partition(":")
         if rule != BY_COST:
             return None
@@ -576,8 +575,7 @@ class Planner:
         asked = self.requested
         left = (asked.method, asked.n_strata, asked.by, asked.allocation) == (None, None, None, None)
         mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
-        proxies = self.population.proxy_names
-        known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
+        known = bool(history_columns(self.population.feature_names))
         return known and left and mean and self.requested.proxy in (None, HISTORY)
 
     def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
@@ -599,7 +597,9 @@ class Planner:
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
         """Return the allocation that is made with no stratum far below its share of its answer's labels."""
         found = made(minimum=minimum)
-        least = floor_of(strata, self.parts, found.n_h, minimum)
+        least = None
+        if any(part.by_answer for part in self.parts):
+            least = floor_of(strata, found.n_h, minimum)
         if least is None:
             return found
         n_h = made(minimum=least).n_h
@@ -655,8 +655,9 @@ class Planner:
         if stratified is None:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        asked = (self._cost, anticipated.requested.by, anticipated.requested.n_strata)
-        wanted = not anticipated.simple or any(one is not None for one in asked)
+        asked = anticipated.requested
+        by_cost = (asked.allocation or "").startswith(BY_COST)
+        wanted = not anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None)
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()
         if simple >= WORTHWHILE:
@@ -674,20 +675,18 @@ LEAST_SHARE = 0.5
 _HALVINGS = 20
 
 
-def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:
-    """Return minima (H,) that give each stratum half of its share of its answer's labels; None for means.
+def floor_of(strata: Strata, n_h: IntArray, least: Any) -> IntArray | None:
+    """Return minima (H,) that give each stratum half of its share of its answer's labels; None without cells.
 
     Parameters
     ----------
     strata : Strata
-    parts : iterable of Estimand
-        The single ones that are planned for.
     n_h : int (H,)
         An allocation without them.
     least : int or int (H,)
         What it was not to be less than, such as units drawn already.
     """
-    cells = cells_of(strata.rule) if any(part.by_answer for part in parts) else None
+    cells = cells_of(strata.rule)
     if cells is None:
         return None
     return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)

@@ -213,6 +213,9 @@ class ArrayPopulation(Population):
         if self._codes is not None and self._codes[0] is rule:
             return self._codes[1]
         columns = {name: self._column(name) for name in rule.columns}
+        if self.size <= PART:
+            self._codes = rule, rule.codes_of(columns).astype(np.int64, copy=False)
+            return self._codes[1]
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
@@ -223,13 +226,13 @@ class ArrayPopulation(Population):
         self._codes = rule, found
         return found
 
-    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+    def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
         n_strata, k = rule.n_strata, len(self.proxies)
         known = self._summary
         if known is not None and known[0] is rule:
             return known[1]
-        stratum = self.codes(rule) if codes is None else codes
+        stratum = self.codes(rule)
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
@@ -252,9 +255,9 @@ class ArrayPopulation(Population):
         return found
 
     def _under(
-        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
-        assert codes is not None
+        codes = self.codes(rule)
         rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
 
@@ -432,8 +435,9 @@ class ArrayCounter:
     def distinct(self) -> pictures.Bins:
         """Return a bin for each distinct value."""
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
-        steps, second = self.steps, None
-        if steps is not None and self.second_moments is not None:
+        second = None
+        if self.second_moments is not None:
+            steps = pictures.Steps.over(float(self.second_moments.min()), float(self.second_moments.max()))
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
             second = steps.means(sums, counts)
@@ -522,5 +526,10 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
         sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
         means = steps[level[starts]].means(sums, counts)
     return pictures.LevelBins(
-        names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
+        names=names,
+        level=level[starts],
+        values=values[starts],
+        counts=counts,
+        second_moments=means,
+        large=large,
     )

@@ -298,6 +298,9 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     """
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
+    ours = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
+    if ours and length in (None, len(values)) and np.all(values >= 0):
+        return frozen(values)
     count = len(finite_vector(name, values)) if length is None else length
     array = one_per_stratum(name, values, count)
     if np.any(array != np.floor(array)):
@@ -381,7 +384,6 @@ class Allocation(Record):
     def __post_init__(self) -> None:
         self._set(n_h=np.array(self.n_h))
         self._freeze()
-        self._set(budget=whole_number("budget", self.budget))
         alike = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
         within = alike and np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum))
         if not within or self.n_h.sum() != self.budget:

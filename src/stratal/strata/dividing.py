@@ -193,12 +193,6 @@ class StratificationRequest:
     scaled: bool = True
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
-    def __post_init__(self) -> None:
-        for name in ("budget", "minimum"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is too small", given=value, allowed="1 or more")
-
     def most(self, share: float = 1.0) -> int:
         """Return the most strata of a part with this share of the units: as asked, as the budget bears."""
         if self.budget is None:
@@ -246,24 +240,27 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
     >>> interval_strata(picture, "proxy", request).names
     ('proxy < 0.2', 'proxy >= 0.2')
     """
-    whole = Part(picture=distribution, divisible=True, whole=of_bins(distribution, _NO_BOUNDARIES))
-    (boundaries,), notes = part_boundaries([whole], request, crossed=False)
+    notes: tuple[str, ...] = ()
+    if request.n_strata is None:
+        table = candidate_boundaries(distribution, request.method, request.most())
+        best, note = request.chosen([of_bins(distribution, boundaries) for boundaries in table])
+        boundaries, notes = table[best], (note,)
+    else:
+        boundaries = boundaries_of(distribution, request.method, request.n_strata)
+        if len(boundaries) + 1 < request.n_strata:
+            notes = _fewer(distribution, request.n_strata, len(boundaries) + 1)
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
-    return Strata.of(whole.moments(boundaries), rule, interval_names(column, rule.cuts), notes=notes)
+    names = interval_names(column, rule.cuts)
+    return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a population that is divided on its own: all of it, a level, or a pool of small ones."""
+    """One part of a population that is divided on its own: a level, or a pool of small ones."""
 
     picture: Distribution
     divisible: bool
     whole: Moments
-
-    @property
-    def size(self) -> int:
-        """Units."""
-        return int(self.whole.sizes[0])
 
     def moments(self, boundaries: IntArray) -> Moments:
         """Return the moments of its strata."""
@@ -271,17 +268,17 @@ class Part:
 
 
 def part_boundaries(
-    parts: Sequence[Part], request: StratificationRequest, *, crossed: bool
+    parts: Sequence[Part], request: StratificationRequest
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Return the boundaries within each part, and notes.
 
     An open number of strata is the same for every part, as far as its draws suffice.
     """
-    total, requested = sum(part.size for part in parts), request.n_strata
+    sizes, requested = [int(part.whole.sizes[0]) for part in parts], request.n_strata
     tables = []
-    for part in parts:
-        most = requested if requested and not crossed else request.most(part.size / total)
-        if not part.divisible or (crossed and most == 1):
+    for part, size in zip(parts, sizes, strict=True):
+        most = request.most(size / sum(sizes))
+        if not part.divisible or most == 1:
             tables.append([_NO_BOUNDARIES])
         elif requested is None:
             tables.append(candidate_boundaries(part.picture, request.method, most))
@@ -297,8 +294,6 @@ def part_boundaries(
         return picks[best], (note,)
     found = [table[0] for table in tables]
     short = sum(len(entry) + 1 < requested for entry in found)
-    if short and not crossed:
-        return found, _fewer(parts[0].picture, requested, len(found[0]) + 1)
     notes = (f"{short} of {len(parts)} groups have fewer than {requested} strata.",) if short else ()
     return found, notes
 
@@ -456,7 +451,7 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
     groups = pooled_groups(pictures.sizes, by, request)
     whole = of_pictures(pictures)
     parts = [_part_of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
-    boundaries, notes = part_boundaries(parts, request, crossed=True)
+    boundaries, notes = part_boundaries(parts, request)
     inner: list[CutPoints] = []
     names: list[str] = []
     for part, cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
@@ -505,8 +500,8 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
     values, place = np.unique(bins.values[rows], return_inverse=True)
     counts = np.bincount(place, weights).astype(np.int64)
     second = None
-    if bins.second is not None:
-        second = np.bincount(place, weights * bins.second[rows]) / counts
+    if bins.second_moments is not None:
+        second = np.bincount(place, weights * bins.second_moments[rows]) / counts
     return Distribution(
         values=values, counts=counts, cuts=values[1:], second_moments=second, scaled=pictures.scaled
     )
@@ -886,9 +881,18 @@ def stratify(
         return _by_influence(population, influence, how)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
+    refuse_unknown("stratification", method, METHODS)
+    whole = isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
+    if n_strata != "auto" and not whole:
+        raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")
+    if not whole and budget is None and method not in ("none", "category"):
+        raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
+    for name, value in (("budget", budget), ("minimum", minimum)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is too small", given=value, allowed="1 or more")
     request = StratificationRequest(
         method=method,
-        n_strata=_checked_number(method, n_strata, budget),
+        n_strata=int(n_strata) if whole else None,
         budget=budget,
         minimum=minimum,
         scaled=info is not None and info.scaled,
@@ -923,7 +927,7 @@ def stratify(
         scaled=request.scaled,
         bounds=bounds,
         method=method if by is None or method == "category" else f"{method} by {by}",
-        codes=population.codes(found.rule),
+        population=population,
     )
 
 
@@ -951,23 +955,10 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
     (values,) = (batch[INFLUENCE] for batch in view.batches((INFLUENCE,), view.size))
     inner = cut_between(found.rule, np.unique(values))
     rule = Derived(inner=inner, cells=influence.cells, influence=influence.mean)
-    in_memory = population.codes(Everything()) is not None
     return replace(
         found,
         rule=rule if found.n_strata > 1 else Everything(),
         names=tuple(name.removeprefix(f"{CELL} = ") for name in found.names),
         known=known,
-        codes=found.codes if in_memory else None,
+        population=population,
     )
-
-
-def _checked_number(method: str, n_strata: int | str, budget: int | None) -> int | None:
-    """Return the number of strata asked for, None to choose it from the budget."""
-    refuse_unknown("stratification", method, METHODS)
-    if n_strata == "auto":
-        if budget is None and method not in ("none", "category"):
-            raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
-        return None
-    if isinstance(n_strata, (int, np.integer)) and not isinstance(n_strata, bool) and n_strata >= 1:
-        return int(n_strata)
-    raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")

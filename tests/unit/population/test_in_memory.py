@@ -78,7 +78,11 @@ def test_strata_of_a_draw_are_counted_once(monkeypatch):
     monkeypatch.setattr(in_memory, "over", counted)
     design.draw(units, seed=1)
 
-    assert passed == ["added", "chosen"]
+    assert passed == ["assign", "added", "chosen"]
+
+    design.draw(units, seed=2)
+
+    assert passed[3:] == ["chosen"]
 
 
 def test_another_rule_is_counted_anew():
