@@ -132,7 +132,9 @@ class Stratified(Design):
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
         drawn = population.smallest(strata.rule, self.allocation.n_h, seed)
-        compact = Stratified(strata=replace(strata, population=None), allocation=self.allocation)
+        compact = self
+        if strata.population is not None:
+            compact = Stratified(strata=replace(strata, population=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
         return compact, drawn, probabilities, summary
 

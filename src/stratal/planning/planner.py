@@ -24,7 +24,6 @@ from stratal.errors import (
     names_mistyped,
     near_names,
     no_level,
-    not_positive,
     refuse_unknown,
 )
 from stratal.estimation.anticipated import Anticipated, Division
@@ -40,10 +39,12 @@ from stratal.planning.plan import (
     Plan,
     PlannedDesign,
     PlannedPart,
+    checked_half_widths,
+    floor_of,
     level_of_last_look,
+    smallest_budget,
     worst_bounds,
 )
-from stratal.planning.widths import smallest_budget
 from stratal.population.expressions import Number
 from stratal.population.influence import (
     Influence,
@@ -53,7 +54,6 @@ from stratal.population.influence import (
     stratum_averages,
 )
 from stratal.population.population import Population, require_population
-from stratal.population.rules import cells_of
 from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
@@ -181,34 +181,6 @@ PILOT = 50
 
 # The rate at which labels say least.
 WORST_RATE = 0.5
-
-
-def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
-    """Return the wanted half-widths (J,) of J estimands, checked.
-
-    Of one estimand, whose population is the stratum `whole`, a half-width that every interval within its
-    bounds is under is refused.
-
-    Examples
-    --------
-    >>> checked_half_widths([0.05, 0.1], 2)
-    array([0.05, 0.1 ])
-    """
-    several = half_widths if isinstance(half_widths, Sequence | np.ndarray) else [half_widths]
-    if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in several):
-        raise not_positive("half_width", half_widths)
-    if several is half_widths and len(several) != count:
-        raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
-    low, high = (-math.inf, math.inf) if whole is None or count > 1 else whole.bounds
-    half_width = float(several[0])
-    if math.isfinite(high - low) and half_width >= (high - low) / 2:
-        percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
-        raise InputError(
-            f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
-            allowed=f"below {(high - low) / 2:g}",
-            action=f"Half-widths are on the outcome's own scale{percent}.",
-        )
-    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
 
 
 def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
@@ -665,55 +637,6 @@ class Planner:
         return random, (
             f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
         )
-
-
-# Of the proportional share of a stratum among those of its answer.
-LEAST_SHARE = 0.5
-
-
-# Halvings of the share that fits: a millionth of it is left.
-_HALVINGS = 20
-
-
-def floor_of(strata: Strata, n_h: IntArray, least: Any) -> IntArray | None:
-    """Return minima (H,) that give each stratum half of its share of its answer's labels; None without cells.
-
-    Parameters
-    ----------
-    strata : Strata
-    n_h : int (H,)
-        An allocation without them.
-    least : int or int (H,)
-        What it was not to be less than, such as units drawn already.
-    """
-    cells = cells_of(strata.rule)
-    if cells is None:
-        return None
-    return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)
-
-
-def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, known: BoolArray) -> IntArray:
-    """Return the minima (H,) that give each stratum half of its share among those of its cell.
-
-    Less than half where units drawn already leave too few labels for all strata.
-
-    Examples
-    --------
-    >>> sizes, cells, known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
-    >>> floored(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), known)
-    array([23,  3, 25])
-    """
-    n_cell, size = (np.bincount(cells, values * ~known) for values in (n_h, sizes))
-    share = LEAST_SHARE * (n_cell / np.maximum(size, 1))[cells] * np.where(known, 0, sizes)
-    total, part = int(n_h.sum()), 1.0
-    step = 0.5
-    for _ in range(_HALVINGS):
-        minima = np.minimum(np.maximum(np.ceil(part * share - 1e-9).astype(np.int64), drawn), sizes)
-        fits = int(minima.sum()) <= total
-        if fits and part == 1.0:
-            return minima
-        part, step = (part + step if fits else part - step), step / 2.0
-    return minima if fits else drawn
 
 
 def plan_for_rate(

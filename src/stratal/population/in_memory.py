@@ -228,11 +228,10 @@ class ArrayPopulation(Population):
 
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
-        n_strata, k = rule.n_strata, len(self.proxies)
         known = self._summary
         if known is not None and known[0] is rule:
             return known[1]
-        stratum = self.codes(rule)
+        n_strata, k, stratum = rule.n_strata, len(self.proxies), self.codes(rule)
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
