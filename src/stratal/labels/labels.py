@@ -353,9 +353,10 @@ class Joined(Record):
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
-        texts = (
-            self.given.tolist() if self.given.dtype == object else list(map(class_text, self.given.tolist()))
-        )
+        texts = self.given.tolist()
+        if self.given.dtype != object:
+            of_number = {number: class_text(number) for number in set(texts)}
+            texts = [of_number[number] for number in texts]
         meant = self.declared.classes(dict.fromkeys(texts), None if answers is None else set(answers))
         return np.array([meant[text] for text in texts], dtype=object)
 

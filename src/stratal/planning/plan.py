@@ -39,7 +39,7 @@ from stratal.report.figures import Bars, Plotted
 from stratal.report.pages import plan_page
 from stratal.report.text import Page, Printed, Tabular, plain_dict
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.strata import Scenario, expected_variance, scenarios
+from stratal.strata.strata import Scenario, expected_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +326,7 @@ class Plan(Printed, Tabular, Plotted):
     @property
     def _ways(self) -> Scenario:
         """The ways in which strata may lie."""
-        return scenarios(self.strata) if self.scenario is None else self.scenario
+        return self.strata.scenarios if self.scenario is None else self.scenario
 
     def _way(self, assume: str) -> Scenario:
         """Return the scenario at one end of the range."""

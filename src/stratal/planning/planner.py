@@ -58,7 +58,7 @@ from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.allocation import check_budget, whole_number
-from stratal.strata.strata import expected_variance, of_sizes, scenarios
+from stratal.strata.strata import expected_variance, of_sizes
 
 # The estimators that a plan compares under each design.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
@@ -111,8 +111,8 @@ def expectations(
             PlannedDesign(design=design, estimator=name, worst_standard_error=error)
             for name, error in errors.items()
         ]
-    ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
-    simple = scenarios(whole) if labels is None else labels.scenario(whole, n)
+    ways = strata.scenarios if labels is None else labels.scenario(strata, n_h)
+    simple = whole.scenarios if labels is None else labels.scenario(whole, n)
     random = float(expected_variance(whole.sizes, n, simple.variances[0]))
     rows = []
     for name in usable:
@@ -338,8 +338,9 @@ def plan(
         proxy, how = planner.anticipated.requested.proxy, {"labelled_units": labelled_units}
         earlier = EarlierLabels(population, labels, proxy, calibrate_by=calibrate_by, **how)
         planner = replace(planner, labels=earlier)
-    for part in filter(lambda part: part.by_answer, planner.parts):
-        refuse_a_misread_proxy(part, population)
+    for part in planner.parts:
+        if part.by_answer:
+            refuse_a_misread_proxy(part, population)
     if budget is not None:
         return planner.at(budget)
     return planner.first_round() if pilot else planner.reaching(assume)

@@ -452,6 +452,7 @@ class Strata(Moments, Tabular, Plotted):
     notes: tuple[str, ...] = ()
     known: tuple[Expression | None, ...] = ()
     population: Population | None = field(default=None, compare=False, repr=False)
+    _scenarios: Scenario | None = field(init=False, default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -470,6 +471,14 @@ class Strata(Moments, Tabular, Plotted):
         """Return the strata with these moments; all units as one unless there is a rule."""
         values = {entry.name: getattr(moments, entry.name) for entry in fields(Moments)}
         return cls(rule=Everything() if rule is None else rule, names=names, **{**values, **more})
+
+    @property
+    def scenarios(self) -> Scenario:
+        """The ways in which the proxy may be off (`scenarios`): a search for a budget asks often."""
+        if self._scenarios is None:
+            self._set(_scenarios=scenarios(self))
+        assert self._scenarios is not None
+        return self._scenarios
 
     @property
     def codes(self) -> IntArray | None:
