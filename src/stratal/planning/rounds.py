@@ -456,7 +456,7 @@ class LabelsSoFar:
         found = np.array(list(tried.values()))
         errors = _errors(self.strata, self.labels_of(found), self.learned[0])
         found = found[errors <= errors[-1] * (1.0 + _ROUNDING)]  # the first round's proportions come last
-        widths = self._widths(found, label_driven=stopping)
+        widths = self._widths(found, label_driven=stopping) if len(found) > 1 else [0.0]
         return np.asarray(found[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:
@@ -1039,7 +1039,9 @@ def next_round(
         return extended(sample, design or sample.design.larger(sample, _addable(sample, additional)), where)
     refuse_other_designs(sample)
     where = population_of(sample, population)
-    given, sample = sample, replace(sample, population=where)  # compared once, for what follows
+    given = sample
+    if where is not sample.population:
+        sample = replace(sample, population=where)  # compared once, for what follows
     requested = as_estimand(sample.estimand)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
