@@ -463,9 +463,9 @@ class Planner:
         anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
-        cost, money = self._cost() if self.requested.allocation else None, budget
-        if cost is not None:
-            budget = self._affordable(cost, money)
+        cost, money = None, budget
+        if (self.requested.allocation or "").partition(":")[0] == BY_COST:
+            cost, budget = self._affordable(money)
         if budget is not None:
             check_budget(budget, self.population.size)
         strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
@@ -520,27 +520,24 @@ class Planner:
             looks=self.looks,
         )
 
-    def _cost(self) -> str | None:
-        """Return the column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
-        rule, colon, column = (self.requested.allocation or "").partition(":")
-        if rule != BY_COST:
-            return None
+    def _affordable(self, money: float | None) -> tuple[str, int]:
+        """Return the column of each unit's cost, and how many labels of random units the money buys.
+
+        The allocation names it: `cost-optimal:minutes`.
+        """
+        _, colon, column = (self.requested.allocation or "").partition(":")
         known = (*self.population.feature_names, *self.population.proxy_names)
         if not colon or column not in known:
             allowed = near_names(column, known) if known else "a column of numbers: features="
             raise InputError(
                 f"write '{BY_COST}:COLUMN', what labels cost", given=repr(column), allowed=allowed
             )
-        return column
-
-    def _affordable(self, cost: str, money: float | None) -> int:
-        """Return how many labels of random units the money buys."""
         if money is None or self.half_width is not None:
             raise InputError(f"'{BY_COST}' needs a budget of money", action="Give budget=, no half_width=.")
-        (mean,) = averages(self.population, [Number(name=cost)])
+        (mean,) = averages(self.population, [Number(name=column)])
         if not mean > 0:
-            raise InputError(f"'{cost}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
-        return max(1, min(self.population.size, int(money / mean)))
+            raise InputError(f"'{column}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
+        return column, max(1, min(self.population.size, int(money / mean)))
 
     @cached_property
     def of_history(self) -> bool:
@@ -629,7 +626,7 @@ class Planner:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
         asked = anticipated.requested
-        by_cost = (asked.allocation or "").startswith(BY_COST)
+        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
         wanted = not anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None)
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()

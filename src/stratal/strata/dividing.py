@@ -254,48 +254,44 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
     return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One part of a population that is divided on its own: a level, or a pool of small ones."""
-
-    picture: Distribution
-    divisible: bool
-    whole: Moments
-
-    def moments(self, boundaries: IntArray) -> Moments:
-        """Return the moments of its strata."""
-        return of_bins(self.picture, boundaries) if len(boundaries) else self.whole
+# A part of a population that is divided on its own, a level or a pool of small ones: its distribution, or None
+# where it cannot be cut, and its moments as one stratum.
+Part = tuple[Distribution | None, Moments]
 
 
 def part_boundaries(
     parts: Sequence[Part], request: StratificationRequest
-) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Return the boundaries within each part, and notes.
+) -> tuple[list[IntArray], Moments, tuple[str, ...]]:
+    """Return the boundaries within each part, the moments of all strata, and notes.
 
     An open number of strata is the same for every part, as far as its draws suffice.
     """
-    sizes, requested = [int(part.whole.sizes[0]) for part in parts], request.n_strata
-    tables = []
-    for part, size in zip(parts, sizes, strict=True):
-        most = request.most(size / sum(sizes))
-        if not part.divisible or most == 1:
+    total, tables = sum(int(whole.sizes[0]) for _, whole in parts), []
+    for picture, whole in parts:
+        most = request.most(int(whole.sizes[0]) / total)
+        if picture is None or most == 1:
             tables.append([_NO_BOUNDARIES])
-        elif requested is None:
-            tables.append(candidate_boundaries(part.picture, request.method, most))
+        elif request.n_strata is None:
+            tables.append(candidate_boundaries(picture, request.method, most))
         else:
-            tables.append([boundaries_of(part.picture, request.method, most)])
-    if requested is None:
-        numbers = range(max(len(table) for table in tables))
-        picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
-        candidates = [
-            joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
-        ]
+            tables.append([boundaries_of(picture, request.method, most)])
+    numbers = range(max(len(table) for table in tables))
+    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
+    candidates = [
+        joined(
+            [
+                of_bins(picture, cut) if picture is not None and len(cut) else whole
+                for (picture, whole), cut in zip(parts, pick, strict=True)
+            ]
+        )
+        for pick in picks
+    ]
+    if request.n_strata is None:
         best, note = request.chosen(candidates)
-        return picks[best], (note,)
-    found = [table[0] for table in tables]
-    short = sum(len(entry) + 1 < requested for entry in found)
-    notes = (f"{short} of {len(parts)} groups have fewer than {requested} strata.",) if short else ()
-    return found, notes
+        return picks[best], candidates[best], (note,)
+    short = sum(len(entry) + 1 < request.n_strata for entry in picks[0])
+    few = f"{short} of {len(parts)} groups have fewer than {request.n_strata} strata."
+    return picks[0], candidates[0], (few,) if short else ()
 
 
 def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:
@@ -450,33 +446,24 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
         return category_strata(population, by, column, request)
     groups = pooled_groups(pictures.sizes, by, request)
     whole = of_pictures(pictures)
-    parts = [_part_of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
-    boundaries, notes = part_boundaries(parts, request)
+    parts: list[Part] = []
+    for members in groups.members():
+        own = whole.part(np.array(members))
+        own = own if len(members) == 1 else own.pooled(np.zeros(len(members), np.int64))
+        parts.append((pooled_picture(pictures, np.array(members)), own))
+    boundaries, moments, notes = part_boundaries(parts, request)
     inner: list[CutPoints] = []
     names: list[str] = []
-    for part, cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
-        rule = CutPoints(column=column, cuts=part.picture.cuts[cut - 1])
+    for (picture, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
+        rule = CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
         inner.append(rule)
         pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
     return Strata.of(
-        joined([part.moments(cut) for part, cut in zip(parts, boundaries, strict=True)]),
+        moments,
         Crossed(categories=groups.rule, inner=tuple(inner)),
         tuple(names),
         notes=groups.notes + notes,
-    )
-
-
-def _part_of(pictures: Pictures, members: list[int], moments: Moments) -> Part:
-    """Return a level, or a pool of several, as a part that is divided on its own."""
-    first = pictures[pictures.bins.names[members[0]]]
-    if len(members) == 1:
-        return Part(picture=first, divisible=True, whole=moments)
-    pool = pooled_picture(pictures, np.array(members))
-    return Part(
-        picture=first if pool is None else pool,
-        divisible=pool is not None,
-        whole=moments.pooled(np.zeros(len(members), np.int64)),
     )
 
 
@@ -492,6 +479,8 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
     >>> pooled_picture(population.distributions("language"), np.array([0, 1])).counts
     array([1, 2])
     """
+    if len(members) == 1:
+        return pictures[pictures.bins.names[members[0]]]
     if np.isin(pictures.histograms, members).any():
         return None
     bins = pictures.bins
