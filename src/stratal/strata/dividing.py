@@ -254,8 +254,8 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
     return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
 
 
-# A part of a population that is divided on its own, a level or a pool of small ones: its distribution, or None
-# where it cannot be cut, and its moments as one stratum.
+# A part of a population that is divided on its own, a level or a pool of small ones: its distribution, None
+# if it cannot be cut, and its moments as one stratum.
 Part = tuple[Distribution | None, Moments]
 
 
