@@ -316,21 +316,17 @@ class Plan(Printed, Tabular, Plotted):
         for rule in dict.fromkeys((shared.method, *COMPARED)):
             same = rule == shared.method
             n_h = shared.n_h if same else allocate(self.strata, self.budget, rule, shared.minimum).n_h
-            errors = self._ways.standard_errors(self.strata, n_h, self.recommended.estimator)
+            ways = self.scenario or self.strata.scenarios
+            errors = ways.standard_errors(self.strata, n_h, self.recommended.estimator)
             found = (float(value) for value in (errors.min(), errors[0], errors.max()))
             row = dict(zip((f"{end}_standard_error" for end in reversed(ENDS)), found, strict=True))
             efficiency = gain * (error / row["expected_standard_error"]) ** 2
             rows.append({"allocation": rule, **row, "relative_efficiency": efficiency})
         return rows
 
-    @property
-    def _ways(self) -> Scenario:
-        """The ways in which strata may lie."""
-        return self.strata.scenarios if self.scenario is None else self.scenario
-
     def _way(self, assume: str) -> Scenario:
         """Return the scenario at one end of the range."""
-        ways = self._ways
+        ways = self.scenario or self.strata.scenarios
         errors = ways.standard_errors(self.strata, self.allocation.n_h, self.recommended.estimator)
         ends = {"expected": 0, "optimistic": int(errors.argmin()), "conservative": int(errors.argmax())}
         return ways.way(ends[assume])

@@ -424,14 +424,13 @@ class Planner:
             return self.at(None)
         (least, most), half_width = anticipated.budgets, float(wanted[0])
 
-        def width(budget: int) -> float:
+        def width(budget: int, *, normal: bool = False) -> float:
             found = self.at(budget)
+            if normal:
+                error = getattr(found.recommended, f"{assume}_standard_error")
+                return math.inf if error is None else self.normal * float(error)
             half = found.worst_half_width if self.blind else found.half_width_if(assume)
             return math.inf if half is None else half
-
-        def normal_width(budget: int) -> float:
-            error = getattr(self.at(budget).recommended, f"{assume}_standard_error")
-            return math.inf if error is None else self.normal * float(error)
 
         start = PILOT
         if self.blind:
@@ -442,7 +441,7 @@ class Planner:
                 action="Give a budget, or plan a pilot (pilot=True).",
             )
         else:
-            start = smallest_budget(normal_width, half_width, PILOT, least, most)
+            start = smallest_budget(partial(width, normal=True), half_width, PILOT, least, most)
         found = smallest_budget(width, half_width, start, least, most)
         return replace(self.at(found), half_width=half_width, assume=assume)
 
@@ -461,16 +460,17 @@ class Planner:
         Without a budget it is that of the half-widths of several estimands.
         """
         anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
+        size, proxies = self.population.size, self.population.proxies
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
         cost, money = None, budget
         if (self.requested.allocation or "").partition(":")[0] == BY_COST:
             cost, budget = self._affordable(money)
         if budget is not None:
-            check_budget(budget, self.population.size)
+            check_budget(budget, size)
         strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
         most = int(strata.sizes[~strata.is_known].sum())
-        if budget is not None and budget >= most < whole.size:
+        if budget is not None and budget >= most < size:
             budget = most
             notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
         shared, divided = None, strata.n_strata > 1 or not anticipated.simple
@@ -495,7 +495,7 @@ class Planner:
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
         usual = chosen.expected_standard_error
-        if usual and self.population.proxy_names[:1] == (HISTORY,) and self.of_history:
+        if usual and proxies and proxies[0].name == HISTORY and self.of_history:
             designs.append(self._successive(chosen, usual, budget))
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
@@ -504,7 +504,7 @@ class Planner:
             strata, shared = whole, simple_allocation(whole, budget)
         return Plan(
             budget=budget,
-            population_size=whole.size,
+            population_size=size,
             strata=strata,
             allocation=shared,
             designs=tuple(designs),
