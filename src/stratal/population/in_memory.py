@@ -166,8 +166,7 @@ class ArrayPopulation(Population):
     threads: int | None = None
     _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
-    _level_sizes: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
-    _coded: dict[str, tuple[AnyArray, IntArray]] = field(init=False, default_factory=dict)
+    _coded: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
 
@@ -184,27 +183,25 @@ class ArrayPopulation(Population):
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
-        levels, number = self._levels(by)
+        levels, number, _ = self._levels(by)
         return bins_of_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        if group not in self._level_sizes:
-            names, number = self._levels(self.require_group(group))
-            self._level_sizes[group] = dict(zip(names.tolist(), np.bincount(number).tolist(), strict=True))
-        return dict(self._level_sizes[group])
+        names, _, counts = self._levels(self.require_group(group))
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
-    def _levels(self, group: str) -> tuple[AnyArray, IntArray]:
-        """Return the levels of a group column (L,), sorted, and the number of each unit's (N,)."""
+    def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
+        """Return the levels of a group column (L,), sorted, each unit's number (N,), and the units of each (L,)."""
         if group not in self._coded:  # sorting texts takes long
-            levels, number = np.unique(self.groups[group], return_inverse=True)
-            self._coded[group] = levels, number.astype(np.min_scalar_type(len(levels)))
+            found = np.unique(self.groups[group], return_inverse=True, return_counts=True)
+            self._coded[group] = found[0], found[1].astype(np.min_scalar_type(len(found[0]))), found[2]
         return self._coded[group]
 
     def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
         """Return the levels of group columns, and which each unit of a part has."""
         coded = {name: self._levels(name) for name in columns if name in self.groups}
-        return {name: (levels.tolist(), number[part]) for name, (levels, number) in coded.items()}
+        return {name: (levels.tolist(), number[part]) for name, (levels, number, _) in coded.items()}
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
@@ -298,7 +295,7 @@ class ArrayPopulation(Population):
         named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
         ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
         found = {name: self._levels(name) for name in self.groups}
-        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at) in found.items()}
+        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at, _) in found.items()}
         return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
