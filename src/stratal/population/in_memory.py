@@ -192,7 +192,7 @@ class ArrayPopulation(Population):
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
-        """Return the levels of a group column (L,), sorted, each unit's number (N,), and the units of each (L,)."""
+        """Return the sorted levels (L,) of a group column, each unit's number (N,), and units of each."""
         if group not in self._coded:  # sorting texts takes long
             found = np.unique(self.groups[group], return_inverse=True, return_counts=True)
             self._coded[group] = found[0], found[1].astype(np.min_scalar_type(len(found[0]))), found[2]
