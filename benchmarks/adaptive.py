@@ -22,7 +22,7 @@ from benchmarks.predictions import BINARY, DATA, load
 from benchmarks.rounds import Pool, rounds
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.widths import interval_of_counts
+from stratal.planning.plan import interval_of_counts
 from stratal.population import Population
 from stratal.simulation.draws import Truth, Urns
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.planning.plan import _MOST_LOOKS, expected_of_counts, likely_means
 from stratal.planning.rounds import CAREFUL_BEYOND, CAREFUL_SHARE
-from stratal.planning.widths import _MOST_LOOKS, expected_of_counts, likely_means
 from stratal.strata import Strata
-from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.allocation import Bounds, optimal_integers
 from stratal.strata.rates import smoothed_standard_deviations
 
 

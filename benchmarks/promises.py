@@ -26,8 +26,7 @@ from scipy.special import expit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.plan import Plan
-from stratal.planning.widths import expected_half_width, interval_of_counts, smallest_budget
+from stratal.planning.plan import Plan, expected_half_width, interval_of_counts, smallest_budget
 from stratal.strata import neyman
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"

@@ -11,7 +11,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.draws import Draws, StratumSums, Truth
 from stratal.simulation.engine import raw_deviations, recalibrated_deviations, shares_of_the_remainder
 from stratal.strata import Strata
-from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.allocation import Bounds, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,7 +160,7 @@ def test_strata_are_the_same_from_every_source(reader: Reader, tmp_path: Path) -
     rows = mixed_rows()
     expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
     for options in ({"n_strata": 5}, {"n_strata": 3, "by": "language"}, {"method": "category", "by": "year"}):
-        assert stratify(population, **options) == replace(stratify(expected, **options), codes=None)
+        assert stratify(population, **options) == stratify(expected, **options)
 
 
 LARGE = 200_000
@@ -251,7 +250,7 @@ def test_the_main_job_is_the_same(any_reader: Reader, tmp_path: Path) -> None:
     plans = [stratal.plan(each, budget=120) for each in (expected, population)]
     samples = [plan.draw(seed=7) for plan in plans]
 
-    assert replace(plans[0].strata, codes=None) == replace(plans[1].strata, codes=None)
+    assert plans[0].strata == plans[1].strata
     assert plans[0].allocation == plans[1].allocation
     assert id_texts(samples[0].ids) == id_texts(samples[1].ids)
     values = np.random.default_rng(0).random(120) < samples[0].proxies[:, 0]

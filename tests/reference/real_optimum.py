@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.strata.integers import Bounds, importance_of
+from stratal.strata.allocation import Bounds, importance_of
 
 
 def real_optimum(

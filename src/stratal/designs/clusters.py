@@ -15,7 +15,7 @@ from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
 from stratal.population.summary import Drawn
 from stratal.randomness import keys_of_ids
-from stratal.strata.integers import whole_number
+from stratal.strata.allocation import whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

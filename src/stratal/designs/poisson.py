@@ -18,7 +18,7 @@ from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
 from stratal.randomness import id_texts
-from stratal.strata.integers import check_budget
+from stratal.strata.allocation import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,8 +23,7 @@ from stratal.population.population import Population
 from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.allocation import FROM_LABELS
-from stratal.strata.integers import check_budget
+from stratal.strata.allocation import FROM_LABELS, check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +124,17 @@ class Stratified(Design):
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, StratumSummary]:
         """Draw n_h units of each stratum."""
         strata = self.strata
-        codes = population.codes(strata.rule) if strata.codes is None else strata.codes
-        summary = population.summarise(strata.rule, codes)
+        summary = population.summarise(strata.rule)
         if not np.array_equal(summary.sizes, strata.sizes):
             raise InputError(
                 "these strata were made from another population",
                 given=f"sizes {summary.sizes.tolist()[:5]}",
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
-        drawn = population.smallest(strata.rule, self.allocation.n_h, seed, codes)
-        compact = Stratified(strata=replace(strata, codes=None), allocation=self.allocation)
+        drawn = population.smallest(strata.rule, self.allocation.n_h, seed)
+        compact = self
+        if strata.population is not None:
+            compact = Stratified(strata=replace(strata, population=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
         return compact, drawn, probabilities, summary
 

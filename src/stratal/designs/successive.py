@@ -21,7 +21,7 @@ from stratal.population.population import Population
 from stratal.population.summary import Drawn, Size, SizeProfile
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
 from stratal.randomness import id_texts
-from stratal.strata.integers import check_budget
+from stratal.strata.allocation import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.proxy_intervals import groups_that_fit
+from stratal.strata.dividing import groups_that_fit
 from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
 
 # Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a

@@ -267,6 +267,8 @@ _STRIDE = 2.0
 # Range of the first slope, which is guessed from how fast the variance falls.
 _SLOPES = (-2.0, -0.3)
 
+_FEW_ROWS = 100
+
 _ROWS_AT_ONCE = 2048
 # Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor.
 _CELLS_AT_ONCE = 1_000_000
@@ -403,6 +405,13 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
         some = slice(start, start + batch)
         sums = _Sums.of(factor[some], *(part if len(part) == 1 else part[some] for part in layouts))
         own = np.ascontiguousarray(rates[some].T)
+        count = own.shape[1]
+        if below == above and count <= _FEW_ROWS:  # both at once: a step has its price
+            sides = sums.at(np.tile(np.arange(count), 2))
+            both = np.concatenate([value[some], 1.0 - value[some]])
+            limits = _lower_limit(both, np.hstack([own, 1.0 - own]), sides, below)
+            low[some], high[some] = limits[:count], 1.0 - limits[count:]
+            continue
         if below > 0:
             low[some] = _lower_limit(value[some], own, sums, below)
         if above > 0:

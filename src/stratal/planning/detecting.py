@@ -10,7 +10,7 @@ from typing import Any
 from stratal.arrays import Record
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.interval import tail_shares
-from stratal.strata.integers import whole_number
+from stratal.strata.allocation import whole_number
 
 # Chance that a difference shows, as plans of studies usually have it (Cohen 1988).
 POWER = 0.8

@@ -8,7 +8,7 @@ every estimand, which says itself what is expected of it and what strata a budge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,15 +18,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.successive import Successive
-from stratal.errors import (
-    BudgetError,
-    InputError,
-    names_mistyped,
-    near_names,
-    no_level,
-    not_positive,
-    refuse_unknown,
-)
+from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, refuse_unknown
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Estimand, ToolQuestion, as_estimand, parts_of
 from stratal.estimation.outcome_means import default_estimator
@@ -39,10 +31,12 @@ from stratal.planning.plan import (
     Plan,
     PlannedDesign,
     PlannedPart,
+    checked_half_widths,
+    floor_of,
     level_of_last_look,
+    smallest_budget,
     worst_bounds,
 )
-from stratal.planning.widths import smallest_budget
 from stratal.population.expressions import Number
 from stratal.population.influence import (
     Influence,
@@ -52,12 +46,11 @@ from stratal.population.influence import (
     stratum_averages,
 )
 from stratal.population.population import Population, require_population
-from stratal.population.rules import cells_of
 from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
-from stratal.strata.integers import check_budget, whole_number
-from stratal.strata.strata import expected_variance, of_sizes, scenarios
+from stratal.strata.allocation import check_budget, whole_number
+from stratal.strata.strata import expected_variance, of_sizes
 
 # The estimators that a plan compares under each design.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
@@ -110,8 +103,8 @@ def expectations(
             PlannedDesign(design=design, estimator=name, worst_standard_error=error)
             for name, error in errors.items()
         ]
-    ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
-    simple = scenarios(whole) if labels is None else labels.scenario(whole, n)
+    ways = strata.scenarios if labels is None else labels.scenario(strata, n_h)
+    simple = whole.scenarios if labels is None else labels.scenario(whole, n)
     random = float(expected_variance(whole.sizes, n, simple.variances[0]))
     rows = []
     for name in usable:
@@ -180,34 +173,6 @@ PILOT = 50
 
 # The rate at which labels say least.
 WORST_RATE = 0.5
-
-
-def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
-    """Return the wanted half-widths (J,) of J estimands, checked.
-
-    Of one estimand, whose population is the stratum `whole`, a half-width that every interval within its
-    bounds is under is refused.
-
-    Examples
-    --------
-    >>> checked_half_widths([0.05, 0.1], 2)
-    array([0.05, 0.1 ])
-    """
-    several = half_widths if isinstance(half_widths, Sequence | np.ndarray) else [half_widths]
-    if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in several):
-        raise not_positive("half_width", half_widths)
-    if several is half_widths and len(several) != count:
-        raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
-    low, high = (-math.inf, math.inf) if whole is None or count > 1 else whole.bounds
-    half_width = float(several[0])
-    if math.isfinite(high - low) and half_width >= (high - low) / 2:
-        percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
-        raise InputError(
-            f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
-            allowed=f"below {(high - low) / 2:g}",
-            action=f"Half-widths are on the outcome's own scale{percent}.",
-        )
-    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
 
 
 def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
@@ -342,7 +307,7 @@ def plan(
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    requested = as_estimand(estimand)
+    requested, population = as_estimand(estimand), require_population(population, "plan")
     division = Division(
         method=method,
         n_strata=n_strata,
@@ -354,7 +319,7 @@ def plan(
     )
     requested.refuse_plan_options({"labels": labels} | asdict(division))
     planner = Planner(
-        population=require_population(population, "plan"),
+        population=population,
         estimand=requested,
         requested=division,
         confidence_level=confidence_level,
@@ -450,14 +415,13 @@ class Planner:
             return self.at(None)
         (least, most), half_width = anticipated.budgets, float(wanted[0])
 
-        def width(budget: int) -> float:
+        def width(budget: int, *, normal: bool = False) -> float:
             found = self.at(budget)
+            if normal:
+                error = getattr(found.recommended, f"{assume}_standard_error")
+                return math.inf if error is None else self.normal * float(error)
             half = found.worst_half_width if self.blind else found.half_width_if(assume)
             return math.inf if half is None else half
-
-        def normal_width(budget: int) -> float:
-            error = getattr(self.at(budget).recommended, f"{assume}_standard_error")
-            return math.inf if error is None else self.normal * float(error)
 
         start = PILOT
         if self.blind:
@@ -468,7 +432,7 @@ class Planner:
                 action="Give a budget, or plan a pilot (pilot=True).",
             )
         else:
-            start = smallest_budget(normal_width, half_width, PILOT, least, most)
+            start = smallest_budget(partial(width, normal=True), half_width, PILOT, least, most)
         found = smallest_budget(width, half_width, start, least, most)
         return replace(self.at(found), half_width=half_width, assume=assume)
 
@@ -487,16 +451,17 @@ class Planner:
         Without a budget it is that of the half-widths of several estimands.
         """
         anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
+        size, proxies = self.population.size, self.population.proxies
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
-        cost, money = self._cost, budget
-        if cost is not None:
-            budget = self._affordable(cost, money)
+        cost, money = None, budget
+        if (self.requested.allocation or "").partition(":")[0] == BY_COST:
+            cost, budget = self._affordable(money)
         if budget is not None:
-            check_budget(budget, self.population.size)
+            check_budget(budget, size)
         strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
         most = int(strata.sizes[~strata.is_known].sum())
-        if budget is not None and budget >= most < whole.size:
+        if budget is not None and budget >= most < size:
             budget = most
             notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
         shared, divided = None, strata.n_strata > 1 or not anticipated.simple
@@ -521,7 +486,7 @@ class Planner:
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
         usual = chosen.expected_standard_error
-        if usual and self.of_history:
+        if usual and proxies and proxies[0].name == HISTORY and self.of_history:
             designs.append(self._successive(chosen, usual, budget))
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
@@ -530,7 +495,7 @@ class Planner:
             strata, shared = whole, simple_allocation(whole, budget)
         return Plan(
             budget=budget,
-            population_size=whole.size,
+            population_size=size,
             strata=strata,
             allocation=shared,
             designs=tuple(designs),
@@ -546,28 +511,24 @@ class Planner:
             looks=self.looks,
         )
 
-    @property
-    def _cost(self) -> str | None:
-        """The column of each unit's cost, where the allocation names one: `cost-optimal:minutes`."""
-        rule, colon, column = (self.requested.allocation or "").partition(":")
-        if rule != BY_COST:
-            return None
+    def _affordable(self, money: float | None) -> tuple[str, int]:
+        """Return the column of each unit's cost, and how many labels of random units the money buys.
+
+        The allocation names it: `cost-optimal:minutes`.
+        """
+        _, colon, column = (self.requested.allocation or "").partition(":")
         known = (*self.population.feature_names, *self.population.proxy_names)
         if not colon or column not in known:
             allowed = near_names(column, known) if known else "a column of numbers: features="
             raise InputError(
                 f"write '{BY_COST}:COLUMN', what labels cost", given=repr(column), allowed=allowed
             )
-        return column
-
-    def _affordable(self, cost: str, money: float | None) -> int:
-        """Return how many labels of random units the money buys."""
         if money is None or self.half_width is not None:
             raise InputError(f"'{BY_COST}' needs a budget of money", action="Give budget=, no half_width=.")
-        (mean,) = averages(self.population, [Number(name=cost)])
+        (mean,) = averages(self.population, [Number(name=column)])
         if not mean > 0:
-            raise InputError(f"'{cost}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
-        return max(1, min(self.population.size, int(money / mean)))
+            raise InputError(f"'{column}' holds no costs", given=f"mean {mean:g}", allowed="above 0")
+        return column, max(1, min(self.population.size, int(money / mean)))
 
     @cached_property
     def of_history(self) -> bool:
@@ -575,8 +536,7 @@ class Planner:
         asked = self.requested
         left = (asked.method, asked.n_strata, asked.by, asked.allocation) == (None, None, None, None)
         mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
-        proxies = self.population.proxy_names
-        known = proxies[:1] == (HISTORY,) and bool(history_columns(self.population.feature_names))
+        known = bool(history_columns(self.population.feature_names))
         return known and left and mean and self.requested.proxy in (None, HISTORY)
 
     def _successive(self, stratified: PlannedDesign, usual: float, budget: int) -> PlannedDesign:
@@ -598,7 +558,9 @@ class Planner:
     def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
         """Return the allocation that is made with no stratum far below its share of its answer's labels."""
         found = made(minimum=minimum)
-        least = floor_of(strata, self.parts, found.n_h, minimum)
+        least = None
+        if any(part.by_answer for part in self.parts):
+            least = floor_of(strata, found.n_h, minimum)
         if least is None:
             return found
         n_h = made(minimum=least).n_h
@@ -654,8 +616,9 @@ class Planner:
         if stratified is None:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        asked = (self._cost, anticipated.requested.by, anticipated.requested.n_strata)
-        wanted = not anticipated.simple or any(one is not None for one in asked)
+        asked = anticipated.requested
+        by_cost = (asked.allocation or "").partition(":")[0] == BY_COST
+        wanted = not anticipated.simple or by_cost or (asked.by, asked.n_strata) != (None, None)
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()
         if simple >= WORTHWHILE:
@@ -663,57 +626,6 @@ class Planner:
         return random, (
             f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
         )
-
-
-# Of the proportional share of a stratum among those of its answer.
-LEAST_SHARE = 0.5
-
-
-# Halvings of the share that fits: a millionth of it is left.
-_HALVINGS = 20
-
-
-def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:
-    """Return minima (H,) that give each stratum half of its share of its answer's labels; None for means.
-
-    Parameters
-    ----------
-    strata : Strata
-    parts : iterable of Estimand
-        The single ones that are planned for.
-    n_h : int (H,)
-        An allocation without them.
-    least : int or int (H,)
-        What it was not to be less than, such as units drawn already.
-    """
-    cells = cells_of(strata.rule) if any(part.by_answer for part in parts) else None
-    if cells is None:
-        return None
-    return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)
-
-
-def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, known: BoolArray) -> IntArray:
-    """Return the minima (H,) that give each stratum half of its share among those of its cell.
-
-    Less than half where units drawn already leave too few labels for all strata.
-
-    Examples
-    --------
-    >>> sizes, cells, known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
-    >>> floored(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), known)
-    array([23,  3, 25])
-    """
-    n_cell, size = (np.bincount(cells, values * ~known) for values in (n_h, sizes))
-    share = LEAST_SHARE * (n_cell / np.maximum(size, 1))[cells] * np.where(known, 0, sizes)
-    total, part = int(n_h.sum()), 1.0
-    step = 0.5
-    for _ in range(_HALVINGS):
-        minima = np.minimum(np.maximum(np.ceil(part * share - 1e-9).astype(np.int64), drawn), sizes)
-        fits = int(minima.sum()) <= total
-        if fits and part == 1.0:
-            return minima
-        part, step = (part + step if fits else part - step), step / 2.0
-    return minima if fits else drawn
 
 
 def plan_for_rate(

@@ -24,7 +24,7 @@ from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
-from stratal.strata.integers import check_budget, whole_number
+from stratal.strata.allocation import check_budget, whole_number
 
 # Pairs and their bounds grow with the square; beyond this nothing was measured.
 MOST_MODELS = 100

@@ -41,8 +41,23 @@ ZOOM_SHARE = 0.25
 FEW_BINS = 512
 
 
+class _Bins(Record):
+    """Bins of a proxy, whose conditional variances follow from their second moments."""
+
+    __slots__ = ()
+    values: FloatArray
+    second_moments: FloatArray | None
+    conditional_variances: FloatArray
+
+    def __post_init__(self) -> None:
+        second = self.second_moments
+        left = np.zeros(len(self.values)) if second is None else np.maximum(second - self.values**2, 0.0)
+        self._set(conditional_variances=left)
+        self._freeze()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Distribution(Record):
+class Distribution(_Bins):
     """The distribution of a proxy over the population, as weighted bins in increasing order.
 
     Parameters
@@ -61,6 +76,11 @@ class Distribution(Record):
     exact : bool
         Whether each bin is one distinct value.
 
+    Attributes
+    ----------
+    conditional_variances : float (B,)
+        Plug-in Var(z | x) of each bin, E[z² | x] − E[z | x]², not below zero; zero where unknown.
+
     Examples
     --------
     >>> picture = Distribution(
@@ -77,6 +97,7 @@ class Distribution(Record):
     second_moments: FloatArray | None = None
     scaled: bool = True
     exact: bool = True
+    conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -87,15 +108,6 @@ class Distribution(Record):
     def mean(self) -> float:
         """Mean proxy of the population."""
         return float(self.counts @ self.values / self.counts.sum())
-
-    @property
-    def conditional_variances(self) -> FloatArray:
-        """Plug-in Var(z | x) of each bin (B,): E[z² | x] − E[z | x]², not below zero. Zero where unknown."""
-        return _variances(self.values, self.second_moments)
-
-
-def _variances(values: FloatArray, second: FloatArray | None) -> FloatArray:
-    return np.zeros(len(values)) if second is None else np.maximum(second - values**2, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +369,7 @@ def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelBins:
+class LevelBins(_Bins):
     """The distinct values within each level of a category, as an engine counts them.
 
     Parameters
@@ -370,7 +382,7 @@ class LevelBins:
         One bin per level and distinct value.
     counts : int (B,)
         Units in each bin.
-    second : float (B,), optional
+    second_moments : float (B,), optional
         Mean second moment of each bin, where the proxy has second moments of its own.
     large : mapping of int to Counter
         Levels, by number, that have too many units for one bin per value: counted on their own.
@@ -380,13 +392,9 @@ class LevelBins:
     level: IntArray
     values: FloatArray
     counts: IntArray
-    second: FloatArray | None = None
+    second_moments: FloatArray | None = None
     large: Mapping[int, Counter] = field(default_factory=dict)
-
-    @property
-    def conditional_variances(self) -> FloatArray:
-        """Plug-in Var(z | x) of each bin (B,), as a distribution's."""
-        return _variances(self.values, self.second)
+    conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
 
 class Pictures(Mapping[str, Distribution]):
@@ -425,7 +433,8 @@ class Pictures(Mapping[str, Distribution]):
             for number, counter in found.large.items()
         }
         self.scaled, large = scaled, list(self._large.values())
-        second = found.second if found.second is not None else _widest(found.values, scaled, bounds)
+        second = found.second_moments
+        second = _widest(found.values, scaled, bounds) if second is None else second
         own = [second, *(picture.second_moments for picture in large)]
         known = [entry for entry in own if entry is not None]
         numbers = np.repeat(np.array(list(self._large), np.int64), [len(picture.values) for picture in large])
@@ -436,7 +445,7 @@ class Pictures(Mapping[str, Distribution]):
             level=level[order],
             values=np.concatenate([found.values, *(picture.values for picture in large)])[order],
             counts=np.concatenate([found.counts, *(picture.counts for picture in large)])[order],
-            second=np.concatenate(known)[order] if known else None,
+            second_moments=np.concatenate(known)[order] if known else None,
         )
         self.starts = np.searchsorted(self.bins.level, np.arange(len(found.names)))
 
@@ -460,7 +469,7 @@ class Pictures(Mapping[str, Distribution]):
             values=bins.values[rows],
             counts=bins.counts[rows],
             cuts=bins.values[rows][1:],
-            second_moments=None if bins.second is None else bins.second[rows],
+            second_moments=None if bins.second_moments is None else bins.second_moments[rows],
             scaled=self.scaled,
         )
 

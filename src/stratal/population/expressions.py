@@ -330,9 +330,11 @@ class OnArrays:
     (array([1., 0.]), array([2., 0.]))
     """
 
-    def __init__(self, columns: Mapping[str, AnyArray]) -> None:
+    def __init__(
+        self, columns: Mapping[str, AnyArray], levels: Mapping[str, tuple[list[str], IntArray]] | None = None
+    ) -> None:
         self._columns = columns
-        self._known: dict[str, tuple[list[str], IntArray]] = {}
+        self._known = dict(levels or {})
 
     def number(self, name: str) -> FloatArray:
         """Return a numeric column (n,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -164,7 +164,9 @@ class ArrayPopulation(Population):
     features: Mapping[str, FloatArray]
     shown: Mapping[str, AnyArray]
     threads: int | None = None
+    _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
+    _coded: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
 
@@ -181,19 +183,36 @@ class ArrayPopulation(Population):
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
-        levels, number = np.unique(self.groups[by], return_inverse=True)
-        return bins_of_levels(tuple(levels.tolist()), number, self._counter(info))
+        levels, number, _ = self._levels(by)
+        return bins_of_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        names, counts = np.unique(self.groups[self.require_group(group)], return_counts=True)
+        names, _, counts = self._levels(self.require_group(group))
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
+        """Return the sorted levels (L,) of a group column, each unit's number (N,), and units of each."""
+        if group not in self._coded:  # sorting texts takes long
+            found = np.unique(self.groups[group], return_inverse=True, return_counts=True)
+            self._coded[group] = found[0], found[1].astype(np.min_scalar_type(len(found[0]))), found[2]
+        return self._coded[group]
+
+    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns, and which each unit of a part has."""
+        coded = {name: self._levels(name) for name in columns if name in self.groups}
+        return {name: (levels.tolist(), number[part]) for name, (levels, number, _) in coded.items()}
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
+        if self._codes is not None and self._codes[0] is rule:
+            return self._codes[1]
         columns = {name: self._column(name) for name in rule.columns}
+        if self.size <= PART:
+            self._codes = rule, rule.codes_of(columns).astype(np.int64, copy=False)
+            return self._codes[1]
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
@@ -201,15 +220,15 @@ class ArrayPopulation(Population):
             found[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
 
         deque(over(self.size, assign, self.threads), maxlen=0)
+        self._codes = rule, found
         return found
 
-    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+    def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
-        n_strata, k = rule.n_strata, len(self.proxies)
         known = self._summary
         if known is not None and known[0] is rule:
             return known[1]
-        stratum = self.codes(rule) if codes is None else codes
+        n_strata, k, stratum = rule.n_strata, len(self.proxies), self.codes(rule)
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
@@ -232,9 +251,9 @@ class ArrayPopulation(Population):
         return found
 
     def _under(
-        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
-        assert codes is not None
+        codes = self.codes(rule)
         rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
 
@@ -275,8 +294,8 @@ class ArrayPopulation(Population):
         named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
         named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
         ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
-        found = {name: np.unique(values, return_inverse=True) for name, values in self.groups.items()}
-        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at) in found.items()}
+        found = {name: self._levels(name) for name in self.groups}
+        groups = {f"group:{name}": level_numbers(levels)[at] for name, (levels, at, _) in found.items()}
         return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
@@ -412,8 +431,9 @@ class ArrayCounter:
     def distinct(self) -> pictures.Bins:
         """Return a bin for each distinct value."""
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
-        steps, second = self.steps, None
-        if steps is not None and self.second_moments is not None:
+        second = None
+        if self.second_moments is not None:
+            steps = pictures.Steps.over(float(self.second_moments.min()), float(self.second_moments.max()))
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
             second = steps.means(sums, counts)
@@ -502,5 +522,10 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
         sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
         means = steps[level[starts]].means(sums, counts)
     return pictures.LevelBins(
-        names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
+        names=names,
+        level=level[starts],
+        values=values[starts],
+        counts=counts,
+        second_moments=means,
+        large=large,
     )

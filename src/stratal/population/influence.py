@@ -123,9 +123,11 @@ def _stratum_sums(
     each = 1 if level is None else len(level.levels) + 1
     n_parts = rule.n_strata * each
     sums, counts = np.zeros((n_parts, len(formulas))), np.zeros(n_parts)
+    known, start = population.codes(rule), 0  # in memory in the order of the batches
     for batch in population.batches(tuple(columns)):
-        engine = OnArrays(batch)
-        codes = rule.assign(batch).astype(np.int64) * each
+        part = slice(start, start + len(next(iter(batch.values()))))
+        engine, start = OnArrays(batch, population.known_levels(columns, part)), part.stop
+        codes = (rule.assign(batch) if known is None else known[part]).astype(np.int64) * each
         codes = codes if level is None else codes + level.of(engine).astype(np.int64)
         counts += np.bincount(codes, minlength=n_parts)
         for j, formula in enumerate(formulas):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
@@ -150,20 +150,19 @@ class Population(ABC):
         return None
 
     @abstractmethod
-    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+    def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum of `rule`."""
 
-    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
+    def smallest(self, rule: Rule, counts: IntArray, seed: int) -> Drawn:
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
         seed, counts = check_seed(seed), np.asarray(counts, np.int64)
-        codes = self.codes(rule) if codes is None else codes
-        sizes = self.summarise(rule, codes).sizes
+        sizes = self.summarise(rule).sizes
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
             what = f"stratum {stratum} has fewer units than are to be drawn"
             raise InputError(what, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
         for widening in range(64):  # each doubles the margin, so that the last has every unit
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
-            found, strata, keys, ties = self._under(rule, limits, counts, seed, codes)
+            found, strata, keys, ties = self._under(rule, limits, counts, seed)
             if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
                 break
         kept = rank_smallest(strata, keys, ties, counts)
@@ -171,7 +170,7 @@ class Population(ABC):
 
     @abstractmethod
     def _under(
-        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
         """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
 
@@ -185,10 +184,14 @@ class Population(ABC):
         sums, units = np.zeros(len(formulas)), 0
         for batch in self.batches(columns):
             size = len(next(iter(batch.values())))
+            engine = OnArrays(batch, self.known_levels(columns, slice(units, units + size)))
             units += size
-            engine = OnArrays(batch)
             sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
         return np.asarray(sums / units)
+
+    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns, and which each unit of a batch has, where that is known."""
+        return {}
 
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:

@@ -41,7 +41,7 @@ from stratal.simulation.simulated_design import (
 )
 from stratal.simulation.simulation_table import CellStore, Row, SimulationTable
 from stratal.strata import Strata, allocate, proportional, stratify
-from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.allocation import Bounds, nearest_integers, optimal_integers
 from stratal.strata.rates import smoothed_standard_deviations
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
 from stratal.intervals import evidence
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
-from stratal.planning.widths import stratum_labels
+from stratal.planning.plan import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
 
 # Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata.

@@ -1,26 +1,342 @@
-"""`Allocation`: how many labels each stratum gets; `allocate`: one for a `Strata`, by the name of a rule."""
+"""`allocate`: how many labels each stratum gets, by the name of a rule; the best whole numbers within bounds.
+
+To minimise Σ a_h² / n_h with Σ n_h fixed, the (n + 1)-th unit of stratum h is worth a_h / √(n (n + 1)): the
+square is what it takes off the sum. The values fall with n, so the units with the highest values are the
+optimum, within any bounds (Wright 2012, "The equivalence of Neyman optimum allocation for sampling and equal
+proportions for apportioning the U.S. House of Representatives"). A larger budget goes further down the same
+list, so it never takes a unit back.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, plain
-from stratal.errors import BudgetError, InputError, names_mistyped, refuse_unknown
-from stratal.strata.integers import (
-    Bounds,
-    by_threshold,
-    importance_of,
-    one_per_stratum,
-    optimal_integers,
-    whole_number,
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Record,
+    finite_vector,
+    frozen,
+    numeric_array,
+    plain,
+    refuse_nonfinite,
 )
+from stratal.errors import BudgetError, InputError, names_mistyped, refuse_unknown
 from stratal.strata.strata import Moments, expected_deviations
+
+# Bisections at most: all digits of a double.
+_STEPS = 60
+
+# Beyond this a stratum is full whatever its size.
+_LARGEST_RATIO = 1e12
+
+# Weights smaller than this share of the largest count as 0: their squares would vanish.
+_NEGLIGIBLE = 1e-200
+
+# The next units of a stratum that are weighed exactly; the threshold settles all before them.
+_NEAREST = np.arange(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Divisor:
+    """What units are worth: the (n + 1)-th a · value(n), so `worth(a / t)` of them are worth t or more."""
+
+    value: Callable[[FloatArray], FloatArray]
+    worth: Callable[[FloatArray], FloatArray]
+    first_is_infinite: bool
+
+
+WRIGHT = Divisor(
+    lambda n: 1.0 / np.sqrt(n * (n + 1.0)),
+    lambda ratio: np.floor((np.sqrt(1.0 + 4.0 * ratio * ratio) - 1.0) / 2.0) + 1.0,
+    first_is_infinite=True,
+)
+WEBSTER = Divisor(lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5), first_is_infinite=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds(Record):
+    """Sizes and bounds that every allocation respects.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    lower, upper : int (H,)
+        Fewest and most labels per stratum, both at most N_h.
+
+    Examples
+    --------
+    >>> bounds = Bounds.read([3, 1, 8], minimum=2, maximum=5)
+    >>> bounds.lower, bounds.upper
+    (array([2, 1, 2]), array([3, 1, 5]))
+    """
+
+    sizes: IntArray
+    lower: IntArray
+    upper: IntArray
+
+    @classmethod
+    def read(cls, sizes: Any, minimum: Any = 2, maximum: Any = None) -> Bounds:
+        """Return the bounds from sizes (H,), and minimum and maximum, one number or one per stratum.
+
+        The minimum of a stratum that is smaller is its size; a maximum of None is the size.
+
+        Raises
+        ------
+        InputError
+            If a size or bound is negative, not whole, or NaN, if lengths differ, or if a maximum is below
+            its minimum.
+        """
+        counts = whole_numbers("sizes", sizes)
+        if len(counts) == 0:
+            raise InputError("there are no strata", given="sizes of length 0", allowed="at least one stratum")
+        least = whole_numbers("minimum", minimum, len(counts))
+        most = counts if maximum is None else whole_numbers("maximum", maximum, len(counts))
+        if maximum is not None and np.any(most < np.minimum(least, counts)):
+            h = int(np.flatnonzero(most < np.minimum(least, counts))[0])
+            raise InputError(
+                f"the maximum of stratum {h} is below its minimum",
+                given=f"maximum {most[h]}, minimum {least[h]}",
+                allowed="as much",
+            )
+        return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(most, counts))
+
+    def check(self, budget: Any) -> int:
+        """Return the budget as an int, refusing one that the bounds cannot meet."""
+        n = whole_number("budget", budget)
+        fewest, most = int(self.lower.sum()), int(self.upper.sum())
+        if n < fewest:
+            raise BudgetError(
+                "the budget is below the strata's minima",
+                given=f"{n} for {len(self.sizes)} strata",
+                allowed=f"{fewest} to {most}",
+                action="Raise the budget, use fewer strata, or give minimum=1.",
+            )
+        if n > most:
+            census = np.array_equal(self.upper, self.sizes)
+            above = "the population" if census else "the strata's maxima"
+            raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {most}")
+        return n
+
+
+def optimal_integers(
+    importance: FloatArray, bounds: Bounds, budget: Any, divisor: Divisor = WRIGHT
+) -> IntArray:
+    """Return the n_h (…, H) that minimise Σ a_h²/n_h with Σ n_h = budget, within the bounds.
+
+    Ties go to the stratum with the lowest index. Where a_h is 0 a stratum keeps its lower bound until all
+    others are at their upper bounds; what is left then is spread in proportion to the sizes, by the same
+    rule.
+
+    Parameters
+    ----------
+    importance : float (…, H)
+        a_h, for instance N_h S_h; finite, not negative. Leading axes are replicates.
+    bounds : Bounds
+        Lower and upper bounds, (H,) or (…, H); a lower bound of 0 gives way first to the largest a_h.
+    budget : int
+        Checked by `Bounds.check`.
+    divisor : Divisor
+        What units are worth.
+
+    Examples
+    --------
+    >>> optimal_integers(np.array([15.6, 0.4, 1.08]), Bounds.read([8, 10, 9], minimum=1), 12)
+    array([8, 1, 3])
+    """
+    matters = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE
+    most = np.where(matters, bounds.upper, bounds.lower)
+    total = np.minimum(budget, most.sum(axis=-1, keepdims=True))
+    n_h = _highest(importance, np.where(matters, bounds.lower, most), most, total, divisor)
+    if np.any(total < budget):
+        sizes = np.broadcast_to(bounds.sizes, n_h.shape).astype(np.float64)
+        n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, divisor)
+    return n_h
+
+
+def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> IntArray:
+    """Return n_h (…, H) as near to budget · a_h / Σ a_h as whole numbers get, at most N_h (Webster's rule).
+
+    What a paper's real-valued rule becomes; a larger budget never takes a label back. Where all a_h are 0
+    the sizes take their place; so they do for what the strata with a_h above 0 cannot hold.
+
+    Examples
+    --------
+    >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([50, 50, 50]), 7)
+    array([[4, 3, 0]])
+    >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([3, 50, 50]), 60)
+    array([[ 3, 50,  7]])
+    """
+    whole = Bounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
+    return optimal_integers(importance, whole, budget, WEBSTER)
+
+
+def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:
+    """Return `lower` with the units of the highest values added, the lowest index among equals.
+
+    Where the first unit of a stratum has an infinite value, larger a_h go first.
+    """
+    empty = (lower == 0) & (upper > 0)
+    if divisor.first_is_infinite and np.any(empty):
+        left = budget - lower.sum(axis=-1, keepdims=True)
+        lower = lower + (empty & _first(np.where(empty, a, -1.0), left))
+    free = (upper > lower) & (a > 0)
+    scaled = np.where(free, a, 0.0)
+    scaled = np.where(free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
+    most = np.where(free, np.minimum(upper, np.maximum(budget, lower)), lower)
+    _, below = by_threshold(scaled, lower, most, budget, divisor=divisor)
+    n_h = np.maximum(below - 1, lower)  # one back, against rounding in the closed form
+    left = np.asarray(budget - n_h.sum(axis=-1, keepdims=True))
+    candidates = (n_h[..., None] + _NEAREST).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        values = scaled[..., None] * divisor.value(candidates)
+    values = np.where(candidates < most[..., None], values, -1.0).reshape(*a.shape[:-1], -1)
+    added = _first(values, left).reshape(candidates.shape)
+    return np.asarray(n_h + added.astype(np.float64) @ np.ones(len(_NEAREST))).astype(np.int64)
+
+
+def _first(values: FloatArray, number: IntArray) -> BoolArray:
+    """Return which of the values (…, m) are the `number` (…, 1) largest, the lowest index among equals."""
+    places = values.shape[-1] - number
+    within = (number > 0) & (places >= 0)
+    smallest = np.take_along_axis(np.sort(values, axis=-1), np.clip(places, 0, values.shape[-1] - 1), axis=-1)
+    smallest = np.where(within, smallest, np.where(number > 0, -np.inf, np.inf))
+    chosen, equal = values > smallest, values == smallest
+    lacking = number - np.count_nonzero(chosen, axis=-1, keepdims=True)
+    if np.any(np.count_nonzero(equal, axis=-1, keepdims=True) > lacking):
+        equal &= np.cumsum(equal, axis=-1) <= lacking
+    return np.asarray(chosen | equal)
+
+
+def by_threshold(
+    a: FloatArray,
+    lower: IntArray,
+    upper: IntArray,
+    budget: Any,
+    *,
+    costs: FloatArray | float = 1.0,
+    divisor: Divisor = WRIGHT,
+    tolerance: float = 0.5,
+) -> tuple[FloatArray, IntArray]:
+    """Return the value t (…, 1) at which units worth t or more just fit the budget, and their n_h (…, H).
+
+    The number of units whose value is at least t has a closed form: the t that just fits is found by
+    bisection, to within `tolerance` units of any stratum. Where the lower bounds alone exceed the budget
+    they are returned.
+
+    Examples
+    --------
+    >>> by_threshold(np.array([1.0, 0.5]), np.array([1, 1]), np.array([9, 9]), 6)[1]
+    array([4, 2])
+    """
+    high = np.ones((*a.shape[:-1], 1))
+    low = np.log(a.min(axis=-1, keepdims=True)) - np.log(np.max(upper, initial=0) + 2.0)
+    best = np.asarray(lower, dtype=np.float64)
+    least, most = best, np.asarray(upper, dtype=np.float64)
+    prices = np.broadcast_to(np.asarray(costs, dtype=np.float64), a.shape[-1:])[:, None]
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        ratio = np.minimum(a * np.exp(-middle), _LARGEST_RATIO)
+        counts = np.minimum(np.maximum(divisor.worth(ratio), least), most)
+        fits = counts @ prices <= budget
+        best = np.where(fits, counts, best)
+        high, low = np.where(fits, middle, high), np.where(fits, low, middle)
+        if np.max(high - low) * (np.max(counts) + 2.0) < tolerance:
+            break
+    return np.exp(high), best.astype(np.int64)
+
+
+def check_budget(budget: object, population_size: float = math.inf) -> None:
+    """Raise a `BudgetError` unless the budget is a whole number from 1 to N.
+
+    Examples
+    --------
+    >>> check_budget(11, 10)
+    Traceback (most recent call last):
+    stratal.errors.BudgetError: the budget is larger than the population (given: 11; allowed: 1 to 10).
+    """
+    if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or int(budget) < 1:
+        raise BudgetError("the budget must be a whole number of units", given=repr(budget), allowed="1 to N")
+    if int(budget) > population_size:
+        raise BudgetError(
+            "the budget is larger than the population", given=budget, allowed=f"1 to {population_size}"
+        )
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is no number.
+
+    Examples
+    --------
+    >>> whole_number("budget", 300.0)
+    300
+    """
+    array = np.asarray(value)
+    number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
+    if number and array >= 0 and array == int(array):
+        return int(array)
+    raise InputError(f"{name} must be a whole number", given=repr(value), allowed="0, 1, 2, …")
+
+
+def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray:
+    """Return `values` as read-only integers (H,); one number stands for all strata where a length is given.
+
+    Examples
+    --------
+    >>> whole_numbers("minimum", 2, 3)
+    array([2, 2, 2])
+    """
+    if length is not None and np.ndim(values) == 0:
+        return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
+    ours = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
+    if ours and length in (None, len(values)) and np.all(values >= 0):
+        return frozen(values)
+    count = len(finite_vector(name, values)) if length is None else length
+    array = one_per_stratum(name, values, count)
+    if np.any(array != np.floor(array)):
+        h = int(np.flatnonzero(array != np.floor(array))[0])
+        raise InputError(
+            f"{name} must be whole numbers", given=f"{array[h]:g} in stratum {h}", allowed="0, 1, 2, …"
+        )
+    return frozen(array.astype(np.int64))
+
+
+def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
+    """Return N_h S_h (H,), scaled so that it cannot overflow."""
+    array = one_per_stratum(name, deviations, len(sizes))
+    largest = array.max()
+    return np.asarray(sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
+
+
+def one_per_stratum(
+    name: str, values: Any, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
+) -> FloatArray:
+    """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`.
+
+    Examples
+    --------
+    >>> one_per_stratum("deviations", [0.1, 0.2], 2)
+    array([0.1, 0.2])
+    """
+    array = np.atleast_1d(numeric_array(name, values))
+    refuse_nonfinite(name, array)
+    if array.ndim > axes or array.shape[-1] != count:
+        given = f"{' × '.join(map(str, array.shape))} for {count}"
+        raise InputError(f"{name} must have one entry per {of}", given=given, allowed="as many")
+    if np.any(array < least):
+        raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")
+    return frozen(array)
+
 
 # Share of the money that rounding may cost.
 _SLACK = 1e-12
@@ -68,7 +384,6 @@ class Allocation(Record):
     def __post_init__(self) -> None:
         self._set(n_h=np.array(self.n_h))
         self._freeze()
-        self._set(budget=whole_number("budget", self.budget))
         alike = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
         within = alike and np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum))
         if not within or self.n_h.sum() != self.budget:
@@ -209,7 +524,7 @@ def allocate(
 
     Notes
     -----
-    The whole numbers are the best within the bounds (Wright 2012, `stratal.strata.integers`). Robust
+    The whole numbers are the best within the bounds (Wright 2012, `stratal.strata.allocation`). Robust
     deviations are measured in docs/methods/allocation.md.
 
     Examples
@@ -388,7 +703,7 @@ def neyman(
 
     Notes
     -----
-    Neyman (1934); integers by the priority values of Wright (2012), see `stratal.strata.integers`.
+    Neyman (1934); integers by the priority values of Wright (2012), see `stratal.strata.allocation`.
 
     Examples
     --------

@@ -123,10 +123,11 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
     array([1, 2])
     """
     n_bins = len(distribution.values)
+    most, sums = min(n_strata, n_bins), PrefixSums.of(distribution)
     if n_strata < 2 or 4 * n_strata > PRUNING_RUNS or n_bins < MANY_BINS:
-        return k_means_boundaries(distribution, n_strata)[-1]
-    sums = PrefixSums.of(distribution)
-    lowest, highest = _windows(distribution, sums, n_strata)
+        lowest, highest = np.arange(1, most), np.full(most - 1, n_bins)
+    else:
+        lowest, highest = _windows(distribution, sums, n_strata)
     return _trace(_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins)), n_bins)
 
 

@@ -1,32 +1,791 @@
-"""`stratify`: one verb for every way of dividing a population."""
+"""`stratify`: one verb for every way of dividing a population.
+
+Strata are intervals of a proxy, categories, a category crossed with intervals, clusters by k-means on feature
+columns, or intervals of what an estimand's influence is expected to be.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 
-from stratal.errors import InputError, names_mistyped, refuse_unknown
+from stratal.arrays import FloatArray, IntArray
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    MissingExtraError,
+    names_mistyped,
+    near_names,
+    refuse_unknown,
+)
+from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
-from stratal.population.population import require_population
-from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
-from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres
-from stratal.strata.proxy_intervals import (
-    INTERVAL_METHODS,
-    StratificationRequest,
-    category_strata,
-    crossed_strata,
-    interval_strata,
+from stratal.population.population import Population, require_population
+from stratal.population.rules import (
+    CELL,
+    INFLUENCE,
+    Categories,
+    Crossed,
+    CutPoints,
+    Derived,
+    Everything,
+    NearestCentre,
+    Rule,
+    cut_between,
+    feature_rows,
 )
-from stratal.strata.strata import Strata, of_bins, of_sizes
+from stratal.strata.boundaries import (
+    cumulative_root,
+    equal_size,
+    equal_width,
+    k_means_boundaries,
+    k_means_cuts,
+    mixture_boundaries,
+    neyman_boundaries,
+    weighted_mean,
+)
+from stratal.strata.strata import (
+    Moments,
+    Strata,
+    expected_deviations,
+    joined,
+    of_bins,
+    of_pictures,
+    of_sizes,
+    refuse_widest,
+)
 
-if TYPE_CHECKING:
-    from stratal.population.population import Population
+# More strata than this are never chosen, though they can be asked for.
+MOST_STRATA = 50
+
+# Numbers that are tried where each needs a run of its own.
+NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, MOST_STRATA)
+
+# Strata are added as long as all together they shorten the squared interval by more than this share.
+WORTHWHILE = 0.005
+
+# Correlation with the outcome that is assumed of a proxy whose scale is unknown.
+MARGIN_CORRELATION = 0.5
+
+
+def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int = 2) -> float:
+    """Return t² Σ W_h² (1/n_h − 1/N_h) S_h², with n_h proportional but at least `minimum`.
+
+    t is Student's quantile on n − H degrees of freedom: the price of more strata. S_h² is the mean over the
+    ways in which the proxy may be off, as in robust allocation: taken at its word, an overconfident proxy
+    asks for far too many strata (n / 2 of them on one of the data sets that were tried). For a proxy that
+    only orders, a correlation of `MARGIN_CORRELATION` is assumed.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of H strata.
+    budget : int
+        n, at least `minimum` for each stratum.
+    minimum : int
+        Draws that each stratum keeps (all of its units where it has fewer).
+
+    Returns
+    -------
+    float
+        Infinite where the budget does not suffice.
+
+    Examples
+    --------
+    >>> one = Moments(sizes=np.array([100]), proxy_means=np.array([0.5]),
+    ...               proxy_variances=np.array([0.0]), conditional_variances=np.array([0.25]))
+    >>> round(expected_squared_half_width(one, 50), 4)
+    0.0101
+    """
+    from scipy.special import stdtrit
+
+    draws = _proportional_draws(moments.sizes, budget, minimum)
+    if draws is None:
+        return float("inf")
+    unit_variances = _unit_variances(moments)
+    variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
+    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
+    return max(quantile**2 * variance, 0.0)
+
+
+def _unit_variances(moments: Moments) -> FloatArray:
+    if moments.scaled:
+        return expected_deviations(moments) ** 2
+    weights = moments.weights
+    between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
+    total = float(weights @ (moments.proxy_variances + between))
+    explained = MARGIN_CORRELATION**2
+    share = moments.proxy_variances / total if total > 0 else np.zeros(len(weights))
+    return np.asarray(1.0 - explained + explained * share)
+
+
+def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
+    """Return real-valued proportional draws, bounded below, that sum to `budget`; `None` if impossible."""
+    lower = np.minimum(minimum, sizes).astype(np.float64)
+    if lower.sum() > budget or budget > sizes.sum():
+        return None
+    held = np.zeros(len(sizes), bool)
+    while True:
+        free = sizes[~held].sum()
+        rate = (budget - lower[held].sum()) / free if free else 0.0
+        short = ~held & (sizes * rate < lower)
+        if not short.any():
+            return np.asarray(np.where(held, lower, sizes * rate))
+        held |= short
+
+
+def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 2) -> int:
+    """Return the first candidate whose expected interval is within `WORTHWHILE` of the shortest.
+
+    Raises
+    ------
+    BudgetError
+        If the budget gives no candidate its minimum.
+
+    Examples
+    --------
+    >>> def halves(low, high):
+    ...     means = np.array([low, high])
+    ...     return Moments(sizes=np.array([50, 50]), proxy_means=means,
+    ...                    proxy_variances=np.zeros(2), conditional_variances=means * (1 - means))
+    >>> choose_number([halves(0.5, 0.5), halves(0.2, 0.8), halves(0.1999, 0.8)], 20)
+    1
+    """
+    scores = np.array([expected_squared_half_width(entry, budget, minimum=minimum) for entry in candidates])
+    if not np.isfinite(scores).any():
+        needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
+        allowed = f"{needed} to {candidates[0].size}"
+        raise BudgetError("the budget leaves a stratum short of draws", given=budget, allowed=allowed)
+    return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StratificationRequest:
+    """How many strata are wanted, checked.
+
+    Parameters
+    ----------
+    method : str
+    n_strata : int, optional
+        `None` to choose from the budget.
+    budget : int, optional
+    minimum : int
+        Draws that each stratum keeps when the number is chosen.
+    scaled : bool
+        Whether the proxy is on the outcome's scale.
+    bounds : (float, float)
+        Bounds of the outcome, infinite where it has none.
+    """
+
+    method: str
+    n_strata: int | None
+    budget: int | None
+    minimum: int
+    scaled: bool = True
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+
+    def most(self, share: float = 1.0) -> int:
+        """Return the most strata of a part with this share of the units: as asked, as the budget bears."""
+        if self.budget is None:
+            assert self.n_strata is not None
+            return self.n_strata
+        bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
+        return bearable if self.n_strata is None else min(self.n_strata, bearable)
+
+    def chosen(self, candidates: Sequence[Moments]) -> tuple[int, str]:
+        """Return the number of the candidate to take at the budget, and a note."""
+        assert self.budget is not None
+        known = [replace(entry, scaled=self.scaled, bounds=self.bounds) for entry in candidates]
+        best = choose_number(known, self.budget, minimum=self.minimum)
+        return best, f"{candidates[best].n_strata} strata were chosen for a budget of {self.budget}."
+
+
+# Methods that find the boundaries of 1, 2, …, H strata in one run.
+ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
+    "k-means": k_means_boundaries,
+    "neyman": neyman_boundaries,
+}
+
+# Methods that find the boundaries of a given number of strata.
+ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
+    "equal-size": equal_size,
+    "equal-width": equal_width,
+    "cum-sqrt-f": partial(cumulative_root, power=1 / 2),
+    "cum-cbrt-f": partial(cumulative_root, power=1 / 3),
+    "weighted-mean": weighted_mean,
+    "gaussian-mixture": mixture_boundaries,
+}
+
+_NO_BOUNDARIES = np.empty(0, np.int64)
+INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)
+
+
+def interval_strata(distribution: Distribution, column: str, request: StratificationRequest) -> Strata:
+    """Return strata that are intervals of one column.
+
+    Examples
+    --------
+    >>> values = np.array([0.1, 0.2, 0.9])
+    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
+    >>> request = StratificationRequest(method="equal-size", n_strata=2, budget=None, minimum=2)
+    >>> interval_strata(picture, "proxy", request).names
+    ('proxy < 0.2', 'proxy >= 0.2')
+    """
+    notes: tuple[str, ...] = ()
+    if request.n_strata is None:
+        table = candidate_boundaries(distribution, request.method, request.most())
+        best, note = request.chosen([of_bins(distribution, boundaries) for boundaries in table])
+        boundaries, notes = table[best], (note,)
+    else:
+        boundaries = boundaries_of(distribution, request.method, request.n_strata)
+        if len(boundaries) + 1 < request.n_strata:
+            notes = _fewer(distribution, request.n_strata, len(boundaries) + 1)
+    rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
+    names = interval_names(column, rule.cuts)
+    return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
+
+
+# A part of a population that is divided on its own, a level or a pool of small ones: its distribution, None
+# if it cannot be cut, and its moments as one stratum.
+Part = tuple[Distribution | None, Moments]
+
+
+def part_boundaries(
+    parts: Sequence[Part], request: StratificationRequest
+) -> tuple[list[IntArray], Moments, tuple[str, ...]]:
+    """Return the boundaries within each part, the moments of all strata, and notes.
+
+    An open number of strata is the same for every part, as far as its draws suffice.
+    """
+    total, tables = sum(int(whole.sizes[0]) for _, whole in parts), []
+    for picture, whole in parts:
+        most = request.most(int(whole.sizes[0]) / total)
+        if picture is None or most == 1:
+            tables.append([_NO_BOUNDARIES])
+        elif request.n_strata is None:
+            tables.append(candidate_boundaries(picture, request.method, most))
+        else:
+            tables.append([boundaries_of(picture, request.method, most)])
+    numbers = range(max(len(table) for table in tables))
+    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
+    candidates = [
+        joined(
+            [
+                of_bins(picture, cut) if picture is not None and len(cut) else whole
+                for (picture, whole), cut in zip(parts, pick, strict=True)
+            ]
+        )
+        for pick in picks
+    ]
+    if request.n_strata is None:
+        best, note = request.chosen(candidates)
+        return picks[best], candidates[best], (note,)
+    short = sum(len(entry) + 1 < request.n_strata for entry in picks[0])
+    few = f"{short} of {len(parts)} groups have fewer than {request.n_strata} strata."
+    return picks[0], candidates[0], (few,) if short else ()
+
+
+def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:
+    """Return the boundaries of at most `n_strata` strata.
+
+    Raises
+    ------
+    InputError
+        If Neyman cuts are asked of a proxy without a plug-in for S_h.
+
+    Examples
+    --------
+    >>> values = np.array([0.1, 0.2, 0.9])
+    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
+    >>> boundaries_of(picture, "k-means", 2)
+    array([2])
+    """
+    refuse_widest(distribution)
+    if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
+        raise InputError(
+            "Neyman cuts need to know how the outcome spreads around the proxy",
+            allowed="a proxy on the outcome's scale, with bounds or second moments",
+            action="Use method='k-means', or calibrate the proxy first.",
+        )
+    if n_strata == 1:
+        return np.empty(0, np.int64)
+    if method in ALL_AT_ONCE:
+        if n_strata >= len(distribution.values):
+            return np.arange(1, len(distribution.values))
+        if method == "k-means":
+            return k_means_cuts(distribution, n_strata)
+        return neyman_boundaries(distribution, n_strata)[-1]
+    return ONE_BY_ONE[method](distribution, n_strata)
+
+
+def candidate_boundaries(distribution: Distribution, method: str, most: int) -> list[IntArray]:
+    """Return the boundaries to choose from when the number of strata is open, the fewest first.
+
+    Every number up to `most` for methods that find all at once, else those of `NUMBERS_TRIED`.
+
+    Examples
+    --------
+    >>> values = np.array([0.1, 0.2, 0.9])
+    >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
+    >>> [len(entry) + 1 for entry in candidate_boundaries(picture, "equal-width", 8)]
+    [1, 2, 2, 2, 2, 2, 2, 3]
+    """
+    if method in ALL_AT_ONCE:
+        boundaries_of(distribution, method, 1)
+        return ALL_AT_ONCE[method](distribution, min(most, MOST_STRATA))
+    return [boundaries_of(distribution, method, number) for number in NUMBERS_TRIED if number <= most]
+
+
+def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
+    """Return a name for each interval that `cuts` (H − 1,) make, with the fewest digits that tell them apart.
+
+    Examples
+    --------
+    >>> interval_names("proxy", np.array([0.5, 0.9]))
+    ('proxy < 0.5', 'proxy in [0.5, 0.9)', 'proxy >= 0.9')
+    """
+    if len(cuts) == 0:
+        return (f"all {column}",)
+    digits = 4
+    while len({f"{cut:.{digits}g}" for cut in cuts}) < len(cuts) and digits < 17:
+        digits += 1
+    texts = [f"{cut:.{digits}g}" for cut in cuts]
+    between = [f"{column} in [{low}, {high})" for low, high in pairwise(texts)]
+    return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
+
+
+def _fewer(distribution: Distribution, requested: int, made: int) -> tuple[str, ...]:
+    n_bins = len(distribution.values)
+    if distribution.exact and n_bins < requested:
+        reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
+    else:
+        reason = "the others would hold no unit, as equal values are not split"
+    return (f"{requested} strata were asked for and {made} made: {reason}.",)
+
+
+_SHOWN_LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The levels of a group column, small ones possibly pooled.
+
+    Parameters
+    ----------
+    rule : Categories
+    sizes : int (L,)
+        Units in each level.
+    notes : tuple of str
+    """
+
+    rule: Categories
+    sizes: IntArray
+    notes: tuple[str, ...]
+
+    def members(self) -> list[list[int]]:
+        """Return the positions of the levels in each of the G groups."""
+        result: list[list[int]] = [[] for _ in range(self.rule.n_strata)]
+        for position, code in enumerate(self.rule.codes.tolist()):
+            result[code].append(position)
+        return result
+
+    def names(self) -> list[str]:
+        """Return a readable name of each group."""
+        levels = self.rule.levels
+        return [level_name(self.rule.column, [levels[i] for i in members]) for members in self.members()]
+
+
+def pooled_groups(levels: dict[str, int], column: str, request: StratificationRequest) -> Groups:
+    """Return the groups of a column: its levels, those too small for their draws in one pool.
+
+    What a level's draws are follows from the budget; without one nothing is too small.
+
+    Examples
+    --------
+    >>> request = StratificationRequest(method="category", n_strata=None, budget=20, minimum=2)
+    >>> pooled_groups({"de": 90, "en": 5, "fr": 5}, "language", request).rule.codes
+    array([0, 1, 1])
+    """
+    sizes = np.array(list(levels.values()), np.int64)
+    codes = np.arange(len(sizes))
+    if request.budget is not None:
+        codes = levels_within_budget(sizes, request.budget, request.minimum)
+    rule = Categories(column=column, levels=tuple(levels), codes=codes)
+    n_pooled = len(sizes) - int(codes.max())
+    notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
+    return Groups(rule=rule, sizes=sizes, notes=notes)
+
+
+def category_strata(
+    population: Population, by: str, proxy: str | None, request: StratificationRequest
+) -> Strata:
+    """Return the strata of an existing category, with the moments of the proxy where there is one."""
+    pictures = population.distributions(by, proxy) if population.proxies else None
+    levels = population.levels(by) if pictures is None else pictures.sizes
+    groups = pooled_groups(levels, by, request)
+    moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
+    alone = np.array_equal(codes, np.arange(len(codes)))
+    found = moments if alone else moments.pooled(codes)
+    return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
+
+
+def crossed_strata(population: Population, by: str, column: str, request: StratificationRequest) -> Strata:
+    """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
+    pictures = population.distributions(by, column)
+    if request.n_strata == 1:
+        boundaries_of(next(iter(pictures.values())), request.method, 1)
+        return category_strata(population, by, column, request)
+    groups = pooled_groups(pictures.sizes, by, request)
+    whole = of_pictures(pictures)
+    parts: list[Part] = []
+    for members in groups.members():
+        own = whole.part(np.array(members))
+        own = own if len(members) == 1 else own.pooled(np.zeros(len(members), np.int64))
+        parts.append((pooled_picture(pictures, np.array(members)), own))
+    boundaries, moments, notes = part_boundaries(parts, request)
+    inner: list[CutPoints] = []
+    names: list[str] = []
+    for (picture, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
+        rule = CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
+        inner.append(rule)
+        pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
+        names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
+    return Strata.of(
+        moments,
+        Crossed(categories=groups.rule, inner=tuple(inner)),
+        tuple(names),
+        notes=groups.notes + notes,
+    )
+
+
+def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None:
+    """Return the distribution of several categories together; `None` if one of them is a histogram.
+
+    `members` are the categories' numbers.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> population = Population.from_arrays(proxy=[0.1, 0.4, 0.4, 0.9], groups={"language": list("abbc")})
+    >>> pooled_picture(population.distributions("language"), np.array([0, 1])).counts
+    array([1, 2])
+    """
+    if len(members) == 1:
+        return pictures[pictures.bins.names[members[0]]]
+    if np.isin(pictures.histograms, members).any():
+        return None
+    bins = pictures.bins
+    rows = np.flatnonzero(np.isin(bins.level, members))
+    weights = bins.counts[rows]
+    values, place = np.unique(bins.values[rows], return_inverse=True)
+    counts = np.bincount(place, weights).astype(np.int64)
+    second = None
+    if bins.second_moments is not None:
+        second = np.bincount(place, weights * bins.second_moments[rows]) / counts
+    return Distribution(
+        values=values, counts=counts, cuts=values[1:], second_moments=second, scaled=pictures.scaled
+    )
+
+
+def level_name(column: str, levels: Sequence[str]) -> str:
+    """Return a name for a stratum of one or several levels of a group column.
+
+    Examples
+    --------
+    >>> level_name("language", ["de"])
+    'language = de'
+    >>> level_name("language", ["de", "en", "fr", "it", "nl"])
+    'language in {de, en, fr, and 2 more}'
+    """
+    if len(levels) == 1:
+        return f"{column} = {levels[0]}"
+    shown = list(levels[:_SHOWN_LEVELS])
+    if len(levels) > len(shown):
+        shown.append(f"and {len(levels) - len(shown)} more")
+    return f"{column} in {{{', '.join(shown)}}}"
+
+
+def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray:
+    """Return the stratum of each level (L,), small ones pooled until proportional draws reach `minimum`.
+
+    The pool is the last stratum. Where it stays too small itself, the next smallest level joins it.
+
+    Examples
+    --------
+    >>> levels_within_budget(np.array([500, 480, 10, 10]), 100, 2)
+    array([0, 1, 2, 2])
+    >>> levels_within_budget(np.array([100, 50, 3]), 100, 4)
+    array([0, 1, 1])
+    """
+    least = int(np.ceil(minimum * sizes.sum() / budget))
+    n_small = int(np.sum(sizes < least))
+    if n_small == 0:
+        return np.arange(len(sizes))
+    order = np.argsort(sizes, kind="stable")
+    enough = np.flatnonzero(np.cumsum(sizes[order]) >= least)
+    n_pooled = max(n_small, int(enough[0]) + 1 if len(enough) else len(sizes))
+    pooled = np.zeros(len(sizes), bool)
+    pooled[order[:n_pooled]] = True
+    return np.asarray(np.where(pooled, np.sum(~pooled), np.cumsum(~pooled) - 1))
+
+
+def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
+    """Return how many groups levels (L,) make: fewer than L if the budget falls short of their minimum.
+
+    Examples
+    --------
+    >>> sizes = np.array([500, 480, 10, 10])
+    >>> groups_that_fit(sizes, 8, 2), groups_that_fit(sizes, 7, 2)
+    (4, 2)
+    """
+    if int(np.minimum(minimum, sizes).sum()) <= budget:
+        return len(sizes)
+    return int(levels_within_budget(sizes, budget, minimum).max()) + 1
+
+
+# Fits rows (n, d) of feature columns to at most so many clusters.
+Fit = Callable[[FloatArray, tuple[str, ...], int], NearestCentre]
+
+# Rows that clusters are fitted on at most, evenly spaced where there are more.
+ROWS = 262_144
+
+# Columns that rows are ordered by: more than eight that agree are equal rows, or no matter.
+_SORT_KEYS = 8
+
+
+def fit_centres(
+    rows: FloatArray,
+    names: tuple[str, ...],
+    n_strata: int,
+    *,
+    clusterer: Any = None,
+    seed: int = 0,
+    standardise: bool = True,
+) -> NearestCentre:
+    """Fit k-means, or a clusterer of the user's, to rows; every unit then belongs to the nearest mean.
+
+    So any clusterer gives a rule that a table can follow. k-means keeps its clusters as they are; others keep
+    them where they are about round and of one size. Rows that it calls noise (−1) make no cluster.
+
+    Parameters
+    ----------
+    rows : float (n, d)
+    names : tuple of str (d,)
+    n_strata : int
+        Most centres of k-means; there are fewer where fewer units differ.
+    clusterer : object, optional
+        With scikit-learn's `fit_predict`; it brings its own number of clusters. It is copied, not changed.
+    seed : int
+        Of the starting centres of k-means.
+    standardise : bool
+        Whether each column is divided by its standard deviation first. Turn it off for embeddings.
+
+    Raises
+    ------
+    InputError
+        If the clusterer cannot be fitted, or finds no cluster.
+    MissingExtraError
+        If scikit-learn is not installed.
+
+    Examples
+    --------
+    >>> fit_centres(np.array([[0.0], [0.1], [5.0], [5.1]]), ("x",), 2).centres.round(2)
+    array([[0.05],
+           [5.05]])
+    """
+    scale = np.ones(len(names))
+    if standardise:
+        spread, tiny = rows.std(axis=0), 1e-12 * np.abs(rows - rows[0]).max(axis=0)
+        scale = np.where(spread > tiny, spread, 1.0)
+    scaled = rows / scale
+    if clusterer is None:
+        centres = _k_means(scaled, n_strata, seed)
+    else:
+        if not hasattr(clusterer, "fit_predict"):
+            raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
+        labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
+        found = [label for label in np.unique(labels) if label >= 0]
+        if labels.shape != (len(rows),) or not found:
+            raise InputError("the clusterer found no cluster", action="Change its settings.")
+        centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
+    return NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
+
+
+def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError:
+        raise MissingExtraError("scikit-learn", extra="learn") from None
+    # Large tables are spared the sort that counts distinct rows.
+    distinct = len(np.unique(rows, axis=0)) if len(rows) <= 4096 else n_strata
+    model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # fewer distinct points than centres: the caller drops duplicates
+        return np.asarray(model.fit(rows).cluster_centers_)
+
+
+def rows_of_levels(
+    population: Population, by: str | None, sizes: Mapping[str, int], names: tuple[str, ...]
+) -> dict[str, FloatArray]:
+    """Return the feature rows (n, d) of each level, in an order of their own, by one pass.
+
+    Without `by` all units are of one level "". Where there are more than `ROWS` of all levels together, each
+    has evenly spaced ones.
+    """
+    thinned = sum(sizes.values()) > ROWS
+    strides = {level: -(-size * len(sizes) // ROWS) if thinned else 1 for level, size in sizes.items()}
+    seen = dict.fromkeys(sizes, 0)
+    held: dict[str, list[FloatArray]] = {level: [] for level in sizes}
+    for batch in population.batches(names if by is None else (by, *names)):
+        matrix = feature_rows(batch, names)
+        if not np.isfinite(matrix).all():
+            bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
+            raise InputError(
+                f"feature column '{bad}' holds values that are not finite numbers",
+                action="Fill the gaps in, or leave the column out of features=.",
+            )
+        levels = np.full(len(matrix), "") if by is None else np.asarray(batch[by]).astype(str)
+        found, codes = np.unique(levels, return_inverse=True)
+        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        for level, here in zip(found.tolist(), rows, strict=True):
+            if level in held:
+                kept = here[-seen[level] % strides[level] :: strides[level]]
+                held[level].append(matrix[kept])
+                seen[level] += len(here)
+    joined = {level: np.concatenate(parts) for level, parts in held.items()}
+    return {level: rows[np.lexsort(rows.T[:_SORT_KEYS][::-1])] for level, rows in joined.items()}
+
+
+def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the feature columns to cluster on: those named, or all.
+
+    Raises
+    ------
+    InputError
+        If there are none, or a name is unknown.
+    """
+    if not population.feature_names:
+        raise InputError(
+            "this population has no feature columns", action="Name them in features= (--features COL,…)."
+        )
+    names = tuple(population.feature_names if features is None else features)
+    unknown = [name for name in names if name not in population.feature_names]
+    if unknown or not names:
+        raise InputError(
+            f"no such feature column: {unknown[0]!r}" if unknown else "no feature column was named",
+            allowed=near_names(unknown[0] if unknown else "", population.feature_names),
+        )
+    return names
+
+
+def cluster_strata(
+    population: Population,
+    by: str | None,
+    names: tuple[str, ...],
+    fit: Fit,
+    proxy: str | None,
+    request: StratificationRequest,
+) -> Strata:
+    """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
+    if by is None:
+        rows = rows_of_levels(population, None, {"": population.size}, names)[""]
+
+        def whole(number: int) -> Strata:
+            return _settled(population, fit(rows, names, number), proxy, number)
+
+        return _chosen(whole, request)
+    # A pool of small categories is one stratum.
+    groups = pooled_groups(population.levels(by), by, request)
+    alone = {groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1}
+    sizes = dict(zip(groups.rule.levels, groups.sizes.tolist(), strict=True))
+    of_level = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
+
+    def draft(number: int) -> Strata:
+        inner: list[Rule] = [Everything()] * groups.rule.n_strata
+        for level, g in alone.items():
+            most = min(number, request.most(sizes[level] / population.size), sizes[level])
+            if most > 1:
+                inner[g] = fit(of_level[level], names, most)
+        rule = Crossed(categories=groups.rule, inner=tuple(inner))
+        return _settled_groups(population, rule, groups, proxy)
+
+    return _chosen(draft, request)
+
+
+def _chosen(draft: Callable[[int], Strata], request: StratificationRequest) -> Strata:
+    """Return the draft of the number asked for, or of the one that suits the budget, with a note."""
+    if request.n_strata is not None:
+        return draft(request.n_strata)
+    drafts = [draft(number) for number in NUMBERS_TRIED if number <= request.most()]
+    best, note = request.chosen(drafts)
+    return replace(drafts[best], notes=(*drafts[best].notes, note))
+
+
+def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
+    """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
+    n_strata = rule.n_strata
+    if not population.proxies:
+        sizes = np.zeros(n_strata, np.int64)
+        for batch in population.batches(rule.columns):
+            sizes += np.bincount(rule.assign(batch), minlength=n_strata)
+        return of_sizes(sizes)
+    name = population.proxy_info(proxy).name
+    picture = population.distribution(name)
+    centre, inside = picture.mean, picture.conditional_variances
+    sums = np.zeros((4, n_strata))
+    for batch in population.batches(tuple(dict.fromkeys((*rule.columns, name)))):
+        codes, values = rule.assign(batch), np.asarray(batch[name], np.float64)
+        shifted = values - centre
+        conditional = inside[np.searchsorted(picture.cuts, values, side="right")]
+        for row, terms in enumerate((None, shifted, shifted**2, conditional)):
+            sums[row] += np.bincount(codes, terms, minlength=n_strata)
+    counts = np.maximum(sums[0], 1.0)
+    means = sums[1] / counts
+    return Moments(
+        sizes=sums[0].astype(np.int64),
+        proxy_means=means + centre,
+        proxy_variances=np.maximum(sums[2] / counts - means**2, 0.0),
+        conditional_variances=sums[3] / counts,
+    )
+
+
+def _settled(population: Population, rule: NearestCentre, proxy: str | None, requested: int) -> Strata:
+    """Return the draft of a clustering: clusters that have units, in the order of their mean proxies."""
+    notes: tuple[str, ...] = ()
+    if rule.n_strata < requested:
+        notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
+    moments = moments_by_pass(population, rule, proxy)
+    order = np.argsort(moments.proxy_means, kind="stable")
+    order = order[moments.sizes[order] > 0]
+    names = tuple(f"cluster {number + 1}" for number in range(len(order)))
+    return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)
+
+
+def _settled_groups(population: Population, rule: Crossed, groups: Groups, proxy: str | None) -> Strata:
+    """Return the draft of clusters within groups, those that have units."""
+    moments = moments_by_pass(population, rule, proxy)
+    filled = moments.sizes > 0
+    inner: list[Rule] = []
+    names: list[str] = []
+    for name, entry, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
+        kept = entry
+        if isinstance(entry, NearestCentre):
+            kept = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
+        inner.append(kept)
+        several = kept.n_strata > 1
+        names += [f"{name}, cluster {k + 1}" if several else name for k in range(kept.n_strata)]
+    settled = replace(rule, inner=tuple(inner))
+    return Strata.of(moments.part(np.flatnonzero(filled)), settled, tuple(names), notes=groups.notes)
 
 
 # Every method that `stratify` knows.
@@ -111,9 +870,18 @@ def stratify(
         return _by_influence(population, influence, how)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
+    refuse_unknown("stratification", method, METHODS)
+    whole = isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
+    if n_strata != "auto" and not whole:
+        raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")
+    if not whole and budget is None and method not in ("none", "category"):
+        raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
+    for name, value in (("budget", budget), ("minimum", minimum)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is too small", given=value, allowed="1 or more")
     request = StratificationRequest(
         method=method,
-        n_strata=_checked_number(method, n_strata, budget),
+        n_strata=int(n_strata) if whole else None,
         budget=budget,
         minimum=minimum,
         scaled=info is not None and info.scaled,
@@ -148,7 +916,7 @@ def stratify(
         scaled=request.scaled,
         bounds=bounds,
         method=method if by is None or method == "category" else f"{method} by {by}",
-        codes=population.codes(found.rule),
+        population=population,
     )
 
 
@@ -176,23 +944,10 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
     (values,) = (batch[INFLUENCE] for batch in view.batches((INFLUENCE,), view.size))
     inner = cut_between(found.rule, np.unique(values))
     rule = Derived(inner=inner, cells=influence.cells, influence=influence.mean)
-    in_memory = population.codes(Everything()) is not None
     return replace(
         found,
         rule=rule if found.n_strata > 1 else Everything(),
         names=tuple(name.removeprefix(f"{CELL} = ") for name in found.names),
         known=known,
-        codes=found.codes if in_memory else None,
+        population=population,
     )
-
-
-def _checked_number(method: str, n_strata: int | str, budget: int | None) -> int | None:
-    """Return the number of strata asked for, None to choose it from the budget."""
-    refuse_unknown("stratification", method, METHODS)
-    if n_strata == "auto":
-        if budget is None and method not in ("none", "category"):
-            raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
-        return None
-    if isinstance(n_strata, (int, np.integer)) and not isinstance(n_strata, bool) and n_strata >= 1:
-        return int(n_strata)
-    raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")

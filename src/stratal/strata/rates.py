@@ -9,7 +9,6 @@ Counts and sums may have leading axes for replicates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.special import betaln, expit, logit, ndtri
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.strata.integers import one_per_stratum, whole_numbers
+from stratal.strata.allocation import one_per_stratum, whole_numbers
 from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome; smaller estimates are raised to it.
@@ -153,21 +152,6 @@ _SEED = 20_261_121
 _TABLE = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pilot:
-    """Labels per stratum, the outcome rescaled to [0, 1]: counts, sums, sums of squares, each (…, H)."""
-
-    weights: FloatArray
-    counts: FloatArray
-    sums: FloatArray
-    squares: FloatArray
-
-    @property
-    def squares_within(self) -> FloatArray:
-        """Σ (z − z̄_h)² (…, H)."""
-        return np.maximum(self.squares - self.sums**2 / np.maximum(self.counts, 1.0), 0.0)
-
-
 def smoothed_standard_deviations(
     strata: Any,
     counts: Any,
@@ -224,33 +208,42 @@ def smoothed_standard_deviations(
     array([0.43, 0.32])
     """
     strata = strata if isinstance(strata, Moments) else of_sizes(whole_numbers("strata", strata))
-    pilot = _read(strata, counts, sums, squares, bounds)
+    counts, sums, second = _read(strata, counts, sums, squares, bounds)
+    within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
     known, width = strata.plug_in_variances * strata.scaled, bounds[1] - bounds[0]
     if not np.isfinite(width):
         if kurtoses is not None:
             kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, axes=2)
         return unbounded_deviations(
-            pilot.counts,
-            pilot.squares_within,
+            counts,
+            within,
             known if known.any() else np.ones(strata.n_strata),
             means=strata.proxy_means if strata.has_proxy else None,
             kurtoses=kurtoses,
-            weights=pilot.weights,
+            weights=strata.weights,
         )
-    centre, distance, strengths = _log_odds(pilot, strata, bounds)
-    cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
+    centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
+    cases = np.stack(np.broadcast_arrays(centre, distance, counts, sums), axis=-1)
     binary = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths).reshape(cases.shape[:-1])
     if squares is None:
         return np.asarray(width * np.sqrt(binary))
     prior = 1.0
     if strata.scaled and strata.has_proxy:
         share = (strata.proxy_means - bounds[0]) / width
-        largest = float(pilot.weights @ np.clip(share * (1 - share), 0.0, 0.25))
-        prior = float(np.clip(pilot.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
-    return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
+        possible = float(strata.weights @ np.clip(share * (1 - share), 0.0, 0.25))
+        prior = float(np.clip(strata.weights @ known / max(width**2 * possible, _EDGE), 0.05, 1.0))
+    # Each variance's share of r(1 − r): 1 for binary outcomes, less for others.
+    largest = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
+    pooled = within.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
+    pooled = pooled / (largest.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT)
+    spread = np.minimum((within + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0)
+    return np.asarray(width * np.sqrt(binary * spread))
 
 
-def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
+def _read(
+    strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return labels, sums and sums of squares, each (…, H), on the scale of 0 to 1 if there are bounds."""
     h, (low, high) = strata.n_strata, bounds
     n_labels = one_per_stratum("counts", counts, h, axes=2)
     totals = one_per_stratum("sums", sums, h, -np.inf, axes=2)
@@ -270,12 +263,7 @@ def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[f
     if squares is not None:
         raw = one_per_stratum("squares", squares, h, axes=2)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
-    return _Pilot(
-        weights=strata.weights,
-        counts=np.broadcast_to(n_labels, rescaled.shape),
-        sums=rescaled,
-        squares=second,
-    )
+    return np.broadcast_to(n_labels, rescaled.shape), rescaled, second
 
 
 def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
@@ -342,11 +330,11 @@ def likely_rates(
     >>> likely_rates(strata, [50, 50], [45, 20]).mean(axis=0).round(1)
     array([0.9, 0.4])
     """
-    pilot = _read(strata, counts, sums, None, bounds)
-    centre, distance, strengths = _log_odds(pilot, strata, bounds)
+    counts, sums, _ = _read(strata, counts, sums, None, bounds)
+    centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
     a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
-    more_a = a + pilot.sums[:, None]
-    more_b = b + np.maximum(pilot.counts - pilot.sums, 0.0)[:, None]
+    more_a = a + sums[:, None]
+    more_b = b + np.maximum(counts - sums, 0.0)[:, None]
     score = prior + np.sum(betaln(more_a, more_b) - betaln(a, b), axis=0)
     posterior = np.exp(score - score.max())
     random = np.random.Generator(np.random.PCG64(_SEED))
@@ -355,20 +343,20 @@ def likely_rates(
 
 
 def _log_odds(
-    pilot: _Pilot, strata: Moments, bounds: tuple[float, float]
+    strata: Moments, counts: FloatArray, sums: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log-odds of the overall mean (…, 1), how far strata (H,) are from it, and pseudo-labels."""
     share = (strata.proxy_means - bounds[0]) / (bounds[1] - bounds[0])
     if strata.has_proxy and strata.scaled:
-        middle, distance = shrunk_log_odds(pilot.weights, share)
+        middle, distance = shrunk_log_odds(strata.weights, share)
         centre = np.array([middle])
     else:
-        labelled = (pilot.counts > 0) @ pilot.weights
-        rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ pilot.weights
+        labelled = (counts > 0) @ strata.weights
+        rates = (sums / np.maximum(counts, 1.0)) @ strata.weights
         seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
-        n = pilot.counts.sum(axis=-1)
+        n = counts.sum(axis=-1)
         centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
-        distance = _normal_scores(pilot.weights, share) if strata.has_proxy else np.zeros(len(share))
+        distance = _normal_scores(strata.weights, share) if strata.has_proxy else np.zeros(len(share))
     return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
 
 
@@ -378,12 +366,3 @@ def _normal_scores(weights: FloatArray, values: FloatArray) -> FloatArray:
     below = np.empty(len(values))
     below[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
     return np.asarray(ndtri(np.clip(below, _EDGE, 1.0 - _EDGE)))
-
-
-def _spread(pilot: _Pilot, prior: float) -> FloatArray:
-    """Return each variance's share of r(1 − r) (…, H): 1 for binary outcomes, less for others."""
-    found = pilot.squares_within
-    largest = np.maximum(pilot.sums - pilot.sums**2 / np.maximum(pilot.counts, 1.0), 0.0)
-    pooled = found.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
-    pooled = pooled / (largest.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT)
-    return np.asarray(np.minimum((found + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0))

@@ -16,8 +16,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.strata.allocation import Allocation
-from stratal.strata.integers import WRIGHT, Bounds, one_per_stratum, optimal_integers
+from stratal.strata.allocation import WRIGHT, Allocation, Bounds, one_per_stratum, optimal_integers
 
 # Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
 _GAP = 1e-10

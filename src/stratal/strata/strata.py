@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution, LevelBins, Pictures
 from stratal.population.expressions import Expression
+from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
 from stratal.report.figures import Bars, Plotted
 from stratal.report.text import Tabular, plain_dict
@@ -433,8 +434,8 @@ class Strata(Moments, Tabular, Plotted):
     known : tuple of Expression or None (H,)
         For a stratum in which the estimand's influence is known by construction, and which therefore gets no
         label, the formula that is 1 for its units; empty where there is no such stratum.
-    codes : int (N,), optional
-        Stratum of every unit, for populations in memory. Not part of equality, and not kept in a sample.
+    population : Population, optional
+        What was divided. Not part of equality, and not kept in a sample's design.
 
     Examples
     --------
@@ -450,7 +451,8 @@ class Strata(Moments, Tabular, Plotted):
     method: str = "k-means"
     notes: tuple[str, ...] = ()
     known: tuple[Expression | None, ...] = ()
-    codes: AnyArray | None = field(default=None, compare=False)
+    population: Population | None = field(default=None, compare=False, repr=False)
+    _scenarios: Scenario | None = field(init=False, default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -469,6 +471,19 @@ class Strata(Moments, Tabular, Plotted):
         """Return the strata with these moments; all units as one unless there is a rule."""
         values = {entry.name: getattr(moments, entry.name) for entry in fields(Moments)}
         return cls(rule=Everything() if rule is None else rule, names=names, **{**values, **more})
+
+    @property
+    def scenarios(self) -> Scenario:
+        """The ways in which the proxy may be off (`scenarios`): a search for a budget asks often."""
+        if self._scenarios is None:
+            self._set(_scenarios=scenarios(self))
+        assert self._scenarios is not None
+        return self._scenarios
+
+    @property
+    def codes(self) -> IntArray | None:
+        """Stratum of every unit (N,), of a population in memory."""
+        return None if self.population is None else self.population.codes(self.rule)
 
     @property
     def is_known(self) -> BoolArray:
@@ -496,8 +511,8 @@ class Strata(Moments, Tabular, Plotted):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description (without codes)."""
-        described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "codes"}
+        """Return a JSON-ready description (without the population)."""
+        described = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.compare}
         known = [entry and entry.to_dict() for entry in self.known]
         described |= {"rule": self.rule.to_dict(), "known": known}
         return plain_dict({name: value for name, value in described.items() if name != "known" or known})

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,9 +184,7 @@ def test_a_budget_must_be_a_whole_number(budget):
 
 def test_strata_of_another_population_are_refused(population):
     strata = stratal.strata.stratify(population, n_strata=5)
-    design = stratal.designs.Stratified(
-        strata=replace(strata, codes=None), allocation=stratal.strata.allocate(strata, 50)
-    )
+    design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, 50))
     other = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 400))
     with pytest.raises(InputError, match="another population"):
         design.draw(other, seed=1)

@@ -6,7 +6,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.estimands import F1
-from stratal.planning.labels_so_far import LabelsSoFar
+from stratal.planning.rounds import LabelsSoFar
 
 KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
 
@@ -46,7 +46,9 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
             for n_h in (chosen, first)
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart
-        widths = [seen._width(n_h, label_driven=seen.follows_labels(n_h)) for n_h in (chosen, first)]
+        widths = [
+            seen._widths(n_h[None], label_driven=seen.follows_labels(n_h))[0] for n_h in (chosen, first)
+        ]
         assert widths[0] <= widths[1] * (1 + 1e-9)
 
 

@@ -8,6 +8,16 @@ import pytest
 
 import stratal
 from stratal.errors import BudgetError, InputError
+from stratal.strata import strata as partitions
+
+
+def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch):
+    listed, scenarios = [], partitions.scenarios
+    monkeypatch.setattr(partitions, "scenarios", lambda strata: listed.append(strata) or scenarios(strata))
+    population = stratal.Population.from_arrays(proxy=np.random.default_rng(3).beta(3, 1, 2_000))
+
+    assert stratal.plan(population, half_width=0.03).budget > 100
+    assert 2 <= len(listed) <= 11  # of each number of strata up to ten, and of all units as one
 
 
 def test_a_plan_names_every_design_and_estimator(population):

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.counts import smallest_budgets
 
 import stratal
-from stratal.planning.widths import expected_unbounded, smallest_budget
+from stratal.planning.plan import expected_unbounded, smallest_budget
 
 
 def alone_width(scale: float, budget: int) -> float:

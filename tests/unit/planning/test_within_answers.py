@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stratal
-from stratal.planning.planner import floored
+from stratal.planning.plan import floored
 from stratal.population.rules import cells_of
 
 F1 = "f1:match,probability=score"

@@ -78,7 +78,40 @@ def test_strata_of_a_draw_are_counted_once(monkeypatch):
     monkeypatch.setattr(in_memory, "over", counted)
     design.draw(units, seed=1)
 
-    assert passed == ["added", "chosen"]
+    assert passed == ["assign", "added", "chosen"]
+
+    design.draw(units, seed=2)
+
+    assert passed[3:] == ["chosen"]
+
+
+def test_a_plan_puts_no_unit_into_its_stratum(monkeypatch):
+    units = population(1)
+    monkeypatch.setattr(in_memory.ArrayPopulation, "codes", None)
+
+    planned = stratal.plan(units, half_width=0.05)
+
+    assert planned.strata.n_strata > 1
+    monkeypatch.undo()
+    assert np.bincount(planned.strata.codes).tolist() == planned.strata.sizes.tolist()
+
+
+def test_levels_of_a_category_are_sorted_once(monkeypatch):
+    units = stratal.Population.from_arrays(groups={"language": ["en", "de", "en"]}, proxy=[0.1, 0.5, 0.9])
+    sorted_, unique = [], np.unique
+
+    def counted(values, *given, **options):
+        sorted_.append(np.asarray(values).dtype.kind)
+        return unique(values, *given, **options)
+
+    monkeypatch.setattr(np, "unique", counted)
+    found = [units.levels("language"), units.levels("language")]
+    found[0]["fr"] = 9  # the caller's own
+    units.distributions("language")
+    units.digest(1)
+
+    assert found[1] == units.levels("language") == {"de": 1, "en": 2}
+    assert sorted_.count("U") == 1
 
 
 def test_another_rule_is_counted_anew():

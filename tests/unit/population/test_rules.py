@@ -50,14 +50,14 @@ class TestCompactCodes:
     def test_many_units(self, rule, monkeypatch):
         rng = np.random.default_rng(9)
         columns = {"p": rng.random(300), "g": rng.choice(["a", "b"], 300)}
-        population = Population.from_arrays(proxy={"p": columns["p"]}, groups={"g": columns["g"]})
+        given = {"proxy": {"p": columns["p"]}, "groups": {"g": columns["g"]}}
         few = rule.assign(columns)
-        assert few.dtype == population.codes(rule).dtype == np.int64
+        assert few.dtype == Population.from_arrays(**given).codes(rule).dtype == np.int64
 
         monkeypatch.setattr(rules, "PART", 64)
         monkeypatch.setattr(in_memory, "PART", 64)
         monkeypatch.setattr(in_memory, "_EAGER_LIMIT", 200)
-        many = population.codes(rule)
+        many = Population.from_arrays(**given).codes(rule)
 
         assert many.dtype.itemsize < 8
         assert many.tolist() == few.tolist() == rule.assign(columns).tolist()

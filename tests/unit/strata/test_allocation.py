@@ -5,7 +5,7 @@ from tests.reference.real_optimum import real_optimum
 from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
-from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.allocation import Bounds, optimal_integers
 from stratal.strata.strata import Moments, expected_deviations, of_sizes
 
 SIZES = [600, 300, 100]

@@ -5,8 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.strata import clusters as features
-from stratal.strata.clusters import fit_centres, rows_of_levels
+from stratal.strata import dividing as features
+from stratal.strata.dividing import fit_centres, rows_of_levels
 
 cluster = pytest.importorskip("sklearn.cluster")
 mixture = pytest.importorskip("sklearn.mixture")

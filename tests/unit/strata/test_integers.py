@@ -9,7 +9,7 @@ from stratal.errors import BudgetError, InputError
 from stratal.simulation.draws import StratumSums
 from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import rates, stratify
-from stratal.strata.integers import (
+from stratal.strata.allocation import (
     Bounds,
     check_budget,
     nearest_integers,

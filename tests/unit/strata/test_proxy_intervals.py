@@ -8,7 +8,7 @@ from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import stratify
-from stratal.strata.proxy_intervals import (
+from stratal.strata.dividing import (
     choose_number,
     expected_squared_half_width,
     interval_names,

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import METHODS, Strata, stratify
 from stratal.strata.boundaries import k_means_boundaries
-from stratal.strata.clusters import fit_centres
+from stratal.strata.dividing import fit_centres
 from stratal.strata.strata import of_bins
 
 ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
@@ -69,7 +68,7 @@ class TestEveryMethod:
 
         again = Strata.from_dict(json.loads(json.dumps(strata.to_dict())))
 
-        assert again == replace(strata, codes=None)
+        assert again == strata
         assert population().codes(again.rule).tolist() == strata.codes.tolist()
 
     def test_outcomes_without_bounds_survive_the_file(self):
@@ -78,7 +77,7 @@ class TestEveryMethod:
 
         again = Strata.from_dict(json.loads(json.dumps(strata.to_dict(), allow_nan=False)))
 
-        assert again == replace(strata, codes=None)
+        assert again == strata
         assert again.bounds == (-np.inf, np.inf)
 
     @pytest.mark.parametrize("method", METHODS)

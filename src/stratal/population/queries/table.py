@@ -252,7 +252,7 @@ def level_bins(
         level=found["level_number"],
         values=found["value"],
         counts=counts,
-        second=means,
+        second_moments=means,
         large=large,
     )
 
@@ -508,7 +508,7 @@ class TablePopulation(Population):
         found = answer.to_pylist()
         return {row["level"]: int(row["n"]) for row in sorted(found, key=lambda row: str(row["level"]))}
 
-    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+    def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum: one group-by, centred by the engine."""
         for known, summary in self._summaries:
             if known == rule:
@@ -526,7 +526,7 @@ class TablePopulation(Population):
         return summary
 
     def _under(
-        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
         """Return the units as in every population; the pass also makes the digest.
 
