@@ -47,7 +47,6 @@ from stratal.planning.widths import smallest_budget
 from stratal.population.expressions import Number
 from stratal.population.influence import (
     Influence,
-    InfluenceOfLevels,
     averages,
     influence_moments,
     stratum_averages,
@@ -154,7 +153,7 @@ def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, sca
 
 
 def influence_spreads(
-    population: Population, strata: Strata, influences: Sequence[Influence | InfluenceOfLevels]
+    population: Population, strata: Strata, influences: Sequence[Influence]
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return how J influences are expected to vary, and where no label tells more of them.
 
