@@ -542,17 +542,29 @@ def compare(
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
     require_sample(sample, "compare")
-    outcomes = _by_model(outcomes)
-    names = list(outcomes)
+    given: dict[str, Any] = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
+    if len(given) < 2:
+        raise InputError(
+            "a comparison needs two models",
+            given=len(given) or type(outcomes).__name__,
+            allowed="2 or more",
+            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
+        )
+    names = list(given)
+    pairs = list(combinations(range(len(names)), 2))
+    if reference is not None:
+        refuse_unknown("model", reference, names)
+        base = names.index(reference)
+        pairs = [(j, base) for j in range(len(names)) if j != base]
     for model, proxy in (proxies or {}).items():
         refuse_unknown("model", model, names)
         refuse_unknown("proxy", proxy, sample.proxy_names)
-    outcomes = joined_columns(sample, outcomes)
-    z, labelled = number_columns(sample, outcomes)
+    columns = joined_columns(sample, given)
+    z, labelled = number_columns(sample, columns)
     own = [proxies.get(name) for name in names] if proxies else ()
     models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
-    found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
-    found, missing = with_label_values(found, outcomes), sample.size - len(z)
+    found = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
+    found, missing = with_label_values(found, columns), sample.size - len(z)
     note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
     return replace(found, remarks=(*found.remarks, note)) if missing else found
 
@@ -561,26 +573,6 @@ def compare(
 _SHOWN = ("estimate", "standard_error", "confidence_interval")
 
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
-
-
-def _by_model(outcomes: Any) -> dict[str, Any]:
-    found = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
-    if len(found) < 2:
-        raise InputError(
-            "a comparison needs two models",
-            given=len(found) or type(outcomes).__name__,
-            allowed="2 or more",
-            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
-        )
-    return found
-
-
-def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
-    if reference is None:
-        return list(combinations(range(len(names)), 2))
-    refuse_unknown("model", reference, names)
-    base = names.index(reference)
-    return [(j, base) for j in range(len(names)) if j != base]
 
 
 # How often each of two answers that differ is taken to be right where no proxy says.

@@ -297,16 +297,14 @@ class Selection(Printed):
             )
         truth = np.where(given == None, self.truth, given)  # noqa: E711
         seen = type(self)(self.sample, truth, self._units)
-        return seen if seen.done else seen._next_round(additional)
-
-    def _next_round(self, additional: int | None) -> Self:
         usual = usual_round(self.sample.size)
-        count = min(usual if additional is None else whole_number("additional", additional), self._left())
+        wanted = usual if additional is None else whole_number("additional", additional)
+        count = 0 if seen.done else min(wanted, seen._left())
         if count < 1:
-            return self
-        larger = self._design.with_round(count, *self._standing)
+            return seen
+        larger = design.with_round(count, *seen._standing)
         sample = extended(self.sample, larger, population_of(self.sample, None))
-        truth = np.concatenate([self.truth, np.full(sample.size - self.sample.size, None, dtype=object)])
+        truth = np.concatenate([truth, np.full(sample.size - self.sample.size, None, dtype=object)])
         return type(self)(sample, truth, self._units)
 
     def _outcomes(self) -> Outcomes | None:
