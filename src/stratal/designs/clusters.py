@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Self
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import SAME, Weighting
@@ -16,6 +11,9 @@ from stratal.population.population import Population
 from stratal.population.summary import Drawn
 from stratal.randomness import keys_of_ids
 from stratal.strata.allocation import whole_number
+from typing import Self
+import math
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,15 +93,6 @@ class ClusterWeighting(Weighting):
         """Whether drawn clusters differ in size, and `squared_sizes` are not known."""
         return self.squared_sizes is None and bool(np.ptp(self.drawn) > 0)
 
-    @property
-    def seen_sizes(self) -> tuple[float, float]:
-        """The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
-
-        The mean of the drawn ones twice, where `squared_sizes` is not known.
-        """
-        drawn = float(self.drawn @ self.drawn / self.drawn.sum())
-        return drawn, drawn if self.squared_sizes is None else self.squared_sizes / self.size
-
     def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
         """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
@@ -111,8 +100,10 @@ class ClusterWeighting(Weighting):
         variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
         unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
         """
-        m, (drawn, every) = self.draws, self.seen_sizes
-        share = self.drawn / self.drawn.sum()
+        m, share = self.draws, self.drawn / self.drawn.sum()
+        # The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
+        drawn = float(self.drawn @ self.drawn / self.drawn.sum())
+        every = drawn if self.squared_sizes is None else self.squared_sizes / self.size
         off = self.drawn - drawn
         spread = share @ off**2
         reaches = abs(every - drawn) > np.sqrt(SAME) * drawn

@@ -149,25 +149,25 @@ class OtherUnits:
 
 def other_units(
     source: Any,
-    labelled: Sequence[str] | None,
-    *,
-    proxy: str | None = None,
-    stratum: str | None = None,
-    id_name: str | None = None,
+    given: Labelled,
+    labelled: Sequence[str] | None = None,
     columns: Mapping[str, AnyArray] | None = None,
+    id_name: str | None = None,
 ) -> OtherUnits:
     """Return what is known of the units of a population that are not the labelled ones.
 
     Parameters
     ----------
     source : path, dataframe, mapping of columns, or Population
+    given : Labelled
+        Names its columns of proxies and strata.
     labelled : sequence of str, optional
         Ids of the labelled units. Those that are in the population are taken out; without ids on either
         side, its rows are taken as other units.
-    proxy, stratum, id_name : str, optional
-        Its columns.
     columns : mapping of str to (n,) array, optional
         The same columns of the labelled units, which those with their ids must have.
+    id_name : str, optional
+        Its column of ids.
 
     Raises
     ------
@@ -175,6 +175,7 @@ def other_units(
         If some ids of the labelled units are in the population and others are not, or only in another
         spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
+    proxy, stratum = given.proxy, given.stratum
     population, has_ids = _population(source, proxy, stratum, id_name)
     known = list(labelled) if labelled is not None and has_ids else []
     found = population.find(known) if known else None
@@ -362,20 +363,13 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
                 f"{columns.label}: a proxy needs the units that have no label",
                 allowed="rows with an empty label, population= (--population FILE), or proxy_moments=",
             )
-        found = other_units(
-            _units_of(columns.only(empty), given), None, proxy=given.proxy, stratum=given.stratum
-        )
+        found = other_units(_units_of(columns.only(empty), given), given)
         note = f"{len(empty):,} rows without a label are the population's other units"
         return labelled, replace(found, notes=(note,))
     name = id_column(columns, given.id)
-    found = other_units(
-        given.population,
-        None if name is None else id_texts(ids_of(labelled, given.id)),
-        proxy=given.proxy,
-        stratum=given.stratum,
-        id_name=name if given.id else None,
-        columns=_units_of(labelled, given),
-    )
+    ids = None if name is None else id_texts(ids_of(labelled, given.id))
+    own = _units_of(labelled, given)
+    found = other_units(given.population, given, ids, own, name if given.id else None)
     left_out = (f"{len(empty):,} rows without a label were left out",) if empty else ()
     return labelled, replace(found, notes=(*found.notes, *left_out))
 

@@ -148,7 +148,12 @@ def differing(proxies: Sequence[str], known: PopulationDigest, other: Population
     """
     if known.ids != other.ids:
         return " ids differ"
-    names = [_words(proxies, name) for name in known.differing(other)]
+    columns = [name.partition(":") for name in known.differing(other)]
+    called = {"group": "column", "second": "second moment of proxy"}
+    names = [
+        f"{called.get(kind) or ('proxy' if name in proxies else 'feature')} {name!r}"
+        for kind, _, name in columns
+    ]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     differ = f"differ{'s' if len(names) == 1 else ''}"
     return f" {', '.join(names[:_LISTED])}{more} {differ}" if names else ""
@@ -219,17 +224,6 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         raise not_drawn_from(" strata differ", given=given, allowed=allowed)
 
 
-def _words(proxies: Sequence[str], column: str) -> str:
-    """Return what an error calls a column of a digest."""
-    kind, _, name = column.partition(":")
-    if kind == "number":
-        kind = "proxy" if name in proxies else "feature"
-    return f"{_KINDS.get(kind, kind)} {name!r}"
-
-
-_KINDS = {"group": "column", "second": "second moment of proxy"}
-
-
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
@@ -244,7 +238,15 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         If the design does not draw every unit of the sample: one that is not nested, or a smaller one.
     """
     larger = design.draw(population, sample.seed)
-    order = _earlier_first(sample, larger)
+    texts = id_texts(sample.ids)
+    earlier = rows_of(texts, larger.ids)
+    if -1 in earlier:
+        raise InputError(
+            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
+            given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
+            allowed="a larger design of a nested kind, from the same population, unchanged",
+        )
+    order = np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])
     lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
     if lost:
         raise InputError(
@@ -303,16 +305,3 @@ def last_round(sample: Sample) -> int:
     1
     """
     return 1 if sample.round is None or sample.size == 0 else int(sample.round.max())
-
-
-def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
-    """Return positions (n,) in the larger sample: the earlier units in their order, then the others."""
-    texts = id_texts(sample.ids)
-    earlier = rows_of(texts, larger.ids)
-    if -1 in earlier:
-        raise InputError(
-            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
-            given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
-            allowed="a larger design of a nested kind, from the same population, unchanged",
-        )
-    return np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])

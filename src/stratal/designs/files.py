@@ -7,7 +7,6 @@ import errno
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +15,8 @@ from stratal.errors import InputError, utf8_path
 from stratal.tables.spilling import locked
 
 _PARTIAL = ".partial"
-_NO_REPLACE = 1
 # Another run may clear a partial file before it is locked; five times in a row is no accident.
 _ATTEMPTS = 5
-
-_HERE = -100  # AT_FDCWD
 
 
 @contextmanager
@@ -46,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
     utf8_path(path)
     clear_leftovers(path)
     try:
-        partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
+        partial, release = _held(path.parent, f".{path.stem}.", path.suffix, Path.touch)
     except OSError as error:
         made = path.parent.is_dir()
         action = "Choose another folder." if made else f"Make the folder {path.parent} first."
@@ -111,7 +107,7 @@ def on_disk(path: Path) -> None:
 
 
 def _held(
-    place: Path, start: str, end: str, make: Callable[[Path], None]
+    place: Path, start: str, end: str, make: Callable[..., None]
 ) -> tuple[Path, Callable[[], None] | None]:
     """Make a partial file or folder and lock it; another one where a run that clears was quicker.
 
@@ -119,7 +115,7 @@ def _held(
     """
     for attempt in range(_ATTEMPTS):
         partial = place / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
-        make(partial)
+        make(partial, exist_ok=False)
         folder = make is Path.mkdir
         if folder and os.name == "nt":
             break
@@ -132,10 +128,6 @@ def _held(
             partial.unlink(missing_ok=True)
             release()
     return partial, None
-
-
-def _new_file(path: Path) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
 
 
 @contextmanager
@@ -159,52 +151,3 @@ def partial_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
         if release is not None:
             release()
-
-
-def rename_new(source: Path, target: Path) -> None:
-    """Rename a folder to a name that must not exist, in one step.
-
-    Raises
-    ------
-    FileExistsError
-        If another process was there first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "a").mkdir(), (folder / "b").mkdir()
-    (None, None)
-    >>> rename_new(folder / "a", folder / "b")
-    Traceback (most recent call last):
-    FileExistsError: ...
-    """
-    if _renamed_in_one_step(source, target):
-        return
-    lock = target.parent / f".{target.name}.lock"
-    release = locked(lock)
-    try:
-        if release is None or target.exists() or target.is_symlink():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        source.rename(target)
-    finally:
-        if release is not None:
-            lock.unlink(missing_ok=True)
-            release()
-
-
-def _renamed_in_one_step(source: Path, target: Path) -> bool:
-    """Rename by Linux's RENAME_NOREPLACE; `False` where the system or the file system has none."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import ctypes
-
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    if rename(_HERE, os.fsencode(source), _HERE, os.fsencode(target), _NO_REPLACE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        return False
-    raise OSError(number, os.strerror(number), str(target))

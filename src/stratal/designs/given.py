@@ -169,9 +169,8 @@ class GivenWeights(Design):
         answering = everyone[labelled]
         whole = np.bincount(strata, everyone, minlength=1)
         own = np.bincount(strata[labelled], answering, minlength=len(whole))
-        raised = answering * (whole.sum() / own.sum() * np.ones(len(own)))[strata[labelled]]
-        if np.all(own > 0):
-            raised = answering * (whole / own)[strata[labelled]]
+        rates = whole / own if np.all(own > 0) else np.full(len(own), whole.sum() / own.sum())
+        raised = answering * rates[strata[labelled]]
         size = float(sample.population_size) if self.known_size else float(everyone.sum())
         if self.mechanism == "poisson":
             return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised, 1.0), size=size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stratal.designs.files import clear_leftovers, on_disk, partial_folder, rename_new
+from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.randomness import id_texts
@@ -135,9 +136,9 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
         with partial_folder(folder) as partial:
             yield partial
             _put_in_place(partial, folder, last)
-    except FileExistsError:
-        raise _not_empty(folder) from None
     except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            raise _not_empty(folder) from None
         raise InputError(
             f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
         ) from None
@@ -150,7 +151,7 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
     """
     on_disk(partial)
     if not folder.is_dir():
-        rename_new(partial, folder)
+        partial.rename(folder)  # refused where a folder that holds anything was there first
         on_disk(folder.parent)
         return
     release = None if os.name == "nt" else locked(folder)

@@ -9,31 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, repeat
-from typing import Any, ClassVar
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.estimation.columns import (
-    answers_of,
-    joined_columns,
-    number_columns,
-    shares_equal,
-)
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
+from stratal.estimation.columns import answers_of, joined_columns, number_columns, shares_equal
+from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, Request, Several, together
 from stratal.estimation.estimands.answered import UNTOLD
-from stratal.estimation.estimate import (
-    Estimate,
-    Estimates,
-    correlation_from,
-    linearised_estimate,
-    undefined_estimate,
-    with_label_values,
-)
+from stratal.estimation.estimate import Estimate, Estimates, correlation_from, linearised_estimate, undefined_estimate, with_label_values
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
@@ -49,6 +33,9 @@ from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
+from typing import Any, ClassVar
+import numpy as np
+
 
 # Standard errors from 0 at which a correlation counts as one.
 _SIGNIFICANT = 2.0
@@ -540,17 +527,29 @@ def compare(
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
     require_sample(sample, "compare")
-    outcomes = _by_model(outcomes)
-    names = list(outcomes)
+    given: dict[str, Any] = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
+    if len(given) < 2:
+        raise InputError(
+            "a comparison needs two models",
+            given=len(given) or type(outcomes).__name__,
+            allowed="2 or more",
+            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
+        )
+    names = list(given)
+    pairs = list(combinations(range(len(names)), 2))
+    if reference is not None:
+        refuse_unknown("model", reference, names)
+        base = names.index(reference)
+        pairs = [(j, base) for j in range(len(names)) if j != base]
     for model, proxy in (proxies or {}).items():
         refuse_unknown("model", model, names)
         refuse_unknown("proxy", proxy, sample.proxy_names)
-    outcomes = joined_columns(sample, outcomes)
-    z, labelled = number_columns(sample, outcomes)
+    columns = joined_columns(sample, given)
+    z, labelled = number_columns(sample, columns)
     own = [proxies.get(name) for name in names] if proxies else ()
     models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
-    found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
-    found, missing = with_label_values(found, outcomes), sample.size - len(z)
+    found = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
+    found, missing = with_label_values(found, columns), sample.size - len(z)
     note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
     return replace(found, remarks=(*found.remarks, note)) if missing else found
 
@@ -559,26 +558,6 @@ def compare(
 _SHOWN = ("estimate", "standard_error", "confidence_interval")
 
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
-
-
-def _by_model(outcomes: Any) -> dict[str, Any]:
-    found = dict(outcomes.items()) if hasattr(outcomes, "items") else {}
-    if len(found) < 2:
-        raise InputError(
-            "a comparison needs two models",
-            given=len(found) or type(outcomes).__name__,
-            allowed="2 or more",
-            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
-        )
-    return found
-
-
-def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
-    if reference is None:
-        return list(combinations(range(len(names)), 2))
-    refuse_unknown("model", reference, names)
-    base = names.index(reference)
-    return [(j, base) for j in range(len(names)) if j != base]
 
 
 # How often each of two answers that differ is taken to be right where no proxy says.

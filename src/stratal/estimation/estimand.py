@@ -11,10 +11,6 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
 from operator import mul
-from typing import Any, ClassVar, Self
-
-import numpy as np
-
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
@@ -24,11 +20,13 @@ from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join
 from stratal.population.expressions import ByLevel, Cells, Constant, both_tests, level_test, total
-from stratal.population.influence import Influence, InfluenceOfLevels, averages
+from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import Moments
+from typing import Any, ClassVar, Self
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -483,7 +481,7 @@ class Estimand(Described):
         """Return which of the drawn units (n,) have all labels that it takes."""
         return join(sample, labels).labelled
 
-    def influences(self, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
+    def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of the single estimands that it is made of; those of all levels as one."""
         yield self.influence(population)
 
@@ -570,7 +568,7 @@ class Several(Estimand):
         """Return the moments of all influences as one, each counting alike; see `together`."""
         return together([part.influence(population) for part in self.parts_in(population)], population)
 
-    def influences(self, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
+    def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of the single estimands, in their order."""
         for part in self.parts_in(population):
             yield from part.influences(population)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
@@ -19,12 +14,16 @@ from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
-from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
+from stratal.intervals.betting import DOUBLINGS, DifferenceLimits, SMALLEST_STEP, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.allocation import check_budget, whole_number
+from typing import Any, NamedTuple, Self
+import math
+import numpy as np
+
 
 # Pairs and their bounds grow with the square; beyond this nothing was measured.
 MOST_MODELS = 100
@@ -297,16 +296,14 @@ class Selection(Printed):
             )
         truth = np.where(given == None, self.truth, given)  # noqa: E711
         seen = type(self)(self.sample, truth, self._units)
-        return seen if seen.done else seen._next_round(additional)
-
-    def _next_round(self, additional: int | None) -> Self:
         usual = usual_round(self.sample.size)
-        count = min(usual if additional is None else whole_number("additional", additional), self._left())
+        wanted = usual if additional is None else whole_number("additional", additional)
+        count = 0 if seen.done else min(wanted, seen._left())
         if count < 1:
-            return self
-        larger = self._design.with_round(count, *self._standing)
+            return seen
+        larger = design.with_round(count, *seen._standing)
         sample = extended(self.sample, larger, population_of(self.sample, None))
-        truth = np.concatenate([self.truth, np.full(sample.size - self.sample.size, None, dtype=object)])
+        truth = np.concatenate([truth, np.full(sample.size - self.sample.size, None, dtype=object)])
         return type(self)(sample, truth, self._units)
 
     def _outcomes(self) -> Outcomes | None:

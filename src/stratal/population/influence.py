@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, Record
 from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
 from stratal.population.population import Population
-from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, in_digits
+from stratal.population.rules import CELL, Everything, INFLUENCE, Rule, in_digits
 from stratal.proxy.proxy import Proxy
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +33,9 @@ class Influence(Record):
         Parts of the population within which the strata are made.
     known : tuple of str
         Cells in which u is known by construction, so that they need no label.
+    levels : ByLevel, optional
+        The number of each unit's level, L at any other, where this stands for the influences of L levels,
+        each u in its level and 0 elsewhere.
 
     Examples
     --------
@@ -51,6 +52,7 @@ class Influence(Record):
     square: Expression
     cells: Cells
     known: tuple[str, ...] = ()
+    levels: ByLevel | None = None
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:
         """Return E[u | x] (N,), E[u² | x] (N,) and the cells (N,) of all units."""
@@ -136,46 +138,18 @@ def _stratum_sums(
     return sums, counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfluenceOfLevels(Record):
-    """The influences of L estimands, one of each level of a category: `within` in the level, 0 elsewhere.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> p = Number(name="p")
-    >>> within = Influence(value=0.0, mean=p, square=p, cells=Cells(names=("all",)))
-    >>> found = InfluenceOfLevels(group="g", levels=("a", "b"), within=within)
-    >>> population = Population.from_arrays(proxy={"p": [0.5, 0.7, 0.9]}, groups={"g": ["a", "a", "b"]})
-    >>> found.stratum_moments(population, Everything())[0]
-    array([[0.4],
-           [0.3]])
-    """
-
-    group: str
-    levels: tuple[str, ...]
-    within: Influence
-
-    def stratum_moments(self, population: Population, rule: Rule) -> FloatArray:
-        """Return E[u], E[u]² and E[u²] on average over each stratum, and 1 where all is known (4, L, H)."""
-        mean, square = self.within.mean, self.within.square
-        numbers = ByLevel(
-            name=self.group,
-            levels=self.levels,
-            values=tuple(float(k) for k in range(len(self.levels))),
-            otherwise=float(len(self.levels)),
-        )
-        sums, counts = _stratum_sums(population, rule, [mean, mean * mean, square], numbers)
-        shape = (rule.n_strata, len(self.levels) + 1)
-        sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)
-        shares_of = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
-        needless = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
-        return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), needless.T[None]])
+def _moments_of_levels(population: Population, rule: Rule, each: Influence, levels: ByLevel) -> FloatArray:
+    """Return E[u], E[u]² and E[u²] on average over each stratum, and 1 where all is known (4, L, H)."""
+    formulas = [each.mean, each.mean * each.mean, each.square]
+    sums, counts = _stratum_sums(population, rule, formulas, levels)
+    shape = (rule.n_strata, len(levels.levels) + 1)
+    sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)
+    shares_of = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
+    needless = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
+    return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), needless.T[None]])
 
 
-def influence_moments(
-    population: Population, rule: Rule, influences: Sequence[Influence | InfluenceOfLevels]
-) -> FloatArray:
+def influence_moments(population: Population, rule: Rule, influences: Sequence[Influence]) -> FloatArray:
     """Return E[u], E[u]² and E[u²] of J influences on average over strata, and where all is known.
 
     Returns
@@ -192,7 +166,7 @@ def influence_moments(
     >>> influence_moments(population, Everything(), [one]).ravel()
     array([0.6 , 0.37, 0.37, 0.  ])
     """
-    single = [part for part in influences if isinstance(part, Influence)]
+    single = [part for part in influences if part.levels is None]
     formulas = [
         formula
         for part in single
@@ -202,8 +176,8 @@ def influence_moments(
     plain = iter(np.moveaxis(found.reshape(rule.n_strata, len(single), 4), 0, 2))
     parts = [
         next(plain).reshape(4, 1, -1)
-        if isinstance(part, Influence)
-        else part.stratum_moments(population, rule)
+        if part.levels is None
+        else _moments_of_levels(population, rule, part, part.levels)
         for part in influences
     ]
     return np.concatenate(parts, axis=1)

@@ -358,18 +358,14 @@ def suggestion(
     known = (chosen_id, *answer_columns(found))
     numbers = [row for row in found if row["kind"] == "number" and row["name"] not in known]
     scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
-    chosen = scores[0] if scores else _likely_proxy(numbers)
-    kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []
-    return [*first, "--proxy", chosen["name"], *kept] if chosen else first
-
-
-def _likely_proxy(numbers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the column that is likeliest a proxy: of probabilities, best without gaps, or named like one."""
+    # The column that is likeliest a proxy: of probabilities, best without gaps, or named like one.
     probable = [row for row in numbers if row["minimum"] >= 0 and row["maximum"] <= 1]
     whole = [row for row in probable if not row["missing"]]
     named = [row for row in numbers if any(word in row["name"].lower() for word in LIKELY_PROXIES[:-1])]
-    name = _likeliest([row["name"] for row in whole or probable or named[:1]], LIKELY_PROXIES)
-    return next((row for row in numbers if row["name"] == name), None)
+    likely = _likeliest([row["name"] for row in whole or probable or named[:1]], LIKELY_PROXIES)
+    chosen = next(iter(scores or [row for row in numbers if row["name"] == likely]), None)
+    kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []
+    return [*first, "--proxy", chosen["name"], *kept] if chosen else first
 
 
 def _may_be_id(row: dict[str, Any], rows: int) -> bool:

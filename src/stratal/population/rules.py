@@ -296,29 +296,17 @@ class Crossed(Rule):
         codes = self.offsets[groups]
         if self.cuts is not None:  # of all groups at once: there may be very many
             column, cuts = self.cuts
-            first, every = np.cumsum([0, *map(len, cuts)]), np.concatenate(cuts)
-            values = np.asarray(columns[column], np.float64)
-            return np.asarray(codes + _intervals(every, first, groups, values))
+            counts = [len(part) for part in cuts]
+            # Complex numbers are in the order of their real parts, here the groups, and then of the others.
+            of_cuts = np.repeat(np.arange(len(cuts)), counts) + 1j * np.concatenate(cuts)
+            above = np.searchsorted(of_cuts, groups + 1j * columns[column], side="right")
+            return np.asarray(codes + above - np.cumsum([0, *counts])[groups])
         order = np.argsort(groups, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
             rule = self.inner[groups[rows[0]]]
             if rule.n_strata > 1:
                 codes[rows] += rule.codes_of({name: columns[name][rows] for name in rule.columns})
         return codes
-
-
-def _intervals(cuts: FloatArray, first: IntArray, groups: IntArray, values: FloatArray) -> IntArray:
-    """Return the interval of each unit within its group (n,): one sort of all units and cut points.
-
-    Group g has the cuts from `first[g]` to `first[g + 1]`; a unit is above the cuts that come before it.
-    """
-    of_cuts = np.repeat(np.arange(len(first) - 1), np.diff(first))
-    is_unit = np.arange(len(cuts) + len(values)) >= len(cuts)
-    keys = (is_unit, np.concatenate([cuts, values]), np.concatenate([of_cuts, groups]))
-    order = np.lexsort(keys)
-    below = np.empty(len(order), np.int64)
-    below[order] = np.cumsum(~is_unit[order])
-    return below[len(cuts) :] - first[groups]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,7 +427,10 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
     [[True, False, False], [False, True, True]]
     """
     if isinstance(rule, Categories) and rule.column == column:
-        return _of_categories(rule, levels)
+        found = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
+        number = {level: k for k, level in enumerate(levels)}
+        found[rule.codes, [number.get(level, len(levels)) for level in rule.levels]] = True
+        return found
     if isinstance(rule, Crossed):
         groups = possible_levels(rule.categories, column, levels)
         within = [possible_levels(inner, column, levels) for inner in rule.inner]
@@ -462,14 +453,6 @@ def cells_of(rule: Rule) -> IntArray | None:
         return None
     cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
     return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
-
-
-def _of_categories(rule: Categories, levels: tuple[str, ...]) -> BoolArray:
-    found = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
-    number = {level: k for k, level in enumerate(levels)}
-    for level, code in zip(rule.levels, rule.codes.tolist(), strict=True):
-        found[code, number.get(level, len(levels))] = True
-    return found
 
 
 def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:

@@ -12,8 +12,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.designs.files import rename_new
-from stratal.designs.handover import write_handover, write_to_label
+from stratal.designs.handover import new_folder, write_handover, write_to_label
 from stratal.errors import InputError
 from stratal.tables.small_table import SmallTable
 
@@ -59,7 +58,6 @@ DRAWS = """
 import sys, stratal
 from pathlib import Path
 from stratal.tables.small_table import SmallTable
-from stratal.designs.files import rename_new
 from stratal.designs.handover import write_handover
 units = range(200)
 population = stratal.Population.from_arrays(proxy=[k / 200 for k in units], ids=[f"u{k}" for k in units])
@@ -103,21 +101,20 @@ def test_of_two_draws_into_one_folder_one_is_refused(tmp_path, there):
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
-def test_a_folder_that_appears_meanwhile_is_not_overwritten(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    with pytest.raises(FileExistsError):
-        rename_new(tmp_path / "a", tmp_path / "b")
+def test_a_folder_that_appears_meanwhile_is_not_overwritten(tmp_path, monkeypatch):
+    folder = tmp_path / "audit"
 
+    def write():
+        with new_folder(folder, "mine.txt") as partial:
+            (partial / "mine.txt").write_text("mine")
+            folder.mkdir()
+            (folder / "theirs.txt").write_text("theirs")
+            monkeypatch.setattr(Path, "is_dir", lambda path: path != folder and os.path.isdir(path))
 
-def test_without_one_step_renaming_a_lock_serves(tmp_path, monkeypatch):
-    monkeypatch.setattr("stratal.designs.files._renamed_in_one_step", lambda *_: False)
-    write_handover(drawn(), tmp_path / "audit")
-    (tmp_path / "a").mkdir()
-    with pytest.raises(FileExistsError):
-        rename_new(tmp_path / "a", tmp_path / "audit")
-
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "audit"]
+    with pytest.raises(InputError, match="is not empty"):
+        write()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["audit"]
+    assert [entry.name for entry in folder.iterdir()] == ["theirs.txt"]
 
 
 def unfinished(folder, answer=""):

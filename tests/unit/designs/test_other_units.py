@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.designs.elsewhere import other_units
+from stratal.designs.elsewhere import Labelled, other_units
 from stratal.errors import InputError
+
+SCORED = Labelled(value="right", proxy="score")
 
 
 @pytest.fixture
@@ -136,7 +138,7 @@ def test_what_cannot_be_counted_is_refused(options, message):
 
 def test_a_population_of_labelled_units_alone_is_refused(whole):
     with pytest.raises(InputError, match="every unit of the population is labelled"):
-        other_units(whole, whole["id"].tolist(), proxy="score")
+        other_units(whole, SCORED, whole["id"].tolist())
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -145,7 +147,7 @@ def test_moments_of_the_others_are_those_of_their_values(whole, offset):
     gone = table["id"].iloc[::7].tolist()
     rest = table[~table["id"].isin(gone)]["score"]
 
-    found = other_units(table, gone, proxy="score")
+    found = other_units(table, SCORED, gone)
 
     mean, variance, count = found.strata["all"]
     assert count == len(rest)

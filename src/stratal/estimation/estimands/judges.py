@@ -618,10 +618,9 @@ class JudgeReport(Estimand):
         rows, remarks = [], []
         for judge in self.judges:
             answered = answered_classes(sample, labels, judge)
-            requested: list[tuple[str, str, int | None]] = [("agreement", "accuracy", None)]
-            requested.append(("kappa", "kappa", None))
-            if len(answered.levels) <= _MOST_CLASSES:
-                requested += [("recall", "recall", k) for k in range(len(answered.levels))]
+            several = range(len(answered.levels) if len(answered.levels) <= _MOST_CLASSES else 0)
+            requested: list[tuple[str, str, int | None]] = [("recall", "recall", k) for k in several]
+            requested = [("agreement", "accuracy", None), ("kappa", "kappa", None), *requested]
             everyone = np.ones(len(answered.confusion.true), dtype=bool)
             each = [answered.within(sample, group, name, k, request.target) for _, name, k in requested]
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
-from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
+from stratal.estimation.anticipated import AnticipatedOutcome, Division, RESIDUAL_SHARE
 from stratal.estimation.columns import group_column, named_columns, named_groups
-from stratal.estimation.estimand import (
-    MEAN_OPTIONS,
-    PLAIN,
-    Estimand,
-    LabelledInfluence,
-    LabelledOutcomes,
-    Request,
-    Several,
-    signed_length,
-)
+from stratal.estimation.estimand import Estimand, LabelledInfluence, LabelledOutcomes, MEAN_OPTIONS, PLAIN, Request, Several, signed_length
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.lam import solve_semidefinite
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
@@ -32,9 +19,12 @@ from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
-from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
+from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
+from typing import Any, ClassVar
+import numpy as np
+
 
 _EVERYONE = Cells(names=("all",))
 
@@ -325,7 +315,7 @@ class LevelMean(Estimand):
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
         names = (f"other {self.group}", f"{self.group} {self.level}")
         cells = Cells(names=names, tests=(self._of.outside,))
-        return replace(next(self._of.influences(population)).within, cells=cells, known=names[:1])
+        return replace(next(self._of.influences(population)), cells=cells, known=names[:1], levels=None)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean of the level's units."""
@@ -389,8 +379,7 @@ class LevelMeans(Several):
 
         Each is divided by the deviation that it is expected to have, as in `together`.
         """
-        found = next(self.influences(population))
-        within, levels = found.within, found.levels
+        within, levels = next(self.influences(population)), self._names(population)
         squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
         scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
         names = tuple(f"{self.group} {level}" for level in levels)
@@ -407,19 +396,24 @@ class LevelMeans(Several):
             known=known,
         )
 
-    def influences(self, population: Population) -> Iterator[InfluenceOfLevels]:
+    def influences(self, population: Population) -> Iterator[Influence]:
         """Yield the influences of all levels as one: (z − mean there) / share of the level."""
-        levels = tuple(part.level for part in self.parts_in(population))
+        levels = self._names(population)
         observed, shares = AnticipatedMoments.of(population, self.proxy), self._shares(population, levels)
         values = self._of_levels(population, levels, observed.mean)
         gap = observed.mean - self._by_level(levels, values)
-        within = Influence(
+        yield Influence(
             value=float(values[0]) if len(levels) == 1 else np.nan,
             mean=self._by_level(levels, 1.0 / shares) * gap,
             square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
             cells=_EVERYONE,
+            levels=replace(
+                self._by_level(levels, np.arange(float(len(levels)))), otherwise=float(len(levels))
+            ),
         )
-        yield InfluenceOfLevels(group=self.group, levels=levels, within=within)
+
+    def _names(self, population: Population) -> tuple[str, ...]:
+        return tuple(part.level for part in self.parts_in(population))
 
     def _by_level(self, levels: tuple[str, ...], values: FloatArray) -> ByLevel:
         return ByLevel(name=self.group, levels=levels, values=tuple(values.tolist()))

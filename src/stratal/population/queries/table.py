@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add, and_
-from typing import Any
-
-import ibis
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population import distribution as pictures
-from stratal.population import rules
-from stratal.population import summary as summaries
-from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
-from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
+from stratal.population import distribution as pictures, rules, summary as summaries
+from stratal.population.declaration import Declaration, OWN_STRATUM_GROUP
+from stratal.population.digest import Digested, KEY_BITS, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
 from stratal.population.population import Columns, Population
@@ -28,6 +20,12 @@ from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeP
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
 from stratal.tables.engine import ANALYTIC, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
+from typing import Any
+import ibis
+import math
+import numpy as np
+import pyarrow as pa
+
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
@@ -313,24 +311,6 @@ class TableColumns(OnArrays):
         return ibis.greatest(value, double(least))
 
 
-def query_averages(formulas: list[Expression], units: Units) -> Any:
-    """Return the query of the means of formulas: one row, `m0`, `m1`, ….
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> from stratal.population.expressions import Number
-    >>> table = ibis.memtable(pa.table({"x0": [0.25, 0.75]}))
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
-    ...               backend=None)
-    >>> query_averages([Number(name="p")], units).columns
-    ('m0',)
-    """
-    columns = TableColumns(units, units.table)
-    made = units.table.mutate(**{f"f{j}": formula.on(columns) for j, formula in enumerate(formulas)})
-    return made.aggregate(**{f"m{j}": made[f"f{j}"].mean() for j in range(len(formulas))})
-
-
 def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
     """Return `table` with a column `out` of stratum codes.
 
@@ -362,8 +342,16 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
             return table.left_join(known, table[level] == known[own]).drop(own)
         case rules.Derived():
             return _codes_of_formulas(rule, units, table, out)
+        case rules.Crossed() if rule.cuts is not None:
+            return _cuts_by_level(rule, *rule.cuts, units, table, out)
         case rules.Crossed():
-            return _codes_within(rule, units, table, out)
+            group = f"{out}_group"
+            coded, branches = with_codes(rule.categories, units, table, group), []
+            for number, (inner, offset) in enumerate(zip(rule.inner, rule.offsets.tolist(), strict=True)):
+                coded = with_codes(inner, units, coded, f"{out}_{number}")
+                branches.append((coded[group] == number, coded[f"{out}_{number}"] + offset))
+            added = [group, *(f"{out}_{number}" for number in range(len(branches)))]
+            return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*added)
         case rules.NearestCentre():
             return _nearest(rule, units, table, out)
     raise InputError(
@@ -391,19 +379,6 @@ def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) 
     numbers, categories = {**units.numbers, INFLUENCE: influence}, {**units.categories, CELL: cell}
     known = replace(units, numbers=numbers, categories=categories)
     return with_codes(rule.inner, known, made, out).drop(influence, cell)
-
-
-def _codes_within(rule: rules.Crossed, units: Units, table: Any, out: str) -> Any:
-    if rule.cuts is not None:
-        return _cuts_by_level(rule, *rule.cuts, units, table, out)
-    group = f"{out}_group"
-    coded = with_codes(rule.categories, units, table, group)
-    branches, added = [], [group]
-    for number, (inner, offset) in enumerate(zip(rule.inner, rule.offsets.tolist(), strict=True)):
-        added.append(f"{out}_{number}")
-        coded = with_codes(inner, units, coded, added[-1])
-        branches.append((coded[group] == number, coded[added[-1]] + offset))
-    return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*added)
 
 
 def _cuts_by_level(
@@ -541,7 +516,7 @@ class TablePopulation(Population):
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
         row = self.source.run(_digested(units, self._digested, seed, bits))
         self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
-        found = _rows_of(row.column("rows"))
+        found = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
         texts, names = _texts(found.column("unit_id")), rule.columns
         keys = keys_of_ids(texts.tolist(), seed)
         columns = {name: _plain(found.column(units.internal(name, units.numbers))) for name in names}
@@ -560,8 +535,12 @@ class TablePopulation(Population):
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
-        row = self.source.first(query_averages(list(formulas), self.units))
-        return np.array([float(row[f"m{j}"]) for j in range(len(formulas))])
+        columns = TableColumns(self.units, self.units.table)
+        made = self.units.table.mutate(**{f"m{j}": one.on(columns) for j, one in enumerate(formulas)})
+        row = self.source.first(
+            made.aggregate(**{f"m{j}": made[f"m{j}"].mean() for j in range(len(formulas))})
+        )
+        return np.array([float(mean) for mean in row.values()])
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
@@ -803,14 +782,6 @@ def _collects_rows(units: Units) -> bool:
         kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
     )
     return units.backend.name in ANALYTIC and all(plain)
-
-
-def _rows_of(collected: Any) -> Any:
-    """Return rows that came as one list of structs as a PyArrow table."""
-    import pyarrow as pa
-
-    structs = collected.combine_chunks().flatten()
-    return pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
 
 
 def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:

@@ -350,7 +350,9 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     """Return the source with the columns that the declaration asks to be made, and what they are."""
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         source = _numbered(source)
-    columns = declared.softmax or _undeclared_softmax(source, declared)
+    columns = declared.softmax
+    if declared.may_be_softmax and declaration.is_softmax(totals(source, declared.proxies)):
+        columns = declared.proxies
     if columns:
         source, declared = _with_softmax(source, declared, columns)
     if declared.answers:
@@ -391,13 +393,6 @@ def _stored(source: Source, names: Sequence[str]) -> Source:
 # ---- a softmax
 
 
-def _undeclared_softmax(source: Source, declared: Declaration) -> tuple[str, ...]:
-    """Return the proxies if they are probabilities that add up to 1 in every row."""
-    if not declared.may_be_softmax:
-        return ()
-    return declared.proxies if declaration.is_softmax(totals(source, declared.proxies)) else ()
-
-
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
     values = [number(source, name) for name in columns]
@@ -421,9 +416,8 @@ def _with_softmax(
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
         )
-    values = dict(
-        zip(declaration.class_names(columns), (number(source, name) for name in columns), strict=True)
-    )
+    numbers = [number(source, name) for name in columns]
+    values = dict(zip(declaration.class_names(columns), numbers, strict=True))
     whole = reduce(add, values.values())
     largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
     made, name = {declaration.CONFIDENCE: largest}, declared.predicted
@@ -492,26 +486,15 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         if not found.weights.any():
             continue
         own, *peers = (texts[one] for one in declared.peers(declared.agreements[name]))
-        counted = [
-            (text, weight) for text, weight in zip(peers, found.weights.tolist(), strict=True) if weight
-        ]
+        counted = [pair for pair in zip(peers, found.weights.tolist(), strict=True) if pair[1]]
         agreed = _added([ibis.ifelse(text == own, weight, 0) for text, weight in counted])
         present = _added([ibis.ifelse(text.notnull(), weight, 0) for text, weight in counted])
-        above, below = (
-            (SCALE * weight + added).cast("float64")
-            for weight, added in zip((agreed, present), found.prior, strict=True)
-        )
-        share = above / below
-        made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), share)
-    source, declared = (
-        _with_columns(source, notes, **made),
-        replace(
-            declared,
-            proxies=(*made, *declared.proxies),
-            answers=(),
-            agreements={name: declared.agreements[name] for name in made},
-        ),
-    )
+        above = (SCALE * agreed + found.prior[0]).cast("float64")
+        below = (SCALE * present + found.prior[1]).cast("float64")
+        made[name] = ibis.ifelse(own.isnull(), ibis.null("float64"), above / below)
+    source = _with_columns(source, notes, **made)
+    kept = {name: declared.agreements[name] for name in made}
+    declared = replace(declared, proxies=(*made, *declared.proxies), answers=(), agreements=kept)
     if made and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, and the answers are a thousand columns perhaps.
         source = _stored(source, declared.among(source.columns))

@@ -7,7 +7,6 @@ import pytest
 
 import stratal
 from stratal.population.expressions import Agree, ByLevel, Cells, Constant, LogLoss, Number, Share, logistic
-from stratal.population.queries.table import query_averages
 from stratal.population.rules import CutPoints, Derived
 
 pa = pytest.importorskip("pyarrow")
@@ -60,11 +59,11 @@ def test_strata_of_a_formula_have_the_same_units_on_both(both, formula):
 
 def test_averages_of_a_query_are_those_of_the_arrays(both):
     arrays, table = both
-    found = table.source.first(query_averages(FORMULAS, table.units))
+    found = table.means_of(FORMULAS)
     columns = next(arrays.batches(("p", "q", "a", "b")))
 
     for j, formula in enumerate(FORMULAS):
-        assert found[f"m{j}"] == pytest.approx(formula.of(columns).mean(), rel=1e-12)
+        assert found[j] == pytest.approx(formula.of(columns).mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("text", ["difference:a,b,proxies=p+q", "precision:x,predicted=a", "mean@a:x,y"])
