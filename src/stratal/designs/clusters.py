@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import SAME, Weighting
@@ -11,9 +16,6 @@ from stratal.population.population import Population
 from stratal.population.summary import Drawn
 from stratal.randomness import keys_of_ids
 from stratal.strata.allocation import whole_number
-from typing import Self
-import math
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

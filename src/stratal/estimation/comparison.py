@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, repeat
+from typing import Any, ClassVar
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, refuse_unknown
 from stratal.estimation.columns import answers_of, joined_columns, number_columns, shares_equal
-from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, Request, Several, together
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.answered import UNTOLD
-from stratal.estimation.estimate import Estimate, Estimates, correlation_from, linearised_estimate, undefined_estimate, with_label_values
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
+    correlation_from,
+    linearised_estimate,
+    undefined_estimate,
+    with_label_values,
+)
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
@@ -33,9 +44,6 @@ from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
-from typing import Any, ClassVar
-import numpy as np
-
 
 # Standard errors from 0 at which a correlation counts as one.
 _SIGNIFICANT = 2.0

@@ -7,9 +7,14 @@ every estimand, which says itself what is expected of it and what strata a budge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.successive import Successive
@@ -20,7 +25,18 @@ from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
-from stratal.planning.plan import BY_COST, ENDS, Plan, PlannedDesign, PlannedPart, checked_half_widths, floor_of, level_of_last_look, smallest_budget, worst_bounds
+from stratal.planning.plan import (
+    BY_COST,
+    ENDS,
+    Plan,
+    PlannedDesign,
+    PlannedPart,
+    checked_half_widths,
+    floor_of,
+    level_of_last_look,
+    smallest_budget,
+    worst_bounds,
+)
 from stratal.population.expressions import Number
 from stratal.population.influence import Influence, averages, influence_moments, stratum_averages
 from stratal.population.population import Population, require_population
@@ -29,10 +45,6 @@ from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.allocation import check_budget, whole_number
 from stratal.strata.strata import expected_variance, of_sizes
-from typing import Any
-import math
-import numpy as np
-
 
 # The estimators that a plan compares under each design.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")

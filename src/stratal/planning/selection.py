@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
@@ -14,16 +19,12 @@ from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
-from stratal.intervals.betting import DOUBLINGS, DifferenceLimits, SMALLEST_STEP, Turns, difference_capital
+from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
 from stratal.report.text import Page, Printed, Table, noted, plain_dict
 from stratal.strata.allocation import check_budget, whole_number
-from typing import Any, NamedTuple, Self
-import math
-import numpy as np
-
 
 # Pairs and their bounds grow with the square; beyond this nothing was measured.
 MOST_MODELS = 100

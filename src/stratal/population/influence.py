@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, Record
 from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
 from stratal.population.population import Population
-from stratal.population.rules import CELL, Everything, INFLUENCE, Rule, in_digits
+from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, in_digits
 from stratal.proxy.proxy import Proxy
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

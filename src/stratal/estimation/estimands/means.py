@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
-from stratal.estimation.anticipated import AnticipatedOutcome, Division, RESIDUAL_SHARE
+from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import group_column, named_columns, named_groups
-from stratal.estimation.estimand import Estimand, LabelledInfluence, LabelledOutcomes, MEAN_OPTIONS, PLAIN, Request, Several, signed_length
+from stratal.estimation.estimand import (
+    MEAN_OPTIONS,
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    LabelledOutcomes,
+    Request,
+    Several,
+    signed_length,
+)
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.lam import solve_semidefinite
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
@@ -22,9 +35,6 @@ from stratal.population.expressions import ByLevel, Cells, Constant, Expression,
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
-from typing import Any, ClassVar
-import numpy as np
-
 
 _EVERYONE = Cells(names=("all",))
 

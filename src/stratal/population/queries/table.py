@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add, and_
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population import distribution as pictures, rules, summary as summaries
-from stratal.population.declaration import Declaration, OWN_STRATUM_GROUP
-from stratal.population.digest import Digested, KEY_BITS, PopulationDigest, digits
+from stratal.population import distribution as pictures
+from stratal.population import rules
+from stratal.population import summary as summaries
+from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
+from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
 from stratal.population.population import Columns, Population
@@ -20,12 +29,6 @@ from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeP
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
 from stratal.tables.engine import ANALYTIC, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
-from typing import Any
-import ibis
-import math
-import numpy as np
-import pyarrow as pa
-
 
 _OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
 
