@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -321,8 +321,8 @@ RIGHT = ("1", "1.0", "true", "t", "yes", "pass", "passed", "correct", "right")
 WRONG = ("0", "0.0", "false", "f", "no", "fail", "failed", "incorrect", "wrong")
 NOTHING = ("", "na", "n/a", "nan", "null", "none")
 
-# Items that are read at once.
-_ROWS = 8_192
+# Rows that are read at once: of a column for each model, of a row for each result.
+_FEW_ROWS, _MANY_ROWS = 2_048, 65_536
 
 
 def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -> History:
@@ -381,15 +381,14 @@ def _history_of(table: Table) -> History:
     model = lowered.get(MODEL)
     if model is None:
         names: list[Any] = others
-        ids, *results = _read(rows, _text(rows, own), *(_result(rows, name) for name in names))
-        right, items = np.column_stack([column.to_numpy() for column in results]), ids.to_pylist()
+        right, items = _of_wide(rows, own, others)
     else:
         results = [name for name in others if name != model]
         if len(results) != 1:
             given, allowed = ", ".join(results[:5]) or "none", "one: 1 or 0, true or false, pass or fail"
             raise InputError(f"{rows.label}: which column is the result?", given=given, allowed=allowed)
         right, items, names = _of_long(rows, own, model, results[0])
-    strange = np.flatnonzero((right == 2).any(axis=0))
+    strange = np.flatnonzero(right.max(axis=0, initial=0) == _STRANGE)
     if len(strange):
         column = names[int(strange[0])] if model is None else results[0]
         raise InputError(
@@ -400,40 +399,76 @@ def _history_of(table: Table) -> History:
     if None in items or len(set(items)) < len(items):
         allowed = f"each item once; results in rows have a column {MODEL!r}"
         raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)
-    return fit_history(right.astype(np.int8, copy=False), ids=np.array(items, dtype=np.str_), names=names)
+    return fit_history(right, ids=np.array(items, dtype=np.str_), names=names)
+
+
+def _of_wide(rows: Rows, own: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
+    """Return results (N, M) and the items."""
+    kinds, items = rows.types(), list[Any]()
+    right = np.empty((rows.one("count(*)")[0], len(names)), np.int8)
+    expressions = (_result(rows, name, kinds[name]) for name in names)
+    for ids, *results in _read(rows, _FEW_ROWS, _text(rows, own), *expressions):
+        for at, column in enumerate(results):
+            right[len(items) : len(items) + len(ids), at] = _marks(column)
+        items += ids.to_pylist()
+    return right, items
 
 
 def _of_long(rows: Rows, own: str, model: str, result: str) -> tuple[AnyArray, list[Any], list[Any]]:
-    """Return results (N, M), the items and the models."""
-    *named, results = _read(rows, _text(rows, own), _text(rows, model), _result(rows, result))
-    items, models = (column.dictionary_encode(null_encoding="encode").combine_chunks() for column in named)
-    values, row, column = results.to_numpy(), items.indices.to_numpy(), models.indices.to_numpy()
-    names = models.dictionary.to_pylist()
+    """Return results (N, M), the items and the models; the file is read twice, as its rows may be many."""
+    places: tuple[dict[Any, int], ...] = ({}, {})
+    texts, count = (_text(rows, own), _text(rows, model)), 0
+    for named in _read(rows, _MANY_ROWS, *texts):
+        count += len(named[0])
+        for known, column in zip(places, named, strict=True):
+            for text in column.unique().to_pylist():
+                known.setdefault(text, len(known))
+    items, names = map(list, places)
     if None in names:
         raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
-    if len(np.unique(row.astype(np.int64) * max(len(names), 1) + column)) < len(values):
+    right = np.full((len(items), len(names)), _NO_ROW, np.int8)
+    for *named, results in _read(rows, _MANY_ROWS, *texts, _result(rows, result, rows.types()[result])):
+        row, at = (_coded(column, known.__getitem__) for column, known in zip(named, places, strict=True))
+        right[row, at] = _marks(results)
+    if np.count_nonzero(right != _NO_ROW) < count:
         raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
-    right = np.full((len(items.dictionary), len(names)), -1, np.int8)
-    right[row, column] = values
-    return right, items.dictionary.to_pylist(), names
+    return np.maximum(right, -1, out=right), items, names
 
 
 def _text(rows: Rows, name: str) -> str:
     return f"NULLIF(CAST({rows.columns[name]} AS VARCHAR), '')"
 
 
-def _result(rows: Rows, name: str) -> str:
-    """Return the SQL of a result: 1 right, 0 wrong, −1 where there is none, 2 for anything else."""
-    text = f"lower(trim(CAST({rows.columns[name]} AS VARCHAR)))"
-    listed = {value: ", ".join(f"'{word}'" for word in words) for value, words in _WORDS.items()}
-    cases = " ".join(f"WHEN {text} IN ({words}) THEN {value}" for value, words in listed.items())
-    return f"CAST(CASE WHEN {rows.columns[name]} IS NULL THEN -1 {cases} ELSE 2 END AS TINYINT)"
+def _result(rows: Rows, name: str, kind: str) -> str:
+    """Return the SQL of a result: of numbers 1, 0, −1 where there is none, 2 for others; else its text."""
+    number = None if kind == "varchar" else rows.as_number(name, kind)
+    if number is None:
+        return f"CAST({rows.columns[name]} AS VARCHAR)"
+    # Engines find no NaN by isnan where a Parquet file's least and largest values tell of none.
+    absent = f"{number} IS NULL OR CAST({number} AS VARCHAR) = 'nan'"
+    return f"CAST(CASE {number} WHEN 1 THEN 1 WHEN 0 THEN 0 ELSE if({absent}, -1, 2) END AS TINYINT)"
 
 
-_WORDS = {1: RIGHT, 0: WRONG, -1: NOTHING}
+def _marks(column: Any) -> AnyArray:
+    """Return results (n,) as `_result` writes them from an Arrow column; engines are slow with many words."""
+    if column.type == "int8":
+        return np.asarray(column.to_numpy())
+    return _coded(column, lambda text: _WORDS.get((text or "").strip(" ").lower(), _STRANGE)).astype(np.int8)
 
 
-def _read(rows: Rows, *expressions: str) -> list[Any]:
+def _coded(column: Any, code: Callable[[Any], int]) -> AnyArray:
+    """Return the integer (n,) of each text of an Arrow column."""
+    found = column.dictionary_encode(null_encoding="encode")
+    codes = np.array([code(text) for text in found.dictionary.to_pylist()], np.int64)
+    return np.asarray(codes[found.indices.to_numpy()])
+
+
+_NO_ROW, _STRANGE = -2, 2
+_WORDS = dict.fromkeys(RIGHT, 1) | dict.fromkeys(WRONG, 0) | dict.fromkeys(NOTHING, -1)
+
+
+def _read(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
+    """Yield the columns of up to `size` rows."""
     with readable(rows.label):
-        found = reader_of(rows.connection.sql(rows.sql(*expressions)), _ROWS).read_all()
-    return list(found.columns)
+        for batch in reader_of(rows.connection.sql(rows.sql(*expressions)), size):
+            yield batch.columns

@@ -7,14 +7,14 @@ fitted once; a new model's ability and factors are learned from its labels, with
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record, same_length
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, same_length
 from stratal.errors import InputError
 from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
@@ -70,8 +70,11 @@ _DIGITS = 4
 # Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8).
 _ITEM_PRECISION, _CENTRE_PRECISION = 1.0, 0.3
 
-# Items whose factors are found at once: 32 MB for a thousand models.
-_BATCH = 4_096
+# Results (items × models) that are computed with at once: a core's cache holds them.
+_AT_ONCE = 2**17
+
+# Steps shorter than this leave an error far below a digit.
+_SHORT = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,7 +234,9 @@ def fit_history(
     (50, 4)
     """
     if isinstance(past, Mapping):
-        past, names = np.column_stack(list(past.values())), list(map(str, past))
+        columns = {str(name): _results(array_of(column)[..., None]) for name, column in past.items()}
+        same_length(**columns)
+        past, names = np.column_stack(list(columns.values())), list(columns)
     right = _results(past)
     size, models = right.shape
     if models < FEWEST_MODELS or size < FEWEST_ITEMS:
@@ -239,15 +244,13 @@ def fit_history(
         raise InputError("there are too few past results", given=given, allowed=f"at least {allowed}")
     texts = np.array(id_texts(np.arange(size) if ids is None else id_array(ids)), dtype=np.str_)
     same_length(past=right[:, 0], ids=texts)
-    chosen = right[chosen_items(size, None if ids is None else ids)]
+    chosen = right[chosen_items(size, None if ids is None else texts)]
     names = [str(at) for at in range(models)] if names is None else names
     losses: dict[int, float] = {}
     if rank is None:
         losses = left_out_losses(chosen[:CHOOSING], RANKS)
         rank = min(losses, key=lambda one: losses[one])
-    fitted = _fitted(chosen, rank)
-    batches = (right[start : start + _BATCH] for start in range(0, size, _BATCH))
-    values = np.vstack([_values_of(batch, *fitted) for batch in batches])
+    values = _values_of(right, *_fitted(chosen, rank))
     return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
 
 
@@ -256,67 +259,95 @@ def _results(past: Any) -> IntArray:
     given = np.asarray(past)
     if given.ndim != 2:
         raise InputError("past results must be a table", given=f"shape {given.shape}", allowed="(N, M)")
-    if given.dtype != np.int8:  # which is what a file was read to
-        try:
-            numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711
-        except (TypeError, ValueError):
-            numbers = np.full((1, 1), 2.0)
-        given = np.where(np.isnan(numbers), -1.0, numbers)
-    found = given.astype(np.int8, copy=False)
-    if found.size and (found.min() < -1 or found.max() > 1 or np.any(found != given)):
+    if given.dtype == np.bool_:
+        return np.asarray(given.astype(np.int8))
+    if given.dtype == np.int8:  # which is what a file was read to
+        found = given
+    else:
+        found = np.empty(given.shape, np.int8)
+        for rows in _batches(given):
+            found[rows] = _whole(given[rows])
+    if found.size and (found.min() < -1 or found.max() > 1):
         allowed = "1 or 0, true or false; nothing where it is unknown"
         raise InputError("a past result is neither right nor wrong", allowed=allowed)
-    return np.asarray(found)
+    return found
+
+
+def _whole(given: AnyArray) -> IntArray:
+    """Return results as integers, −1 where there is none, 2 for what is neither right nor wrong."""
+    try:
+        numbers = np.where(given == None, np.nan, given).astype(np.float64)  # noqa: E711
+    except (TypeError, ValueError):
+        return np.full(given.shape, 2, np.int8)
+    numbers = np.where(np.isnan(numbers), -1.0, numbers)
+    return np.where(np.isin(numbers, (-1.0, 0.0, 1.0)), numbers, 2.0).astype(np.int8)
+
+
+def _batches(right: AnyArray) -> Iterator[slice]:
+    """Yield the rows of results (n, M) that are computed with at once."""
+    rows = max(1, _AT_ONCE // max(right.shape[1], 1))
+    return (slice(start, start + rows) for start in range(0, len(right), rows))
 
 
 def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray:
     """Return the values (n, 2 + r) of items from their results (n, M)."""
-    offsets, k = models[:, 0], models.shape[1]
+    k = models.shape[1]
     matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
     precision = np.append(_CENTRE_PRECISION, np.full(k - 1, _ITEM_PRECISION))
     prior = np.append(centre, np.zeros(k - 1))
-    products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
-    known, found = right >= 0, np.tile(prior, (len(right), 1))
-    for _ in range(_NEWTON):
-        likely = sigmoid(found @ matrix.T + offsets)
-        slope = np.where(known, right - likely, 0.0) @ matrix - (found - prior) * precision
-        curvature = (np.where(known, likely * (1.0 - likely), 0.0) @ products).reshape(-1, k, k)
-        step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
-        found += np.clip(step, -2.0, 2.0)
+    upper, lower = np.triu_indices(k)
+    # Single precision suffices for a step's length; where steps end depends on the slope alone.
+    products = (matrix[:, upper] * matrix[:, lower]).astype(np.float32)
     # In units in which a new model's ability and factors are standard normal.
     mean = models.mean(axis=0)
     spread = np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k)
-    loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
-    offset, factors = found[:, 0] + loadings @ mean, loadings @ np.linalg.cholesky(spread)
-    return np.column_stack([attenuated(offset, np.sum(factors**2, axis=1)), offset, factors])
+    root = np.linalg.cholesky(spread)
+    values = np.empty((len(right), 2 + k))
+    for rows in _batches(right):
+        results, known = right[rows].astype(np.float64), (right[rows] >= 0).astype(np.float64)
+        found, curvature = np.tile(prior, (len(results), 1)), np.empty((len(results), k, k))
+        for _ in range(_NEWTON):
+            likely = sigmoid(found @ matrix.T + models[:, 0])
+            slope = ((results - likely) * known) @ matrix - (found - prior) * precision
+            likely *= (1.0 - likely) * known
+            curvature[:, upper, lower] = curvature[:, lower, upper] = likely.astype(np.float32) @ products
+            step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
+            found += np.clip(step, -2.0, 2.0)
+            if np.abs(step).max() < _SHORT:
+                break
+        loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
+        offset, factors = found[:, 0] + loadings @ mean, loadings @ root
+        first = attenuated(offset, np.sum(factors**2, axis=1))
+        values[rows] = np.column_stack([first, offset, factors])
+    return values
 
 
 def _fitted(right: IntArray, rank: int) -> tuple[FloatArray, float]:
     """Return models' abilities and factors (M, 1 + r) and the mean difficulty, from results (n, M)."""
-    known = right >= 0
-    share = (np.where(known, right, 0).sum(axis=1) + 1.0) / (known.sum(axis=1) + 2.0)
+    known = (right >= 0).astype(np.float64)
+    results = right * known
+    share = (results.sum(axis=1) + 1.0) / (known.sum(axis=1) + 2.0)
     items = np.zeros((len(right), 1 + rank))
     items[:, 0] = np.log(share / (1.0 - share))
-    residuals = np.where(known, right - share[:, None], 0.0)
+    residuals = (results - share[:, None]) * known
     leading = np.linalg.eigh(residuals.T @ residuals)[1][:, ::-1][:, :rank]
     leading = leading * np.where(np.sum(leading**3, axis=0) < 0, -1.0, 1.0)  # eigenvectors have no sign
     models = np.column_stack([np.zeros(right.shape[1]), leading * np.sqrt(right.shape[1])])
+
+    def left(rows: slice) -> FloatArray:
+        log_odds = items[rows, :1] + models[:, 0] + items[rows, 1:] @ models[:, 1:].T
+        return np.asarray((results[rows] - sigmoid(log_odds)) * known[rows])
+
     for _ in range(_STEPS):
         matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
         centre = np.append(items[:, 0].mean(), np.zeros(rank))
         precision = np.append(_CENTRE_PRECISION, np.full(rank, _ITEM_PRECISION))
-        left = _left(right, known, items, models) @ matrix - (items - centre) * precision
-        items = items + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
+        slope = np.vstack([left(rows) @ matrix for rows in _batches(right)]) - (items - centre) * precision
+        items = items + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
         matrix = np.column_stack([np.ones(len(items)), items[:, 1:]])
-        left = _left(right, known, items, models).T @ matrix - models
-        models = models + left @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
+        slope = sum(left(rows).T @ matrix[rows] for rows in _batches(right)) - models
+        models = models + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
     return models, float(items[:, 0].mean())
-
-
-def _left(right: IntArray, known: AnyArray, items: FloatArray, models: FloatArray) -> FloatArray:
-    """Return what is left open of results (n, M), 0 where there is none."""
-    log_odds = items[:, :1] + models[:, 0] + items[:, 1:] @ models[:, 1:].T
-    return np.where(known, right - sigmoid(log_odds), 0.0)
 
 
 def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
@@ -364,9 +395,8 @@ def sigmoid(log_odds: FloatArray) -> FloatArray:
     >>> sigmoid(np.array([0.0, -800.0]))
     array([0.5, 0. ])
     """
-    import scipy.special
-
-    return np.asarray(scipy.special.expit(log_odds))
+    with np.errstate(over="ignore"):
+        return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
 
 def attenuated(log_odds: FloatArray, variance: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.population import building
 from stratal.population.building import as_history
 
 N, M = 120, 8
@@ -46,6 +47,42 @@ def test_wide_and_long_files_are_the_same_history(files):
     for other in found[1:]:
         np.testing.assert_array_equal(other.of(IDS), found[0].of(IDS))
         assert set(other.models) == {f"m{at}" for at in range(M)}
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64(), pa.decimal128(5, 1), pa.string()])
+def test_results_of_any_type_in_a_file_are_the_same_history(files, tmp_path, kind):
+    table = pq.read_table(files / "wide.parquet")
+    columns = [pa.array([None if e is None else e == 1 for e in c.to_pylist()]) for c in table.columns[1:]]
+    cast = [
+        column.cast(pa.int8()).cast(kind) if kind != pa.string() else column.cast(kind) for column in columns
+    ]
+    if pa.types.is_floating(kind):
+        cast[2] = pa.array([np.nan if e is None else e for e in cast[2].to_pylist()])
+    named = dict(zip(table.column_names[1:], cast, strict=True))
+    pq.write_table(pa.table({"id": table["id"], **named}), tmp_path / "p.parquet")
+    found, other = as_history(files / "wide.parquet"), as_history(tmp_path / "p.parquet")
+    np.testing.assert_array_equal(found.values, other.values)
+
+
+@pytest.mark.parametrize("name", ["wide.parquet", "wide.csv", "long.csv"])
+def test_a_file_is_read_in_batches_of_any_size(files, monkeypatch, name):
+    whole = as_history(files / name)
+    monkeypatch.setattr(building, "_FEW_ROWS", 7)
+    monkeypatch.setattr(building, "_MANY_ROWS", 7)
+    some = as_history(files / name)
+    np.testing.assert_array_equal(whole.values, some.values)
+    assert whole.ids.tolist() == some.ids.tolist()
+    assert whole.models == some.models
+
+
+def test_very_many_columns_of_text_fit_into_the_usual_memory(tmp_path):
+    right = np.random.default_rng(0).random((60, 600)) < 0.6
+    words = np.where(right, "Correct", "wrong")
+    header = ",".join(["id", *(f"m{at}" for at in range(600))])
+    rows = [",".join([f"q{at}", *row]) for at, row in enumerate(words.tolist())]
+    (tmp_path / "past.csv").write_text("\n".join([header, *rows]))
+    found = as_history(tmp_path / "past.csv")
+    np.testing.assert_array_equal(found.values, as_history(right).values)
 
 
 def test_a_population_is_the_same_in_memory_and_by_query(files):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
+from stratal.proxy import history
 from stratal.proxy.history import FactorPosterior, History, fit_history, left_out_losses, sigmoid
 
 
@@ -91,3 +92,28 @@ def test_what_is_no_history_is_refused(past, words):
 
 def test_results_that_all_agree_are_no_error():
     assert np.all(np.isfinite(fit_history(np.ones((30, 6), bool)).values))
+
+
+def test_results_are_computed_with_in_batches_of_any_size(rng, monkeypatch):
+    past = np.where(rng.random((400, 12)) < 0.2, np.nan, results(rng, 400, 12, 2)[0])
+    found = []
+    for cells in (12 * 7, 12 * 64, 12 * 400):
+        monkeypatch.setattr(history, "_AT_ONCE", cells)
+        found.append(fit_history(past))
+    for other in found[:2]:
+        np.testing.assert_array_equal(other.values, found[2].values)
+        assert other.rank == found[2].rank
+
+
+def test_results_of_any_type_are_the_same_history(rng):
+    whole = results(rng, 60, 6, 0)[0]
+    held = [whole, whole.astype(np.int8), whole.astype(float), whole.astype(object), whole.tolist()]
+    held.append(dict(enumerate(whole.T)))
+    values = [fit_history(past, rank=1).values for past in held]
+    for other in values[1:]:
+        np.testing.assert_array_equal(other, values[0])
+
+
+def test_columns_of_models_have_a_result_for_each_item():
+    with pytest.raises(InputError, match="must have one entry per unit"):
+        fit_history({"a": [1] * 30, "b": [0] * 29, "c": [1] * 30, "d": [1] * 30})
