@@ -504,7 +504,7 @@ def finite_array(name: str, values: Any) -> FloatArray:
 
 
 def feature_matrix(name: str, values: Any) -> FloatArray:
-    """Return `values` as a finite float64 matrix (n, p); a vector becomes one column.
+    """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column.
 
     Examples
     --------
@@ -512,4 +512,5 @@ def feature_matrix(name: str, values: Any) -> FloatArray:
     (2, 1)
     """
     array = finite_array(name, values)
-    return np.ascontiguousarray(array if array.ndim == 2 else array[:, None])
+    # What a unit's number multiplies, all its features, is then one run in memory for each feature.
+    return np.asfortranarray(array if array.ndim == 2 else array[:, None])

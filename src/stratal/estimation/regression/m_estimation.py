@@ -535,7 +535,8 @@ def leverage_notes(
     """
     if pulls is None or not len(pulls):
         return ()
-    squares, fourth = np.sum(influences**2, axis=0), np.sum(influences**4, axis=0)
+    each = influences * influences
+    squares, fourth = np.sum(each, axis=0), np.sum(each * each, axis=0)
     worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
     fewest, highest = int(np.argmin(worth)), float(pulls.max())
     if not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES):
