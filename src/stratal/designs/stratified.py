@@ -251,13 +251,21 @@ class StratifiedWeighting(Weighting):
 
     def contributions(self, variable: FloatArray) -> FloatArray:
         """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
-        within = pooled_stratum_covariances(variable[:, None], self.stratum, self.counts, self.sizes)
-        return stratum_parts(self.variance_factors, within[:, 0, 0])
+        return np.asarray(self._parts(variable[:, None])[0])
+
+    def _parts(self, variables: FloatArray) -> FloatArray:
+        """Return each stratum's part of the variance of each mean (q, H)."""
+        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        return stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Satterthwaite's, over the strata that are not labelled whole."""
+        return float(self.freedoms(variable[:, None])[0])
+
+    def freedoms(self, variables: FloatArray) -> FloatArray:
+        """Satterthwaite's of each of several variables (n, q)."""
         free = free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
-        return float(satterthwaite(self.contributions(variable), free))
+        return satterthwaite(self._parts(variables), free)
 
     def population_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False

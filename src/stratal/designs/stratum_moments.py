@@ -52,6 +52,18 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
         return np.asarray(sums / counts[:, None])
 
 
+def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the deviations (n, q) of each variable from its stratum's mean.
+
+    Examples
+    --------
+    >>> centred(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
+    array([-1.,  1.,  0.])
+    """
+    means = stratum_means(variables, stratum, n_strata)
+    return variables - (means if n_strata == 1 else means[stratum])
+
+
 def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the within-stratum sample covariances s_h² with divisor n_h − 1, shape (H, q, q).
 
@@ -63,8 +75,7 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
     array([ 2., nan])
     """
     free = stratum_counts(stratum, n_strata) - 1.0
-    deviations = variables - stratum_means(variables, stratum, n_strata)[stratum]
-    products = _stratum_products(deviations, stratum, n_strata)
+    products = _stratum_products(centred(variables, stratum, n_strata), stratum, n_strata)
     return products / np.where(free > 0, free, np.nan)[:, None, None]
 
 
@@ -159,8 +170,8 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     joint = np.concatenate([z[..., None], proxies], axis=-1)
     counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
     means = stratum_means(joint.reshape(n, -1), stratum, n_strata)
-    each = (joint.reshape(n, -1) - means[stratum]).reshape(-1, k)
-    of = np.repeat(stratum, len(each) // max(n, 1))
+    each = (joint.reshape(n, -1) - (means if n_strata == 1 else means[stratum])).reshape(-1, k)
+    of = stratum if n_strata == 1 else np.repeat(stratum, len(each) // max(n, 1))
     products = _stratum_products(each, of, n_strata) / np.maximum(counts - 1.0, 1.0)[:, None, None]
     whole = np.where(counts[:, None] > 0, means, 0.0).reshape(n_strata, -1, k).sum(axis=1)
     return StratumMoments(

@@ -54,6 +54,10 @@ class Weighting(Record, ABC):
         """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
         return float(max(self.draws - 1, 1))
 
+    def freedoms(self, variables: FloatArray) -> FloatArray:
+        """Degrees of freedom (q,) of each of several variables (n, q)."""
+        return np.array([self.degrees_of_freedom(column) for column in variables.T])
+
     def stretched(self, residuals: FloatArray) -> FloatArray:
         """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
 

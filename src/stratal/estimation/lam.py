@@ -399,13 +399,15 @@ def fit_lam(
     >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting).lam.round(3)
     array([[1.002]])
     """
-    kept = np.ones(len(z), dtype=bool) if kept is None else kept
     outcome, values = z, proxy.values
     if z.ndim == 1:
         outcome, values = z[:, None], values[:, None, :]
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        centred = values - proxy.means[proxy.stratum][:, None, :]
-        moments = stratum_moments(outcome[kept], centred[kept], proxy.stratum[kept], len(proxy.means))
+        stratum = proxy.stratum
+        centred = values - proxy.means[stratum][:, None, :] if np.any(proxy.means) else values
+        if kept is not None:
+            outcome, centred, stratum = outcome[kept], centred[kept], stratum[kept]
+        moments = stratum_moments(outcome, centred, stratum, len(proxy.means))
         trust, whole = trust or Trust(), proxy.unbiased_covariances
         if proxy.copies is not None:
             copies = proxy.copies[:, None, None]

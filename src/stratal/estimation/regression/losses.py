@@ -302,6 +302,11 @@ class Block:
     stratum: IntArray
     weights: FloatArray | None = None
 
+    def weighted(self, factors: FloatArray) -> FloatArray:
+        """Return the factor (H,) of each unit's stratum, times the unit's weight if it has one (m,)."""
+        own = np.full(len(self.proxy), factors[0]) if len(factors) == 1 else factors[self.stratum]
+        return own if self.weights is None else own * self.weights
+
 
 class Unlabelled:
     """The units with a proxy, as an estimator sees them: read in batches, each pass anew.
@@ -381,7 +386,7 @@ class Unlabelled:
         d, per_unit = len(theta), factors / self.totals
         total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
         for block in self.blocks():
-            weights = per_unit[block.stratum] * (1.0 if block.weights is None else block.weights)
+            weights = block.weighted(per_unit)
             sums = loss.summed(theta, block.features, block.proxy, weights, curvature=curvature)
             total = total.plus(sums)
         return total
@@ -397,8 +402,8 @@ class Unlabelled:
         for block in self.blocks():
             gradients = loss.gradients(theta, block.features, block.proxy)
             if block.weights is not None:
-                gradients = gradients * (block.weights * scale[block.stratum])[:, None]
-            for h in np.flatnonzero(np.bincount(block.stratum)):
+                gradients = gradients * block.weighted(scale)[:, None]
+            for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
                 part = gradients if n_strata == 1 else gradients[block.stratum == h]
                 m = len(part)
                 centre = np.full(m, 1.0 / m) @ part
@@ -474,6 +479,13 @@ class ArrayUnlabelled(Unlabelled):
                 stratum=self.stratum[rows],
                 weights=None if self.weights is None else self.weights[rows],
             )
+
+    def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
+        """Return the units with proxy stretch · f + x'shift."""
+        found = copy.copy(self)
+        found.proxy = stretch * self.proxy + self.features @ shift
+        found._batches = found._runs
+        return found
 
 
 def with_intercept(features: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import stratum_means
+from stratal.designs.stratum_moments import centred
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
@@ -37,6 +37,7 @@ from stratal.estimation.regression.rectified_loss import (
     newton,
     refuse_failure,
     require_inverse,
+    whitening,
 )
 from stratal.report.text import plain_dict
 
@@ -67,9 +68,8 @@ def left_out_residuals(
     >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
     array([0., 4.])
     """
-    centre = stratum_means(residuals, stratum, n_strata)[stratum]
-    kept = 1.0 - np.clip(leverages, 0.0, 1.0 - _LEAST_LEFT)
-    return np.asarray(centre + (residuals - centre) / kept[:, None])
+    kept = 1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _LEAST_LEFT)
+    return np.asarray(residuals + centred(residuals, stratum, n_strata) * (1.0 / kept - 1.0)[:, None])
 
 
 def degrees_factor(n: int, used: float) -> float:
@@ -176,11 +176,13 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         along = directions @ directions.T
         whole = np.sum(rectified.proxy_covariances(theta) * along, axis=(1, 2))
     if stratified:
-        size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
-        v = v - stratum_means(v, stratum, n_strata)[stratum]
-        squares = np.sum(v * v, axis=1)
+        size = np.bincount(stratum, np.einsum("nk,nk->n", v, v), minlength=n_strata)
+        v = centred(v, stratum, n_strata)
+        squares = np.einsum("nk,nk->n", v, v)
         shared = np.bincount(stratum, squares, minlength=n_strata)
-        v = v * (shared > _ROUNDING * size)[stratum][:, None]
+        constant = shared <= _ROUNDING * size
+        if np.any(constant):
+            v[constant[stratum]] = 0.0
         whole = np.where(whole > _ROUNDING * size / np.maximum(counts - 1.0, 1.0), whole, 0.0)
         if units.separate:
             factors = weighting.variance_factors
@@ -507,7 +509,7 @@ def _sandwich(
     influences = -corrected @ bread
     freedom = few
     if freedom is None:
-        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
+        freedom = rectified.weighting.freedoms(influences)
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
@@ -652,8 +654,8 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     fit = newton(evaluate, start, quadratic=loss.quadratic)
     gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
     try:
-        refuse_failure(fit, loss, block.proxy, gram, rectified=False)
-    except InputError:
+        refuse_failure(fit, loss, block.proxy, whitening(gram), rectified=False)
+    except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None
     return fit
