@@ -175,6 +175,8 @@ class StratifiedWeighting(Weighting):
         Whether the units were drawn independently, so that no finite population correction applies.
     sizes_follow_labels : bool
         Whether labels of earlier rounds decided the n_h.
+    counts : int (H,)
+        n_h, labels per stratum; counted when it is made.
 
     Examples
     --------
@@ -187,16 +189,16 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     sizes_follow_labels: bool = False
+    counts: IntArray = field(init=False, repr=False, compare=False)
 
     @property
     def random_within_strata(self) -> bool:
         """True: the size of every stratum's sample was fixed."""
         return True
 
-    @property
-    def counts(self) -> IntArray:
-        """n_h (H,), labels per stratum."""
-        return stratum_counts(self.stratum, len(self.sizes))
+    def __post_init__(self) -> None:
+        self._set(counts=stratum_counts(self.stratum, len(self.sizes)))
+        self._freeze()
 
     @property
     def population_size(self) -> float:
@@ -247,7 +249,7 @@ class StratifiedWeighting(Weighting):
         within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
         factors = self.variance_factors
         used = factors > 0
-        return np.asarray(np.tensordot(factors[used], within[used], axes=1))
+        return np.asarray(np.einsum("h,hqr->qr", factors[used], within[used]))
 
     def contributions(self, variable: FloatArray) -> FloatArray:
         """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
@@ -283,7 +285,7 @@ class StratifiedWeighting(Weighting):
         return np.asarray((own + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
 
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The values themselves (n,), and W_h² (1 − f_h) / n_h (H,)."""
+        """The values themselves (n,) or (n, q), and W_h² (1 − f_h) / n_h (H,)."""
         return variable, self.variance_factors
 
     def independent(self) -> StratifiedWeighting:

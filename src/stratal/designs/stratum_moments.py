@@ -47,7 +47,8 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
     array([[2.], [5.]])
     """
     counts = stratum_counts(stratum, n_strata)
-    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in variables.T]).T
+    columns = np.ascontiguousarray(variables.T)
+    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / counts[:, None])
 
@@ -60,8 +61,9 @@ def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArr
     >>> centred(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
     array([-1.,  1.,  0.])
     """
-    means = stratum_means(variables, stratum, n_strata)
-    return variables - (means if n_strata == 1 else means[stratum])
+    if n_strata == 1:
+        return variables - np.full(len(variables), 1.0 / max(len(variables), 1)) @ variables
+    return variables - stratum_means(variables, stratum, n_strata)[stratum]
 
 
 def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -169,11 +171,11 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     """
     joint = np.concatenate([z[..., None], proxies], axis=-1)
     counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
-    means = stratum_means(joint.reshape(n, -1), stratum, n_strata)
-    each = (joint.reshape(n, -1) - (means if n_strata == 1 else means[stratum])).reshape(-1, k)
+    means = stratum_means(joint if z.ndim == 1 else np.einsum("nqk->nk", joint), stratum, n_strata)
+    whole = np.where(counts[:, None] > 0, means, 0.0)
+    each = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
     of = stratum if n_strata == 1 else np.repeat(stratum, len(each) // max(n, 1))
     products = _stratum_products(each, of, n_strata) / np.maximum(counts - 1.0, 1.0)[:, None, None]
-    whole = np.where(counts[:, None] > 0, means, 0.0).reshape(n_strata, -1, k).sum(axis=1)
     return StratumMoments(
         counts=counts,
         outcome_means=whole[:, 0],

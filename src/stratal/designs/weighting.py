@@ -187,12 +187,12 @@ class Weighting(Record, ABC):
         return np.asarray(spread * (n / max(n - 1, 1)) / self.population_size)
 
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (n,) to resample within strata, and the factor (H,) of s_h² in the variance of their mean.
+        """Values (n,) or (n, q) to resample within strata, and the factor (H,) of s_h² in their variance.
 
         Without strata w·y are resampled as independent draws.
         """
         n = len(variable)
-        return np.asarray(n * self.weights * variable), np.array([1.0 / n])
+        return np.asarray((n * self.weights * variable.T).T), np.array([1.0 / n])
 
     def independent(self) -> Weighting:
         """Return the weighting of independent draws within strata: no finite population correction."""

@@ -534,7 +534,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
     Parameters
     ----------
-    estimates : tuple of Estimate
+    estimates : sequence of Estimate
         Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
     kind : str
         What the rows are: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
@@ -556,7 +556,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     (['de', 'en'], True)
     """
 
-    estimates: tuple[Estimate, ...]
+    estimates: Sequence[Estimate]
     kind: str
     title: str
     remarks: tuple[str, ...] = ()
@@ -585,6 +585,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     @overload
     def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
     def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
+        if isinstance(place, slice):
+            return tuple(self.estimates[place])
         return self.estimates[place]
 
     def __len__(self) -> int:

@@ -324,8 +324,7 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     >>> skewnesses_of(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), weighting).round(3)
     array([1., 0.])
     """
-    resampled = [weighting.resampling(column) for column in variables.T]
-    values, factors = np.stack([column for column, _ in resampled], axis=1), resampled[0][1]
+    values, factors = weighting.resampling(variables)
     stratum, n_strata = weighting.stratum, len(factors)
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
@@ -335,7 +334,7 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     away /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
     squares = away * away
     second, third = (
-        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T])
+        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T.copy()])
         for powers in (squares, squares * away)
     )
     return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
@@ -191,7 +190,7 @@ class GeneralisedLinear(Loss):
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
         spread = self.variance(self.mean(features @ theta))
-        return np.asarray(spread * np.sum((features @ bread) * features, axis=1))
+        return np.asarray(spread * np.einsum("nd,nd->n", features @ bread, features))
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """That of the mean outcome; 1 where it is at an end of its range."""
@@ -244,7 +243,8 @@ class LogisticLoss(GeneralisedLinear):
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """1 / (1 + exp(−η))."""
-        return np.asarray(expit(eta))
+        with np.errstate(over="ignore"):  # of exp(−η) where μ is 0
+            return np.asarray(1.0 / (1.0 + np.exp(-eta)))
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ (1 − μ)."""
@@ -456,9 +456,9 @@ class ArrayUnlabelled(Unlabelled):
         weights: Any = None,
         separate: bool = False,
     ) -> None:
-        self.proxy = finite_array("proxy", proxy)
+        self.proxy = _shaped("proxy", proxy)
         n = len(self.proxy)
-        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
+        self.features = np.empty((n, 0)) if features is None else _columns(_shaped("features", features))
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
         given = {"features": self.features, "stratum": self.stratum}
@@ -466,11 +466,14 @@ class ArrayUnlabelled(Unlabelled):
             given["weights"] = self.weights
         if same_length(proxy=self.proxy, **given) == 0:
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        super().__init__(self._runs, n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
+        n_strata = max(int(self.stratum.max()) + 1, 1)
+        self._run = n
+        super().__init__(self._runs, n_strata=n_strata, separate=separate)
+        self._run = max(_CHUNK // max(self.features.shape[1], 1), 512)
 
     def _runs(self) -> Iterator[Block]:
-        """Yield runs short enough for the cache."""
-        chunk = max(_CHUNK // max(self.features.shape[1], 1), 512)
+        """Yield runs short enough for the cache; at first, to be checked, all units at once."""
+        chunk = self._run
         for start in range(0, len(self.proxy), chunk):
             rows = slice(start, start + chunk)
             yield Block(
@@ -507,12 +510,22 @@ def finite_array(name: str, values: Any) -> FloatArray:
     >>> finite_array("proxy", [1, 2])
     array([1., 2.])
     """
+    array = _shaped(name, values)
+    refuse_nonfinite(name, array)
+    return array
+
+
+def _shaped(name: str, values: Any) -> FloatArray:
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
         what = f"{name} must be a vector or a matrix"
         raise InputError(what, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
-    refuse_nonfinite(name, array)
     return array
+
+
+def _columns(array: FloatArray) -> FloatArray:
+    """Return a matrix column after column: what multiplies a unit's features meets one run of each."""
+    return np.asfortranarray(array if array.ndim == 2 else array[:, None])
 
 
 def feature_matrix(name: str, values: Any) -> FloatArray:
@@ -523,6 +536,4 @@ def feature_matrix(name: str, values: Any) -> FloatArray:
     >>> feature_matrix("features", [1, 2]).shape
     (2, 1)
     """
-    array = finite_array(name, values)
-    # What a unit's number multiplies, all its features, is then one run in memory for each feature.
-    return np.asfortranarray(array if array.ndim == 2 else array[:, None])
+    return _columns(finite_array(name, values))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centred
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimates, linearised_estimate
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
@@ -39,6 +40,7 @@ from stratal.estimation.regression.rectified_loss import (
     require_inverse,
     whitening,
 )
+from stratal.intervals.limits import SkewedLimits
 from stratal.report.text import plain_dict
 
 # Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise.
@@ -132,8 +134,9 @@ def few_clusters(
 _ROUNDING = 1e-24
 
 
-# Of the first round, in which λ needs no exact θ, and of the second.
-_FIRST_TOLERANCE, _TOLERANCE = 0.05, 1e-9
+# Last steps, whose squares are the errors: of the start and of the first round, in which λ needs no exact θ,
+# and of the second.
+_START_TOLERANCE, _FIRST_TOLERANCE, _TOLERANCE = 1e-4, 0.05, 1e-7
 
 
 def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
@@ -214,7 +217,8 @@ def _start(rectified: RectifiedLoss) -> FloatArray:
     assert rectified.unlabelled is not None
     try:
         nothing = np.zeros(len(rectified.shares))
-        return rectified.require_solution(nothing, np.zeros(rectified.n_parameters)).theta
+        theta = np.zeros(rectified.n_parameters)
+        return rectified.require_solution(nothing, theta, _START_TOLERANCE).theta
     except InputError:
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
@@ -261,7 +265,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
-    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, 1.0 - _LEAST_LEFT)
+    leverages = np.clip(weights * np.einsum("ni,ni->n", x @ bread, x), 0.0, 1.0 - _LEAST_LEFT)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
     evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
@@ -387,29 +391,24 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
         hessian = kept * own_hessian + (1.0 - kept) * hessian
     covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
-    parts = [
-        Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
-        for value, variable, variance, own in zip(
-            theta.tolist(), influences.T, np.diag(covariance).tolist(), freedom.tolist(), strict=True
-        )
-    ]
-    rows = [
-        linearised_estimate(
-            part,
-            weighting,
-            limits=own,
-            label={"coefficient": name},
-            target=rectified.target,
-            null=0.0,
-            estimator=estimator,
-            lam=common_lam(lam),
-            population_size=round(size),
-        )
-        for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
-    ]
+    rows = FittedRows(
+        values=theta,
+        influences=influences,
+        covariance=covariance,
+        freedom=freedom,
+        names=rectified.names,
+        weighting=weighting,
+        shown={
+            "target": rectified.target,
+            "null": 0.0,
+            "estimator": estimator,
+            "lam": common_lam(lam),
+            "population_size": round(size),
+        },
+    )
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
-        estimates=tuple(rows),
+        estimates=rows,
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
         remarks=(*fit.notes, *bias, *doubts),
@@ -428,6 +427,55 @@ def common_lam(lam: FloatArray) -> tuple[float, ...]:
     ((0.5,), ())
     """
     return (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else ()
+
+
+@dataclass(kw_only=True, eq=False)
+class FittedRows(Sequence[Estimate]):
+    """The coefficients' estimates, made when one is looked at: an interval does not need them."""
+
+    values: FloatArray
+    influences: FloatArray
+    covariance: FloatArray
+    freedom: FloatArray
+    names: tuple[str, ...]
+    weighting: Weighting
+    shown: dict[str, Any]
+
+    @cached_property
+    def parts(self) -> list[Linearised]:
+        """Each coefficient with the variable that carries its error."""
+        variances, freedoms = self.covariance.diagonal().tolist(), self.freedom.tolist()
+        return [
+            Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
+            for value, variable, variance, own in zip(
+                self.values.tolist(), self.influences.T, variances, freedoms, strict=True
+            )
+        ]
+
+    @cached_property
+    def limits(self) -> list[SkewedLimits]:
+        """The limits of each."""
+        return skewed_limits(self.parts, self.weighting)
+
+    @cached_property
+    def made(self) -> tuple[Estimate, ...]:
+        """The estimates."""
+        return tuple(
+            linearised_estimate(
+                part, self.weighting, limits=limits, label={"coefficient": name}, **self.shown
+            )
+            for part, limits, name in zip(self.parts, self.limits, self.names, strict=True)
+        )
+
+    @overload
+    def __getitem__(self, place: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
+    def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
+        return self.made[place]
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -461,6 +509,17 @@ class Coefficients(Estimates):
     def names(self) -> tuple[str, ...]:
         """The coefficients' names."""
         return tuple(str(row.label["coefficient"]) for row in self)
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper limits, (m,) each."""
+        known = self.estimates.limits if isinstance(self.estimates, FittedRows) else []
+        own = [limits.by(method) for limits in known]
+        if not all(own) or not own:
+            return Estimates.confidence_interval(self, confidence_level, method, alternative)
+        low, high = np.array([limits.ends(confidence_level, alternative) for limits in own if limits]).T
+        return low, high
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""

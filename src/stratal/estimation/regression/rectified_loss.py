@@ -433,12 +433,17 @@ class RectifiedLoss:
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
         """Return the gradient and the Hessian of the rectified loss at θ."""
         loss, features, units = self.loss, self.features, self.unlabelled
-        own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
         if units is None or not np.any(lam):
-            return own
-        taken = -self.weights * lam[self.stratum]
-        by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
-        return own.plus(by_proxy).plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+            return loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
+        weights = np.concatenate([self.weights, -self.weights * lam[self.stratum]])
+        own = loss.summed(theta, *self._twice, weights, curvature=curvature)
+        return own.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+
+    @cached_property
+    def _twice(self) -> tuple[FloatArray, FloatArray]:
+        """The labelled units' features and outcomes, and once more with their proxies."""
+        features = np.concatenate([self.features, self.features])
+        return np.asfortranarray(features), np.concatenate([self.outcome, self.proxy])
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d)."""
