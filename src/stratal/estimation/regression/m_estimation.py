@@ -11,7 +11,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -391,20 +391,15 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
         hessian = kept * own_hessian + (1.0 - kept) * hessian
     covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
+    parts = [
+        Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
+        for value, variable, variance, own in zip(
+            theta.tolist(), influences.T, covariance.diagonal().tolist(), freedom.tolist(), strict=True
+        )
+    ]
+    shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam)}
     rows = FittedRows(
-        values=theta,
-        influences=influences,
-        covariance=covariance,
-        freedom=freedom,
-        names=rectified.names,
-        weighting=weighting,
-        shown={
-            "target": rectified.target,
-            "null": 0.0,
-            "estimator": estimator,
-            "lam": common_lam(lam),
-            "population_size": round(size),
-        },
+        parts, rectified.names, weighting, {**shown, "null": 0.0, "population_size": round(size)}
     )
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
@@ -429,53 +424,33 @@ def common_lam(lam: FloatArray) -> tuple[float, ...]:
     return (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else ()
 
 
-@dataclass(kw_only=True, eq=False)
 class FittedRows(Sequence[Estimate]):
     """The coefficients' estimates, made when one is looked at: an interval does not need them."""
 
-    values: FloatArray
-    influences: FloatArray
-    covariance: FloatArray
-    freedom: FloatArray
-    names: tuple[str, ...]
-    weighting: Weighting
-    shown: dict[str, Any]
-
-    @cached_property
-    def parts(self) -> list[Linearised]:
-        """Each coefficient with the variable that carries its error."""
-        variances, freedoms = self.covariance.diagonal().tolist(), self.freedom.tolist()
-        return [
-            Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
-            for value, variable, variance, own in zip(
-                self.values.tolist(), self.influences.T, variances, freedoms, strict=True
-            )
-        ]
+    def __init__(
+        self, parts: list[Linearised], names: Sequence[str], weighting: Weighting, shown: dict[str, Any]
+    ) -> None:
+        self._parts, self._names, self._weighting, self._shown = parts, names, weighting, shown
 
     @cached_property
     def limits(self) -> list[SkewedLimits]:
         """The limits of each."""
-        return skewed_limits(self.parts, self.weighting)
+        return skewed_limits(self._parts, self._weighting)
 
     @cached_property
-    def made(self) -> tuple[Estimate, ...]:
-        """The estimates."""
+    def _made(self) -> tuple[Estimate, ...]:
         return tuple(
             linearised_estimate(
-                part, self.weighting, limits=limits, label={"coefficient": name}, **self.shown
+                part, self._weighting, limits=limits, label={"coefficient": name}, **self._shown
             )
-            for part, limits, name in zip(self.parts, self.limits, self.names, strict=True)
+            for part, limits, name in zip(self._parts, self.limits, self._names, strict=True)
         )
 
-    @overload
-    def __getitem__(self, place: int) -> Estimate: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
-    def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
-        return self.made[place]
+    def __getitem__(self, place: Any) -> Any:
+        return self._made[place]
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
