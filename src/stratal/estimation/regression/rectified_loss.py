@@ -447,15 +447,7 @@ class RectifiedLoss:
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d)."""
-        return self._inverse if self.loss.quadratic else self._inverse_at(theta)
-
-    def _inverse_at(self, theta: FloatArray) -> FloatArray:
         return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
-
-    @cached_property
-    def _inverse(self) -> FloatArray:
-        """The inverse of a Hessian that is the same at every θ."""
-        return self._inverse_at(np.zeros(self.n_parameters))
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
         """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""
