@@ -175,6 +175,8 @@ class StratifiedWeighting(Weighting):
         Whether the units were drawn independently, so that no finite population correction applies.
     sizes_follow_labels : bool
         Whether labels of earlier rounds decided the n_h.
+    counts : int (H,)
+        n_h, labels per stratum; counted when it is made.
 
     Examples
     --------
@@ -245,17 +247,25 @@ class StratifiedWeighting(Weighting):
         within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
         factors = self.variance_factors
         used = factors > 0
-        return np.asarray(np.tensordot(factors[used], within[used], axes=1))
+        return np.asarray(np.einsum("h,hqr->qr", factors[used], within[used]))
 
     def contributions(self, variable: FloatArray) -> FloatArray:
         """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
-        within = pooled_stratum_covariances(variable[:, None], self.stratum, self.counts, self.sizes)
-        return stratum_parts(self.variance_factors, within[:, 0, 0])
+        return np.asarray(self._parts(variable[:, None])[0])
+
+    def _parts(self, variables: FloatArray) -> FloatArray:
+        """Return each stratum's part of the variance of each mean (q, H)."""
+        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        return stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Satterthwaite's, over the strata that are not labelled whole."""
+        return float(self.freedoms(variable[:, None])[0])
+
+    def freedoms(self, variables: FloatArray) -> FloatArray:
+        """Satterthwaite's of each of several variables (n, q)."""
         free = free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
-        return float(satterthwaite(self.contributions(variable), free))
+        return satterthwaite(self._parts(variables), free)
 
     def population_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
@@ -273,7 +283,7 @@ class StratifiedWeighting(Weighting):
         return np.asarray((own + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
 
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The values themselves (n,), and W_h² (1 − f_h) / n_h (H,)."""
+        """The values themselves (n,) or (n, q), and W_h² (1 − f_h) / n_h (H,)."""
         return variable, self.variance_factors
 
     def independent(self) -> StratifiedWeighting:

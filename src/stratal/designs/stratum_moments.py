@@ -22,7 +22,20 @@ def stratum_counts(stratum: IntArray, n_strata: int) -> IntArray:
     >>> stratum_counts(np.array([0, 2, 2]), 3)
     array([1, 0, 2])
     """
-    return np.bincount(stratum, minlength=n_strata).astype(np.int64)
+    return np.bincount(stratum, minlength=n_strata).astype(np.int64, copy=False)
+
+
+def _stratum_products(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the sums of products of the variables (n, q) with each other in each stratum (H, q, q)."""
+    if n_strata == 1:
+        return (variables.T @ variables)[None]
+    q = variables.shape[1]
+    found = np.empty((n_strata, q, q))
+    for a in range(q):
+        for b in range(a, q):
+            product = variables[:, a] * variables[:, b]
+            found[:, a, b] = found[:, b, a] = np.bincount(stratum, product, minlength=n_strata)
+    return found
 
 
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -34,9 +47,23 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
     array([[2.], [5.]])
     """
     counts = stratum_counts(stratum, n_strata)
-    sums = np.stack([np.bincount(stratum, column, minlength=n_strata) for column in variables.T], axis=1)
+    columns = np.ascontiguousarray(variables.T)
+    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / counts[:, None])
+
+
+def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the deviations (n, q) of each variable from its stratum's mean.
+
+    Examples
+    --------
+    >>> centred(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
+    array([-1.,  1.,  0.])
+    """
+    if n_strata == 1:
+        return variables - np.full(len(variables), 1.0 / max(len(variables), 1)) @ variables
+    return variables - stratum_means(variables, stratum, n_strata)[stratum]
 
 
 def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -49,16 +76,9 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
     >>> stratum_covariances(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
     array([ 2., nan])
     """
-    counts = stratum_counts(stratum, n_strata)
-    deviations = variables - stratum_means(variables, stratum, n_strata)[stratum]
-    q = variables.shape[1]
-    result = np.empty((n_strata, q, q))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for a in range(q):
-            for b in range(a, q):
-                cross = np.bincount(stratum, deviations[:, a] * deviations[:, b], minlength=n_strata)
-                result[:, a, b] = result[:, b, a] = np.where(counts > 1, cross / (counts - 1), np.nan)
-    return result
+    free = stratum_counts(stratum, n_strata) - 1.0
+    products = _stratum_products(centred(variables, stratum, n_strata), stratum, n_strata)
+    return products / np.where(free > 0, free, np.nan)[:, None, None]
 
 
 def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -133,12 +153,13 @@ class StratumMoments(Record):
 
 
 def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_strata: int) -> StratumMoments:
-    """Return the labelled units' moments per stratum.
+    """Return the labelled units' moments per stratum, summed over the outcomes where there are several.
 
     Parameters
     ----------
-    z : float (n,)
-    proxies : float (n, k)
+    z : float (n,) or (n, q)
+    proxies : float (n, k) or (n, q, k)
+        Of each outcome.
     stratum : int (n,)
     n_strata : int
         H.
@@ -148,17 +169,20 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     >>> stratum_moments(np.array([0.0, 1.0]), np.array([[0.2], [0.6]]), np.array([0, 0]), 1).proxy_means
     array([[0.4]])
     """
-    joint = np.column_stack([z, proxies])
-    counts = stratum_counts(stratum, n_strata)
-    means = np.nan_to_num(stratum_means(joint, stratum, n_strata))
-    covariances = np.nan_to_num(stratum_covariances(joint, stratum, n_strata))
+    joint = np.concatenate([z[..., None], proxies], axis=-1)
+    counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
+    means = stratum_means(joint if z.ndim == 1 else np.einsum("nqk->nk", joint), stratum, n_strata)
+    whole = np.where(counts[:, None] > 0, means, 0.0)
+    each = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
+    of = stratum if n_strata == 1 else np.repeat(stratum, len(each) // max(n, 1))
+    products = _stratum_products(each, of, n_strata) / np.maximum(counts - 1.0, 1.0)[:, None, None]
     return StratumMoments(
         counts=counts,
-        outcome_means=means[:, 0],
-        proxy_means=means[:, 1:],
-        outcome_variances=covariances[:, 0, 0],
-        cross_covariances=covariances[:, 0, 1:],
-        proxy_covariances=covariances[:, 1:, 1:],
+        outcome_means=whole[:, 0],
+        proxy_means=whole[:, 1:],
+        outcome_variances=products[:, 0, 0],
+        cross_covariances=products[:, 0, 1:],
+        proxy_covariances=products[:, 1:, 1:],
     )
 
 

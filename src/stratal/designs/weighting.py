@@ -54,6 +54,10 @@ class Weighting(Record, ABC):
         """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
         return float(max(self.draws - 1, 1))
 
+    def freedoms(self, variables: FloatArray) -> FloatArray:
+        """Degrees of freedom (q,) of each of several variables (n, q)."""
+        return np.array([self.degrees_of_freedom(column) for column in variables.T])
+
     def stretched(self, residuals: FloatArray) -> FloatArray:
         """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
 
@@ -183,12 +187,12 @@ class Weighting(Record, ABC):
         return np.asarray(spread * (n / max(n - 1, 1)) / self.population_size)
 
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (n,) to resample within strata, and the factor (H,) of s_h² in the variance of their mean.
+        """Values (n,) or (n, q) to resample within strata, and the factor (H,) of s_h² in their variance.
 
         Without strata w·y are resampled as independent draws.
         """
         n = len(variable)
-        return np.asarray(n * self.weights * variable), np.array([1.0 / n])
+        return np.asarray((n * self.weights * variable.T).T), np.array([1.0 / n])
 
     def independent(self) -> Weighting:
         """Return the weighting of independent draws within strata: no finite population correction."""

@@ -596,7 +596,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
     Parameters
     ----------
-    estimates : tuple of Estimate
+    estimates : sequence of Estimate
         Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
     kind : str
         What the rows are: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
@@ -618,7 +618,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     (['de', 'en'], True)
     """
 
-    estimates: tuple[Estimate, ...]
+    estimates: Sequence[Estimate]
     kind: str
     title: str
     remarks: tuple[str, ...] = ()
@@ -647,6 +647,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     @overload
     def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
     def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
+        if isinstance(place, slice):
+            return tuple(self.estimates[place])
         return self.estimates[place]
 
     def __len__(self) -> int:

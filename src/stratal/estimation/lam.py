@@ -13,7 +13,7 @@ shrunk towards that of a calibrated proxy. The papers' own λ has the population
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -399,13 +399,15 @@ def fit_lam(
     >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting).lam.round(3)
     array([[1.002]])
     """
-    kept = np.ones(len(z), dtype=bool) if kept is None else kept
     outcome, values = z, proxy.values
     if z.ndim == 1:
         outcome, values = z[:, None], values[:, None, :]
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        centred = values - proxy.means[proxy.stratum][:, None, :]
-        moments = summed_moments(outcome[kept], centred[kept], proxy.stratum[kept], len(proxy.means))
+        stratum = proxy.stratum
+        centred = values - proxy.means[stratum][:, None, :] if np.any(proxy.means) else values
+        if kept is not None:
+            outcome, centred, stratum = outcome[kept], centred[kept], stratum[kept]
+        moments = stratum_moments(outcome, centred, stratum, len(proxy.means))
         trust, whole = trust or Trust(), proxy.unbiased_covariances
         if proxy.copies is not None:
             copies = proxy.copies[:, None, None]
@@ -423,24 +425,6 @@ def fit_lam(
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
     return fit_general(outcome, values, weighting, kept, len(proxy.means), sized=proxy.sized)
-
-
-def summed_moments(
-    outcome: FloatArray, proxies: FloatArray, stratum: IntArray, n_strata: int
-) -> StratumMoments:
-    """Return the labelled units' moments per stratum, summed over q outcomes (n, q), proxies (n, q, k).
-
-    Examples
-    --------
-    >>> z, f, h = np.array([[0.0], [1.0]]), np.array([[[0.2]], [[0.6]]]), np.array([0, 0])
-    >>> summed_moments(z, f, h, 1).cross_covariances.round(3)
-    array([[0.2]])
-    """
-    parts = [stratum_moments(own, proxies[:, j], stratum, n_strata) for j, own in enumerate(outcome.T)]
-    if len(parts) == 1:
-        return parts[0]
-    names = [entry.name for entry in fields(StratumMoments) if entry.name != "counts"]
-    return replace(parts[0], **{name: sum(getattr(part, name) for part in parts) for name in names})
 
 
 def fit_general(

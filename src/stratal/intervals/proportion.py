@@ -16,7 +16,7 @@ from scipy import special
 
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import stratum_means
+from stratal.designs.stratum_moments import centred
 from stratal.intervals.interval import tail_shares
 
 # The lower and the upper limits.
@@ -324,19 +324,18 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     >>> skewnesses_of(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), weighting).round(3)
     array([1., 0.])
     """
-    resampled = [weighting.resampling(column) for column in variables.T]
-    values, factors = np.stack([column for column, _ in resampled], axis=1), resampled[0][1]
+    values, factors = weighting.resampling(variables)
     stratum, n_strata = weighting.stratum, len(factors)
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
     counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
-    centred = values - stratum_means(values, stratum, n_strata)[stratum]
-    largest = np.max(np.abs(centred), axis=0, initial=0.0)
-    centred /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
-    squares = centred * centred
+    away = centred(values, stratum, n_strata)
+    largest = np.max(np.abs(away), axis=0, initial=0.0)
+    away /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
+    squares = away * away
     second, third = (
-        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T])
-        for powers in (squares, squares * centred)
+        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T.copy()])
+        for powers in (squares, squares * away)
     )
     return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
@@ -185,13 +184,12 @@ class GeneralisedLinear(Loss):
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Σ w b''(η) x xᵀ."""
-        spread = weights * self.variance(self.mean(features @ theta))
-        return np.asarray(features.T @ (features * spread[:, None]))
+        return self.summed(theta, features, outcome, weights).hessian
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
         spread = self.variance(self.mean(features @ theta))
-        return np.asarray(spread * np.sum((features @ bread) * features, axis=1))
+        return np.asarray(spread * np.einsum("nd,nd->n", features @ bread, features))
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """That of the mean outcome; 1 where it is at an end of its range."""
@@ -244,7 +242,8 @@ class LogisticLoss(GeneralisedLinear):
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """1 / (1 + exp(−η))."""
-        return np.asarray(expit(eta))
+        with np.errstate(over="ignore"):  # of exp(−η) where μ is 0
+            return np.asarray(1.0 / (1.0 + np.exp(-eta)))
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ (1 − μ)."""
@@ -301,6 +300,11 @@ class Block:
     proxy: FloatArray
     stratum: IntArray
     weights: FloatArray | None = None
+
+    def weighted(self, factors: FloatArray) -> FloatArray:
+        """Return the factor (H,) of each unit's stratum, times the unit's weight if it has one (m,)."""
+        own = np.full(len(self.proxy), factors[0]) if len(factors) == 1 else factors[self.stratum]
+        return own if self.weights is None else own * self.weights
 
 
 class Unlabelled:
@@ -381,7 +385,7 @@ class Unlabelled:
         d, per_unit = len(theta), factors / self.totals
         total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
         for block in self.blocks():
-            weights = per_unit[block.stratum] * (1.0 if block.weights is None else block.weights)
+            weights = block.weighted(per_unit)
             sums = loss.summed(theta, block.features, block.proxy, weights, curvature=curvature)
             total = total.plus(sums)
         return total
@@ -397,8 +401,8 @@ class Unlabelled:
         for block in self.blocks():
             gradients = loss.gradients(theta, block.features, block.proxy)
             if block.weights is not None:
-                gradients = gradients * (block.weights * scale[block.stratum])[:, None]
-            for h in np.flatnonzero(np.bincount(block.stratum)):
+                gradients = gradients * block.weighted(scale)[:, None]
+            for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
                 part = gradients if n_strata == 1 else gradients[block.stratum == h]
                 m = len(part)
                 centre = np.full(m, 1.0 / m) @ part
@@ -451,9 +455,9 @@ class ArrayUnlabelled(Unlabelled):
         weights: Any = None,
         separate: bool = False,
     ) -> None:
-        self.proxy = finite_array("proxy", proxy)
+        self.proxy = _shaped("proxy", proxy)
         n = len(self.proxy)
-        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
+        self.features = np.empty((n, 0)) if features is None else _columns(_shaped("features", features))
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
         given = {"features": self.features, "stratum": self.stratum}
@@ -461,11 +465,14 @@ class ArrayUnlabelled(Unlabelled):
             given["weights"] = self.weights
         if same_length(proxy=self.proxy, **given) == 0:
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        super().__init__(self._runs, n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
+        n_strata = max(int(self.stratum.max()) + 1, 1)
+        self._run = n
+        super().__init__(self._runs, n_strata=n_strata, separate=separate)
+        self._run = max(_CHUNK // max(self.features.shape[1], 1), 512)
 
     def _runs(self) -> Iterator[Block]:
-        """Yield runs short enough for the cache."""
-        chunk = max(_CHUNK // max(self.features.shape[1], 1), 512)
+        """Yield runs short enough for the cache; at first, to be checked, all units at once."""
+        chunk = self._run
         for start in range(0, len(self.proxy), chunk):
             rows = slice(start, start + chunk)
             yield Block(
@@ -474,6 +481,13 @@ class ArrayUnlabelled(Unlabelled):
                 stratum=self.stratum[rows],
                 weights=None if self.weights is None else self.weights[rows],
             )
+
+    def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
+        """Return the units with proxy stretch · f + x'shift."""
+        found = copy.copy(self)
+        found.proxy = stretch * self.proxy + self.features @ shift
+        found._batches = found._runs
+        return found
 
 
 def with_intercept(features: FloatArray) -> FloatArray:
@@ -495,21 +509,30 @@ def finite_array(name: str, values: Any) -> FloatArray:
     >>> finite_array("proxy", [1, 2])
     array([1., 2.])
     """
-    array = numeric_array(name, values)
-    if array.ndim not in (1, 2):
-        what = f"{name} must be a vector or a matrix"
-        raise InputError(what, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
+    array = _shaped(name, values)
     refuse_nonfinite(name, array)
     return array
 
 
+def _shaped(name: str, values: Any) -> FloatArray:
+    array = numeric_array(name, values)
+    if array.ndim not in (1, 2):
+        what = f"{name} must be a vector or a matrix"
+        raise InputError(what, given=f"shape {array.shape}", allowed="(n,) or (n, d)")
+    return array
+
+
+def _columns(array: FloatArray) -> FloatArray:
+    """Return a matrix column after column: what multiplies a unit's features meets one run of each."""
+    return np.asfortranarray(array if array.ndim == 2 else array[:, None])
+
+
 def feature_matrix(name: str, values: Any) -> FloatArray:
-    """Return `values` as a finite float64 matrix (n, p); a vector becomes one column.
+    """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column.
 
     Examples
     --------
     >>> feature_matrix("features", [1, 2]).shape
     (2, 1)
     """
-    array = finite_array(name, values)
-    return np.ascontiguousarray(array if array.ndim == 2 else array[:, None])
+    return _columns(finite_array(name, values))

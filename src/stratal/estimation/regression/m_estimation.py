@@ -10,15 +10,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import stratum_means
+from stratal.designs.stratum_moments import centred
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimates, linearised_estimate
+from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression.losses import (
@@ -37,7 +38,9 @@ from stratal.estimation.regression.rectified_loss import (
     newton,
     refuse_failure,
     require_inverse,
+    whitening,
 )
+from stratal.intervals.limits import SkewedLimits
 from stratal.report.text import plain_dict
 
 # Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise.
@@ -67,9 +70,8 @@ def left_out_residuals(
     >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
     array([0., 4.])
     """
-    centre = stratum_means(residuals, stratum, n_strata)[stratum]
-    kept = 1.0 - np.clip(leverages, 0.0, 1.0 - _LEAST_LEFT)
-    return np.asarray(centre + (residuals - centre) / kept[:, None])
+    kept = 1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _LEAST_LEFT)
+    return np.asarray(residuals + centred(residuals, stratum, n_strata) * (1.0 / kept - 1.0)[:, None])
 
 
 def degrees_factor(n: int, used: float) -> float:
@@ -132,8 +134,9 @@ def few_clusters(
 _ROUNDING = 1e-24
 
 
-# Of the first round, in which λ needs no exact θ, and of the second.
-_FIRST_TOLERANCE, _TOLERANCE = 0.05, 1e-9
+# Last steps, whose squares are the errors: of the start and of the first round, in which λ needs no exact θ,
+# and of the second.
+_START_TOLERANCE, _FIRST_TOLERANCE, _TOLERANCE = 1e-4, 0.05, 1e-7
 
 
 def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
@@ -176,11 +179,13 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         along = directions @ directions.T
         whole = np.sum(rectified.proxy_covariances(theta) * along, axis=(1, 2))
     if stratified:
-        size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
-        v = v - stratum_means(v, stratum, n_strata)[stratum]
-        squares = np.sum(v * v, axis=1)
+        size = np.bincount(stratum, np.einsum("nk,nk->n", v, v), minlength=n_strata)
+        v = centred(v, stratum, n_strata)
+        squares = np.einsum("nk,nk->n", v, v)
         shared = np.bincount(stratum, squares, minlength=n_strata)
-        v = v * (shared > _ROUNDING * size)[stratum][:, None]
+        constant = shared <= _ROUNDING * size
+        if np.any(constant):
+            v[constant[stratum]] = 0.0
         whole = np.where(whole > _ROUNDING * size / np.maximum(counts - 1.0, 1.0), whole, 0.0)
         if units.separate:
             factors = weighting.variance_factors
@@ -212,7 +217,8 @@ def _start(rectified: RectifiedLoss) -> FloatArray:
     assert rectified.unlabelled is not None
     try:
         nothing = np.zeros(len(rectified.shares))
-        return rectified.require_solution(nothing, np.zeros(rectified.n_parameters)).theta
+        theta = np.zeros(rectified.n_parameters)
+        return rectified.require_solution(nothing, theta, _START_TOLERANCE).theta
     except InputError:
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
@@ -259,7 +265,7 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
-    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, 1.0 - _LEAST_LEFT)
+    leverages = np.clip(weights * np.einsum("ni,ni->n", x @ bread, x), 0.0, 1.0 - _LEAST_LEFT)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
     evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
@@ -388,26 +394,16 @@ def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any
     parts = [
         Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
         for value, variable, variance, own in zip(
-            theta.tolist(), influences.T, np.diag(covariance).tolist(), freedom.tolist(), strict=True
+            theta.tolist(), influences.T, covariance.diagonal().tolist(), freedom.tolist(), strict=True
         )
     ]
-    rows = [
-        linearised_estimate(
-            part,
-            weighting,
-            limits=own,
-            label={"coefficient": name},
-            target=rectified.target,
-            null=0.0,
-            estimator=estimator,
-            lam=common_lam(lam),
-            population_size=round(size),
-        )
-        for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
-    ]
+    shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam)}
+    rows = FittedRows(
+        parts, rectified.names, weighting, {**shown, "null": 0.0, "population_size": round(size)}
+    )
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
-        estimates=tuple(rows),
+        estimates=rows,
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
         remarks=(*fit.notes, *bias, *doubts),
@@ -426,6 +422,35 @@ def common_lam(lam: FloatArray) -> tuple[float, ...]:
     ((0.5,), ())
     """
     return (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else ()
+
+
+class FittedRows(Sequence[Estimate]):
+    """The coefficients' estimates, made when one is looked at: an interval does not need them."""
+
+    def __init__(
+        self, parts: list[Linearised], names: Sequence[str], weighting: Weighting, shown: dict[str, Any]
+    ) -> None:
+        self._parts, self._names, self._weighting, self._shown = parts, names, weighting, shown
+
+    @cached_property
+    def limits(self) -> list[SkewedLimits]:
+        """The limits of each."""
+        return skewed_limits(self._parts, self._weighting)
+
+    @cached_property
+    def _made(self) -> tuple[Estimate, ...]:
+        return tuple(
+            linearised_estimate(
+                part, self._weighting, limits=limits, label={"coefficient": name}, **self._shown
+            )
+            for part, limits, name in zip(self._parts, self.limits, self._names, strict=True)
+        )
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._made[place]
+
+    def __len__(self) -> int:
+        return len(self._parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -459,6 +484,17 @@ class Coefficients(Estimates):
     def names(self) -> tuple[str, ...]:
         """The coefficients' names."""
         return tuple(str(row.label["coefficient"]) for row in self)
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper limits, (m,) each."""
+        known = self.estimates.limits if isinstance(self.estimates, FittedRows) else []
+        own = [limits.by(method) for limits in known]
+        if not all(own) or not own:
+            return Estimates.confidence_interval(self, confidence_level, method, alternative)
+        low, high = np.array([limits.ends(confidence_level, alternative) for limits in own if limits]).T
+        return low, high
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""
@@ -507,7 +543,7 @@ def _sandwich(
     influences = -corrected @ bread
     freedom = few
     if freedom is None:
-        freedom = np.array([rectified.weighting.degrees_of_freedom(column) for column in influences.T])
+        freedom = rectified.weighting.freedoms(influences)
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
@@ -535,7 +571,8 @@ def leverage_notes(
     """
     if pulls is None or not len(pulls):
         return ()
-    squares, fourth = np.sum(influences**2, axis=0), np.sum(influences**4, axis=0)
+    each = influences * influences
+    squares, fourth = np.sum(each, axis=0), np.sum(each * each, axis=0)
     worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
     fewest, highest = int(np.argmin(worth)), float(pulls.max())
     if not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES):
@@ -651,8 +688,8 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     fit = newton(evaluate, start, quadratic=loss.quadratic)
     gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
     try:
-        refuse_failure(fit, loss, block.proxy, gram, rectified=False)
-    except InputError:
+        refuse_failure(fit, loss, block.proxy, whitening(gram), rectified=False)
+    except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None
     return fit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -77,8 +78,20 @@ _MOST_STEPS, _MOST_HALVINGS = 100, 40
 _ENOUGH = 1e-4
 
 
+def whitening(gram: FloatArray) -> FloatArray:
+    """Return R (d, d) with R G R' = 1 of a positive definite G = Σ w x xᵀ.
+
+    Examples
+    --------
+    >>> whitening(np.array([[4.0]]))
+    array([[0.5]])
+    """
+    scale = 1.0 / np.sqrt(gram.diagonal())
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(gram * scale[:, None] * scale)) * scale)
+
+
 def refuse_failure(
-    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray, *, rectified: bool
+    solution: Solution, loss: Loss, outcome: FloatArray, root: FloatArray, *, rectified: bool
 ) -> None:
     """Raise an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
 
@@ -87,17 +100,14 @@ def refuse_failure(
     solution : Solution
     loss : Loss
     outcome : float (n,)
-    gram : float (d, d)
-        Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
+    root : float (d, d)
+        `whitening` of Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
     rectified : bool
         Whether λ ≠ 0, so that the loss can be unbounded.
     """
     typical, flat = loss.typical_curvature(outcome), False
     if typical is not None:
-        size = np.sqrt(np.diag(gram))
-        root = np.linalg.cholesky(gram / size[:, None] / size)
-        half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
-        flat = bool(np.linalg.eigvalsh(np.linalg.solve(root, half.T))[0] < _FLAT * typical)
+        flat = bool(np.linalg.eigvalsh(root @ solution.hessian @ root.T)[0] < _FLAT * typical)
     if not solution.failed and not flat:
         return
     if rectified:
@@ -172,7 +182,7 @@ def newton(
             if tolerance < _ROUGH:
                 theta = theta - inverse @ evaluate(theta, False).gradient
             return Solution(theta=theta, hessian=sums.hessian)
-        scale = np.sqrt(np.diag(sums.hessian))
+        scale = np.sqrt(sums.hessian.diagonal())
         length = float(np.max(np.abs(step) * scale))
         first = first or length
         accepted = _line_search(evaluate, theta, sums, step)
@@ -193,15 +203,12 @@ def positive_inverse(matrix: FloatArray) -> FloatArray | None:
     >>> positive_inverse(np.array([[-1.0]])) is None
     True
     """
-    diagonal = np.diag(matrix)
-    if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0):
+    if not np.isfinite(matrix).all() or matrix.diagonal().min() <= 0:
         return None
-    scale = 1.0 / np.sqrt(diagonal)
     try:
-        root = np.linalg.cholesky(matrix * scale[:, None] * scale)
+        half = whitening(matrix)
     except np.linalg.LinAlgError:
         return None
-    half = np.linalg.solve(root, np.diag(scale))
     return np.asarray(half.T @ half)
 
 
@@ -226,7 +233,7 @@ def _line_search(
     evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
 ) -> tuple[FloatArray, LossSums] | None:
     """Halve the step until the gradient, on the scale of the Hessian's diagonal, is shorter."""
-    scale = 1.0 / np.sqrt(np.diag(sums.hessian))
+    scale = 1.0 / np.sqrt(sums.hessian.diagonal())
     steepness = np.linalg.norm(sums.gradient * scale)
     for halvings in range(_MOST_HALVINGS):
         length = 0.5**halvings
@@ -253,7 +260,7 @@ def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: features are collinear, or zero, among the labelled units (given: one, two)...
     """
-    size = np.sqrt(np.diag(gram))
+    size = np.sqrt(gram.diagonal())
     size = np.where(size > 0, size, 1.0)
     eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
     if eigenvalues[0] < _DEPENDENT:
@@ -381,9 +388,10 @@ class RectifiedLoss:
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no label", allowed="at least 2 per stratum"
             )
-        self.gram = self.features.T @ (self.features * self.weights[:, None])
+        gram = self.features.T @ (self.features * self.weights[:, None])
         if width:
-            refuse_collinear(self.gram, self.names)
+            refuse_collinear(gram, self.names)
+        self.root = whitening(gram)
         self.loss.check(self.outcome, "outcome")
 
     def _require_fit(self, units: Unlabelled) -> None:
@@ -425,12 +433,17 @@ class RectifiedLoss:
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
         """Return the gradient and the Hessian of the rectified loss at θ."""
         loss, features, units = self.loss, self.features, self.unlabelled
-        own = loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
         if units is None or not np.any(lam):
-            return own
-        taken = -self.weights * lam[self.stratum]
-        by_proxy = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
-        return own.plus(by_proxy).plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+            return loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
+        weights = np.concatenate([self.weights, -self.weights * lam[self.stratum]])
+        own = loss.summed(theta, *self._twice, weights, curvature=curvature)
+        return own.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
+
+    @cached_property
+    def _twice(self) -> tuple[FloatArray, FloatArray]:
+        """The labelled units' features and outcomes, and once more with their proxies."""
+        features = np.concatenate([self.features, self.features])
+        return np.asfortranarray(features), np.concatenate([self.outcome, self.proxy])
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d)."""
@@ -468,7 +481,7 @@ class RectifiedLoss:
     def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""
         solution = self.solve(lam, start, tolerance)
-        refuse_failure(solution, self.loss, self.outcome, self.gram, rectified=bool(np.any(lam)))
+        refuse_failure(solution, self.loss, self.outcome, self.root, rectified=bool(np.any(lam)))
         return solution
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """The flow: special cases that must collapse, both targets, every design, clear errors."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -531,3 +533,31 @@ def test_a_slope_that_few_labels_decide_says_so():
     y = random.poisson(0.8, 400) * 1.0
     other = poisson_regression(with_intercept(random.normal(size=(400, 1))), y, weighting=weighting)
     assert other.notes == ()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("method", ["auto", "t", "normal"])
+def test_limits_of_all_coefficients_are_those_of_each(kind, method):
+    fit = Data(kind).fit(MODELS[kind])
+    low, high = fit.confidence_interval(0.9, method)
+    rows = [row.confidence_interval(0.9, method) for row in fit]
+    assert low.tolist() == [row.low for row in rows]
+    assert high.tolist() == [row.high for row in rows]
+    above, infinite = fit.confidence_interval(0.9, method, alternative="greater")
+    assert np.all(above > low)
+    assert np.all(np.isinf(infinite))
+
+
+def test_coefficients_are_a_sequence_of_the_same_estimates_and_can_be_pickled():
+    fit = Data().fit()
+    assert fit[0] is fit[0]
+    assert len(fit) == len(fit[:]) == 3
+    assert pickle.loads(pickle.dumps(fit)).to_dict() == fit.to_dict()
+    with pytest.raises(InputError, match="no such kind of interval"):
+        fit.confidence_interval(method="wilsn")
+
+
+def test_limits_that_hold_together_are_wider_than_each():
+    fit = Data().fit()
+    alone, together = fit.confidence_interval(), fit.simultaneous().confidence_interval()
+    assert np.all(together[1] - together[0] > alone[1] - alone[0])

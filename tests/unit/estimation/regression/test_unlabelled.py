@@ -78,3 +78,23 @@ def test_bad_batches_are_told():
 
     with pytest.raises(InputError, match="infinite"):
         Unlabelled(batches, n_strata=1)
+
+
+def test_units_in_memory_are_moved_as_those_read_in_batches_are():
+    random = np.random.default_rng(4)
+    x, f = random.normal(size=(40, 2)), random.normal(size=40)
+    units, shift = ArrayUnlabelled(features=x, proxy=f), np.array([0.5, -2.0])
+    batches = Unlabelled(units.blocks, n_strata=1)
+    found, expected = (
+        np.concatenate([block.proxy for block in given.moved(1.5, shift).blocks()])
+        for given in (units, batches)
+    )
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert np.concatenate([block.proxy for block in units.blocks()]).tolist() == f.tolist()
+
+
+def test_a_number_that_is_not_finite_is_found_at_its_place_among_all_units():
+    f = np.zeros(60_000)
+    f[51_234] = np.nan
+    with pytest.raises(InputError, match=r"proxy holds 1 value that is NaN .first at position 51234;"):
+        ArrayUnlabelled(proxy=f)
