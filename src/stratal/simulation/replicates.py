@@ -68,13 +68,19 @@ class Settings:
     @property
     def counts_suffice(self) -> bool:
         """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
-        return all(FIXED_LAM.get(name) == 0.0 for name in self.estimators) and not self.thirds
+        plain = all(FIXED_LAM.get(name) == 0.0 for name in self.estimators)
+        return plain and not (self.bounds is None and self.thirds)
 
     @property
     def thirds(self) -> bool:
-        """Whether an interval reads the skewness of the labels: those of outcomes without bounds."""
-        named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
-        return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
+        """Whether an interval reads the skewness of the labels or residuals."""
+        auto = "skewness-corrected" if self.bounds is None else "clopper-pearson"
+        named = [
+            TABLE[name]
+            for name in (auto if name == "auto" else name for name in self.intervals)
+            if name in TABLE
+        ]
+        return any(kind.reads_skewness if self.bounds is None else kind.counts_trials for kind in named)
 
 
 def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray) -> FloatArray:

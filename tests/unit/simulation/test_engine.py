@@ -51,7 +51,8 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     p = rng.random(400)
     z = p * rng.random(400) if graded else (rng.random(400) < p).astype(float)
     truth = Truth.of(z, p, codes, len(n_h))
-    sums = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5)).sums(np.array(n_h))
+    drawn = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5), thirds=True)
+    sums = drawn.sums(np.array(n_h))
     divided = truth.proxy_variances * (truth.sizes - 1) / truth.sizes
     summary = StratumSummary(
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
