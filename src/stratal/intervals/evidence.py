@@ -158,10 +158,22 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     labelled = counts > 0
     kept = np.where(labelled, counts / np.where(labelled, counts + np.sqrt(counts / 2.0), 1.0), 0.0)
     kept = kept * labels.own
-    mean, square = (
-        kept * raw + (1.0 - kept) * (share * np.sum(shares * raw, axis=-1) + (1.0 - share) * 0.5)[..., None]
-        for raw in (labels.means, labels.squares)
-    )
+
+    def over_strata(raw: FloatArray) -> FloatArray:
+        return np.asarray(np.sum(shares * raw, axis=-1)[..., None])
+
+    def mixed(raw: FloatArray, others: FloatArray) -> FloatArray:
+        return kept * raw + (1.0 - kept) * (share * others + (1.0 - share) * 0.5)
+
+    share, own = share[..., None], labels.means
+    if labels.binary:
+        mean = mixed(own, over_strata(own))
+        square = mixed(labels.squares, over_strata(labels.squares))
+        binary = mean * (1.0 - mean)
+    else:  # labels of a scale show where their stratum lies; of others they need the spread within strata
+        mean = mixed(own, own)
+        square, ones = (mixed(raw, own**2 + over_strata(raw - own**2)) for raw in (labels.squares, own))
+        binary = ones - mean**2
     within = np.maximum(square - mean**2, 0.0)
     centre = np.sum(shares * mean, axis=-1)
     at_bounds = _LABELS_UNSEEN / (labels.draws + 2.0 * _LABELS_UNSEEN)
@@ -171,7 +183,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         spread=np.sum(shares * square, axis=-1) - centre**2,
         within=np.sum(shares * within, axis=-1),
         possible=centre_of_possible * (1.0 - centre_of_possible) * np.sum(labels.factors, axis=-1),
-        binary=mean * (1.0 - mean),
+        binary=binary,
         variance=np.sum(labels.factors * within, axis=-1),
         information=4.0 * np.sum(counts * labels.means * (1.0 - labels.means), axis=-1),
     )
@@ -483,6 +495,14 @@ class IntervalEvidence:
         # Without λ the trials follow from the design, and no variance is needed.
         found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
+
+    @property
+    def expected_spread(self: Any) -> Any:
+        """The variance (…,) over units of what strata and λ lead one to expect, on the 0–1 scale."""
+        labels = self.moments
+        smooth = smoothed_moments(labels)
+        left = self.variances(labels).share(smooth) if self.tuned else 1.0
+        return np.maximum(smooth.spread - left * smooth.within, 0.0)
 
     def unseen(self: Any, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like: if all labels agreed."""

@@ -110,7 +110,9 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
         # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
         method = "clopper-pearson"
     kind = TABLE[method]
-    prepared, graded = kind.prepare(evidence, alternative), evidence.outcome != "binary"
+    prepared = kind.prepare(evidence, alternative)
+    by_jumps = kind.counts_trials and (evidence.outcome != "binary" or evidence.tuned)
+    widened = _with_jumps(evidence) if by_jumps else None
     shifts = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
 
     def bounds(level: float) -> tuple[Any, Any]:
@@ -119,8 +121,8 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
             lowest, highest = evidence.limits
             low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
         errors = tail_shares(level, alternative)
-        if kind.counts_trials and graded:
-            low, high = _with_unseen(evidence, low, high, errors)
+        if widened is not None:
+            low, high = widened(low, high, errors)
         if shifts[0] != 0.0 or shifts[1] != 0.0:
             low, high = _with_shift(evidence, low, high, shifts, max(errors))
         return _kept_within(evidence, low, high, alternative)
@@ -163,14 +165,31 @@ def _with_shift(
     return below, above
 
 
-def _with_unseen(evidence: Any, low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
-    """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
+def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tuple[Any, Any]]:
+    """Return what widens limits (low, high) at the errors of both sides to what single units may be.
+
+    Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
+    residuals do: those that were seen (`jump_reach`), or units unlike any label. These lie at a bound, as far
+    from what was expected of them as units are in the root mean square: among the farther ones more often.
+    Where labels are 0 and 1, the test of strata knows which of them can be wrong in what direction.
+    """
     (lowest, highest), value = evidence.limits, evidence.value
-    unseen = {error: evidence.unseen(error) for error in set(errors)}
-    return (
-        np.minimum(low, value - unseen[errors[0]] * (value - lowest)),
-        np.maximum(high, value + unseen[errors[1]] * (highest - value)),
-    )
+    scale = highest - lowest
+    reach = np.array([value - lowest, highest - value]) / scale
+    jumps = scale * np.sqrt(reach**2 + evidence.expected_spread)
+    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
+    tested = evidence.in_strata and evidence.outcome == "binary"
+
+    def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
+        unseen = {side: 0.0 if tested else evidence.unseen(side) for side in set(errors)}
+        seen = proportion.jump_reach(skewness, errors)
+        below, above = (
+            np.maximum(unseen[side] * jump, error * own)
+            for side, jump, own in zip(errors, jumps, seen, strict=True)
+        )
+        return np.minimum(low, value - below), np.maximum(high, value + above)
+
+    return widened
 
 
 def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[Any, Any]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
-
-import numpy as np
 from scipy import special
-
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centred
 from stratal.intervals.interval import tail_shares
+from typing import Any
+import numpy as np
+
 
 # The lower and the upper limits.
 Ends = tuple[FloatArray, FloatArray]
@@ -252,6 +251,9 @@ def freedom_factor(n: float, degrees_of_freedom: float, error: float) -> float:
 # A skewness below this is 0: the transformation divides by it.
 _SYMMETRICAL = 1e-9
 
+# A count of a hundred million jumps does not lean.
+_NO_LEAN = 1e-4
+
 # Error of one side down to which limits are the transformation's own: that of a 99 % interval.
 _EXPANDED_TO = 0.005
 
@@ -275,6 +277,28 @@ def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> t
     scale = np.maximum(quantile / most, 1.0)
     low, high = _untransformed(inner, skewness), -_untransformed(-inner, skewness)
     return scale * np.maximum(inner, low), scale * np.maximum(inner, high)
+
+
+def jump_reach(skewness: Any, errors: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Return how many standard errors below and above the value a count of jumps as skewed can reach.
+
+    A count of mean 1/γ² in steps of γ standard errors has the mean's variance and skewness γ. Its limit is
+    Garwood's (1936) exact one, on the side to which it leans; 0 on the other side.
+
+    Examples
+    --------
+    >>> [round(float(reach), 2) for reach in jump_reach(-0.5, (0.025, 0.025))]
+    [3.12, 0.0]
+    """
+    g = np.asarray(skewness, dtype=np.float64)
+    step = np.maximum(np.abs(g), _NO_LEAN)
+    reach = [
+        step * (special.gammaincinv(step**-2.0 + 1.0, 1.0 - error) - step**-2.0)
+        if error > 0
+        else np.zeros(g.shape)
+        for error in errors
+    ]
+    return np.where(g < -_NO_LEAN, reach[0], 0.0), np.where(g > _NO_LEAN, reach[1], 0.0)
 
 
 def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Any = np.inf) -> FloatArray:

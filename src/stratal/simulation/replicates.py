@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
@@ -21,6 +18,8 @@ from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.plan import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
+import numpy as np
+
 
 # Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata.
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
@@ -68,13 +67,19 @@ class Settings:
     @property
     def counts_suffice(self) -> bool:
         """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
-        return all(FIXED_LAM.get(name) == 0.0 for name in self.estimators) and not self.thirds
+        plain = all(FIXED_LAM.get(name) == 0.0 for name in self.estimators)
+        return plain and not (self.bounds is None and self.thirds)
 
     @property
     def thirds(self) -> bool:
-        """Whether an interval reads the skewness of the labels: those of outcomes without bounds."""
-        named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
-        return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
+        """Whether an interval reads the skewness of the labels or residuals."""
+        auto = "skewness-corrected" if self.bounds is None else "clopper-pearson"
+        named = [
+            TABLE[name]
+            for name in (auto if name == "auto" else name for name in self.intervals)
+            if name in TABLE
+        ]
+        return any(kind.reads_skewness if self.bounds is None else kind.counts_trials for kind in named)
 
 
 def stratum_spreads(counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray) -> FloatArray:
