@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
+
+import numpy as np
 from scipy import special
+
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centred
 from stratal.intervals.interval import tail_shares
-from typing import Any
-import numpy as np
-
 
 # The lower and the upper limits.
 Ends = tuple[FloatArray, FloatArray]

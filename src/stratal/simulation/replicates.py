@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
@@ -18,8 +21,6 @@ from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.plan import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, spread
-import numpy as np
-
 
 # Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata.
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
