@@ -6,8 +6,8 @@ the influences of outcome and proxy on the coefficients that matter are to a reg
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
 covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
-cancels (docs/decisions/0007-lambda-denominator.md). Of one stratum and one proxy both are filled up first, with
-what the labelled units miss of the proxy's spread. Labels that nearly all agree say little about λ, so it is
+cancels (docs/decisions/0007-lambda-denominator.md). In one stratum both are filled up first with
+what the labelled units lack of the proxy's spread. Labels that nearly all agree say little about λ, so it is
 shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
 """
 
