@@ -157,7 +157,6 @@ _TABLE = 4096
 class _Pilot:
     """Labels per stratum, the outcome rescaled to [0, 1]: counts, sums, sums of squares, each (…, H)."""
 
-    weights: FloatArray
     counts: FloatArray
     sums: FloatArray
     squares: FloatArray
@@ -235,7 +234,7 @@ def smoothed_standard_deviations(
             known if known.any() else np.ones(strata.n_strata),
             means=strata.proxy_means if strata.has_proxy else None,
             kurtoses=kurtoses,
-            weights=pilot.weights,
+            weights=strata.weights,
         )
     centre, distance, strengths = _log_odds(pilot, strata, bounds)
     cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
@@ -245,8 +244,8 @@ def smoothed_standard_deviations(
     prior = 1.0
     if strata.scaled and strata.has_proxy:
         share = (strata.proxy_means - bounds[0]) / width
-        largest = float(pilot.weights @ np.clip(share * (1 - share), 0.0, 0.25))
-        prior = float(np.clip(pilot.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
+        largest = float(strata.weights @ np.clip(share * (1 - share), 0.0, 0.25))
+        prior = float(np.clip(strata.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
     return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
 
 
@@ -271,7 +270,6 @@ def _read(strata: Moments, counts: Any, sums: Any, squares: Any, bounds: tuple[f
         raw = one_per_stratum("squares", squares, h, axes=2)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
-        weights=strata.weights,
         counts=np.broadcast_to(n_labels, rescaled.shape),
         sums=rescaled,
         squares=second,
@@ -360,15 +358,15 @@ def _log_odds(
     """Return the log-odds of the overall mean (…, 1), how far strata (H,) are from it, and pseudo-labels."""
     share = (strata.proxy_means - bounds[0]) / (bounds[1] - bounds[0])
     if strata.has_proxy and strata.scaled:
-        middle, distance = shrunk_log_odds(pilot.weights, share)
+        middle, distance = shrunk_log_odds(strata.weights, share)
         centre = np.array([middle])
     else:
-        labelled = (pilot.counts > 0) @ pilot.weights
-        rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ pilot.weights
+        labelled = (pilot.counts > 0) @ strata.weights
+        rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ strata.weights
         seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
         n = pilot.counts.sum(axis=-1)
         centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
-        distance = _normal_scores(pilot.weights, share) if strata.has_proxy else np.zeros(len(share))
+        distance = _normal_scores(strata.weights, share) if strata.has_proxy else np.zeros(len(share))
     return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
 
 
