@@ -1,6 +1,6 @@
 """Mean squared error of the default λ over the best of λ = 0, λ = 1 and itself: files, and rare outcomes.
 
-    OMP_NUM_THREADS=1 python benchmarks/chosen_lam.py [--replicates 2000]
+    OMP_NUM_THREADS=1 python -m benchmarks.chosen_lam [--replicates 2000]
 
 Writes benchmarks/results/chosen_lam.md. Simple random samples, whose `auto` is `ppi++` from 30 labels on.
 Generated are 1 % and 3 % positives under scores that are calibrated, off in level or in spread, a judge with
@@ -90,7 +90,7 @@ def main() -> None:
     page = [
         "# The default λ beside the best",
         "",
-        f"    OMP_NUM_THREADS=1 python benchmarks/chosen_lam.py --replicates {replicates}",
+        f"    OMP_NUM_THREADS=1 python -m benchmarks.chosen_lam --replicates {replicates}",
         "",
         "Simple random samples: mean squared error of `ppi++` over the least of `horvitz-thompson`, "
         f"`difference` and itself. {'; '.join(told).capitalize()}. One standard error of a ratio is "

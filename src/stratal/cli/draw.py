@@ -65,13 +65,14 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     ] = "auto"
     cluster: Annotated[Text, Option(needs="with --design clusters")] = None
 
-    def sample(self, *, pilot: bool = False) -> Sample:
-        """Draw the first round; of a half-width only a pilot, if that is asked for."""
+    def sample(self, *, pilot: bool = False) -> tuple[Sample, str | None]:
+        """Draw the first round; of a half-width only a pilot, if that is asked for, and say why as large."""
         if self.design not in ("auto", "simple-random", "stratified"):
-            return _unequal(self)
+            return _unequal(self), None
         made = self.plan(pilot=pilot)
         with progress("drawing"):
-            return made.using(None if self.design == "auto" else self.design).draw(self.seed)
+            drawn = made.using(None if self.design == "auto" else self.design).draw(self.seed)
+        return drawn, made.notes[-1] if pilot else None
 
     def declared(self, sample: Sample) -> Sample:
         """Return the sample with what is known of the labels that it will get."""
@@ -259,9 +260,9 @@ def draw(requested: DrawOptions) -> Result:
     from stratal.report.pages import handover_page
 
     empty_folder(requested.output)
-    needed = None
+    needed = why = None
     if requested.extend is None:
-        requested, sample = _first(requested)
+        requested, sample, why = _first(requested)
     else:
         requested, sample, needed = _extended(requested, requested.extend)
         if needed is not None and needed.additional == 0:
@@ -282,6 +283,8 @@ def draw(requested: DrawOptions) -> Result:
     width = requested.half_width
     if width is not None:
         found |= {"half_width": width, "needed": None if needed is None else needed.to_dict()}
+    if why is not None:
+        found["pilot"] = why
     names, sizes = sample.design.stratum_names, sample.summary.sizes.tolist()
     rows = zip(names, sizes, sample.n_h.tolist(), strict=True) if len(names) == len(sizes) else ()
     shown = requested.extend is not None or len(sample.shown) > 0
@@ -295,17 +298,17 @@ def draw(requested: DrawOptions) -> Result:
     return Result(found, page, then)
 
 
-def _first(requested: DrawOptions) -> tuple[DrawOptions, Sample]:
-    """Return the options with those of a plan, and the sample of a first round."""
+def _first(requested: DrawOptions) -> tuple[DrawOptions, Sample, str | None]:
+    """Return the options with those of a plan, the sample of a first round, and why a pilot is as large."""
     given = requested.file
     plan = None if given is None else PlanFile.read(given)
     requested = requested.with_plan(plan, extending=False)
     if given is None:
         raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
-    sample = requested.sample(pilot=requested.half_width is not None)
+    sample, why = requested.sample(pilot=requested.half_width is not None)
     if plan is not None and sample.population is not None:
         plan.require_unchanged(given, sample.population)
-    return requested, sample
+    return requested, sample, why
 
 
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, Narrowing | None]:

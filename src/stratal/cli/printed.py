@@ -206,6 +206,7 @@ class Drawn(Struct, kw_only=True):
     round: Whole = UNSET
     design: Text = UNSET
     half_width: float | list[float] | UnsetType = UNSET
+    pilot: Text = UNSET
     needed: Object | UnsetType | None = UNSET
 
 

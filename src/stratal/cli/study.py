@@ -143,7 +143,7 @@ def new(requested: NewOptions) -> Result:
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
             raise InputError(f"{requested.file}: is drawn already", action=action)
-        sample = requested.declared(requested.sample(pilot=requested.half_width is not None))
+        sample = requested.declared(requested.sample(pilot=requested.half_width is not None)[0])
     else:
         require_present(requested.file)
         drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file

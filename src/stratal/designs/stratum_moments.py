@@ -201,7 +201,9 @@ class LabelledSpread(Record):
     least : float (…,)
         Variance of an outcome of which half a label more is right and half a label more is wrong.
     of_classes : float (…,), optional
-        λ that the classes' mean proxies give, for one stratum (`stratal.designs.stratum_moments`).
+        λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
+    missed : float (…,)
+        Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
 
     Examples
     --------
@@ -215,6 +217,7 @@ class LabelledSpread(Record):
     information: FloatArray
     least: FloatArray
     of_classes: FloatArray | None = None
+    missed: FloatArray | float = 0.0
 
     @classmethod
     def of(
@@ -396,6 +399,12 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
 # Labels of either class that a calibrated proxy counts for: one in all, as half a label more of either.
 _LABELS_A_CLASS = 0.5
 
+# Covariance, summed over labels of 0 to 1, that a calibrated proxy's word counts for: half a positive.
+_CALIBRATED_WORD = 0.5
+
+# A mean that the proxy corrects is believed up to so many times the positives, and so many more.
+_TIMES, _MORE = 2.0, 1.5
+
 # Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
 
@@ -454,3 +463,39 @@ def lam_of_classes(
         lam = np.clip(theta * (1.0 - theta) * (above - below) / proxy_variance, -1.0, 1.0)
         theta = np.clip(means - lam * off, least, 1.0 - least)
     return np.asarray(lam)
+
+
+def unseen(
+    counts: AnyArray,
+    means: FloatArray,
+    off: FloatArray,
+    cross: FloatArray,
+    spread: FloatArray,
+    *,
+    proxy_variance: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the covariance that the labelled units miss, and the outcome's likely mean, (…,) each.
+
+    Where the labelled units' proxies vary less than all, the units with the others are unlike them: of a rare
+    outcome those with high scores, of which a small sample has none. They are taken to follow the proxy by
+    the slope that the labels leave likely, which a calibrated proxy's 1 is mixed into.
+
+    Parameters
+    ----------
+    counts, means, off, cross, proxy_variance
+        See `lam_of_classes`.
+    spread : float (…,)
+        Variance of the proxy among the labels, divisor n − 1.
+
+    Examples
+    --------
+    >>> one_of_forty = {"counts": np.array(40.0), "means": np.array(0.025), "off": np.array(-0.02)}
+    >>> one_of_forty |= {"cross": np.array(0.02), "spread": np.array(0.02)}
+    >>> [round(float(part), 3) for part in unseen(**one_of_forty, proxy_variance=0.03)]
+    [0.01, 0.045]
+    """
+    seen, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
+    slope = np.clip(seen / labels, 0.0, 1.0)
+    most, least = ((_TIMES * ones + _MORE) / counts for ones in (counts * means, counts * (1.0 - means)))
+    likely = np.clip(means - slope * off, np.maximum(1.0 - least, 0.0), np.minimum(most, 1.0))
+    return np.maximum(proxy_variance - spread, 0.0) * slope, likely

@@ -6,7 +6,8 @@ the influences of outcome and proxy on the coefficients that matter are to a reg
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
 covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
-cancels (docs/decisions/0007-lambda-denominator.md). Labels that nearly all agree say little about λ, so it is
+cancels (docs/decisions/0007-lambda-denominator.md). In one stratum both are filled up first with
+what the labelled units lack of the proxy's spread. Labels that nearly all agree say little about λ, so it is
 shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
 """
 
@@ -14,12 +15,19 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    lam_of_classes,
+    stratum_moments,
+    unseen,
+)
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
@@ -281,6 +289,9 @@ def fit_stratified(
     factors = factors * (counts > 1)
     whole = single = proxy_covariances
     if labelled is not None:
+        cross_covariances = cross_covariances + np.reshape(
+            labelled.missed, (*np.shape(labelled.missed), 1, 1)
+        )
         free = np.maximum(counts - 1.0, 0.0)
         whole = labelled.blended(proxy_covariances, np.sum(free, axis=-1, keepdims=True))
         single = labelled.blended(proxy_covariances, free)
@@ -354,17 +365,23 @@ class Trust:
             return replace(found, information=np.array(np.inf))
         if self.bounds is None or means.shape != (1, 1):
             return found
-        low, high = self.bounds
+        low, width = self.bounds[0], self.bounds[1] - self.bounds[0]
+        whole = float(covariances[0, 0, 0])
+        labels: dict[str, Any] = {
+            "counts": moments.counts[..., 0],
+            "means": (moments.outcome_means[..., 0] - low) / width,
+            "off": moments.proxy_means[..., 0, 0] / width,
+            "cross": moments.cross_covariances[..., 0, 0] / width**2,
+            "proxy_variance": whole / width**2,
+        }
+        spread = moments.proxy_covariances[..., 0, 0, 0] / width**2
+        missed, likely = unseen(**labels, spread=spread)
         return replace(
             found,
-            of_classes=lam_of_classes(
-                moments.counts[..., 0],
-                (moments.outcome_means[..., 0] - low) / (high - low),
-                moments.proxy_means[..., 0, 0] / (high - low),
-                moments.cross_covariances[..., 0, 0] / (high - low) ** 2,
-                proxy_mean=(float(means[0, 0]) - low) / (high - low),
-                proxy_variance=float(covariances[0, 0, 0]) / (high - low) ** 2,
-            ),
+            proxies=np.maximum(found.proxies, whole),
+            least=np.maximum(found.least, likely * (1.0 - likely) * width**2),
+            of_classes=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
+            missed=missed * width**2,
         )
 
 

@@ -771,9 +771,13 @@ def expected_unbounded(
     1.03
     """
     known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
-    own, residuals = _centred(known, of_known, len(sizes))
+    taken = np.bincount(of_known, minlength=len(sizes))
+    own = known - (np.bincount(of_known, known, minlength=len(sizes)) / np.maximum(taken, 1))[of_known]
+    freedom, spread = int(np.maximum(taken - 1, 0).sum()), float(np.sum(own**2))
+    enough = freedom >= _FEWEST_RESIDUALS and spread > 0
+    residuals = own / np.sqrt(spread / freedom) if enough else np.empty(0)
     squares, cubes = np.zeros((SETS, len(sizes))), np.zeros((SETS, len(sizes)))
-    for h, number in enumerate((n_h - np.bincount(of_known, minlength=len(sizes))).tolist()):
+    for h, number in enumerate((n_h - taken).tolist()):
         new = np.sqrt(variances[h]) * _drawn(residuals, max(number, 0), h)
         labels = np.concatenate([np.repeat(own[of_known == h][:, None], SETS, axis=1), new])
         labels -= labels.mean(axis=0)
@@ -789,17 +793,6 @@ def expected_unbounded(
         confidence_level=confidence_level,
     )
     return float(np.mean(high - low)) / 2.0
-
-
-def _centred(known: FloatArray, stratum: IntArray, n_strata: int) -> tuple[FloatArray, FloatArray]:
-    """Return the labels less their stratum's mean (m,), and residuals of variance 1 if there are enough."""
-    counts = np.bincount(stratum, minlength=n_strata)
-    means = np.bincount(stratum, known, minlength=n_strata) / np.maximum(counts, 1)
-    own = known - means[stratum]
-    freedom = int(np.maximum(counts - 1, 0).sum())
-    spread = float(np.sum(own**2)) / max(freedom, 1)
-    enough = freedom >= _FEWEST_RESIDUALS and spread > 0
-    return own, own / np.sqrt(spread) if enough else np.empty(0)
 
 
 def _drawn(residuals: FloatArray, number: int, stratum: int) -> FloatArray:

@@ -434,10 +434,16 @@ class Planner:
         """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
         wanted, size = self.half_widths, self.population.size
         # Where nothing can be expected of the proxy the pilot will tell.
-        enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("optimistic").budget
-        least = max(self.anticipated.budgets[0], min(PILOT, enough))
-        found = self.at(min(size, max(least, round(PILOT_SHARE * enough))))
-        return replace(found, half_width=float(wanted[0]) if len(wanted) == 1 else None, pilot=True)
+        blind = len(wanted) == 1 and self.blind
+        enough = PILOT if blind else self.reaching("optimistic").budget
+        least, share = max(self.anticipated.budgets[0], min(PILOT, enough)), round(PILOT_SHARE * enough)
+        found = self.at(min(size, max(least, share)))
+        why = f"half of the {enough:,} that would do if the proxy is better than it says"
+        if blind or share < least:
+            why = "fewer teach too little" + (", and nothing can be expected of the proxy" if blind else "")
+        notes = (*found.notes, f"The pilot has {found.budget:,} labels: {why}.")
+        half_width = float(wanted[0]) if len(wanted) == 1 else None
+        return replace(found, half_width=half_width, pilot=True, notes=notes)
 
     def at(self, budget: int | None) -> Plan:
         """Return the plan of a budget, or of all units that matter, if there are fewer.

@@ -47,7 +47,8 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     Parameters
     ----------
     found : dict
-        `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`.
+        `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`; of a
+        pilot also `pilot`, why it is as large.
     strata : sequence of (name, units, drawn units)
     shown : bool
         Whether the table for the annotators has more than ids.
@@ -68,6 +69,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
             f"To label: {found['to_label']}  (fill in the column `label`)",
             f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
             *([] if shown else [_IDS_ALONE]),
+            *([found["pilot"]] if "pilot" in found else []),
         ],
     )
 

@@ -42,6 +42,7 @@ def test_draw_and_extend_until_the_interval_is_narrow_enough(demo, tmp_path):
         run("draw", file, "--proxy", "confidence", *words, "--seed", 7, "--output", tmp_path / "1")
     )
     pilot, labels = drawn["n"], []
+    assert drawn["pilot"].startswith(f"The pilot has {pilot} labels: ")
     for number in range(1, 7):
         filled = fill(
             tmp_path / str(number) / "to_label.csv", demo / "labels.csv", tmp_path / f"{number}.csv"
@@ -72,6 +73,7 @@ def test_what_to_type_next_goes_on_from_the_pilot(demo, tmp_path):
                "--output", tmp_path / "a")  # fmt: skip
 
     assert "--extend" in said
+    assert "\nThe pilot has " in said
     assert json.loads((tmp_path / "a" / "plan.json").read_text())["options"]["half_width"] == 0.04
 
 

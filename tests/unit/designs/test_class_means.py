@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stratal.designs.stratum_moments import LabelledSpread, lam_of_classes
+from stratal.designs.stratum_moments import LabelledSpread, lam_of_classes, unseen
 
 
 def given(z, proxy, mean, variance):
@@ -61,3 +61,31 @@ def test_the_share_of_the_classes_is_none_without_information():
     with_classes = replace(spread, of_classes=np.array(-1.0))
     shrunk = [one.shrunk(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)]
     assert shrunk[0] == shrunk[1]
+
+
+def missing(z, proxy, mean, variance):
+    told = {"spread": np.var(proxy, ddof=1), "proxy_variance": variance}
+    return unseen(np.array(len(z)), np.mean(z), np.mean(proxy) - mean, np.cov(z, proxy)[0, 1], **told)
+
+
+def test_high_scores_that_were_not_drawn_are_taken_at_their_word_and_false_alarms_are_not():
+    quiet, alarms = np.full(100, 0.02), np.r_[np.full(95, 0.02), np.full(5, 0.9)]
+    mean, variance = 0.12, 0.1 * 0.9 * 0.88**2
+
+    unlike, mean_of_unlike = missing(np.zeros(100), quiet, mean, variance)
+    refuted, _ = missing(np.zeros(100), alarms, mean, variance)
+    assert unlike == pytest.approx(variance)
+    assert refuted < 0.1 * variance
+    assert mean_of_unlike == pytest.approx(0.015)  # no more than a label and a half: none was positive
+
+
+def test_what_is_missing_is_the_same_for_the_complement_and_nothing_in_a_census():
+    rng = np.random.default_rng(4)
+    proxy = rng.random(60)
+    z = (rng.random(60) < proxy**3).astype(float)
+
+    own, other = missing(z, proxy, 0.55, 0.11), missing(1 - z, 1 - proxy, 0.45, 0.11)
+    assert own[0] == pytest.approx(other[0])
+    assert own[1] == pytest.approx(1 - other[1])
+    covariance, mean = missing(z, proxy, proxy.mean(), np.var(proxy, ddof=1))
+    assert (covariance, mean) == (pytest.approx(0.0), pytest.approx(z.mean()))

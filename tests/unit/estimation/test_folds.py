@@ -159,13 +159,15 @@ class TestEstimate:
         assert found == stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
 
     @staticmethod
-    def lam_of(z, x, spread) -> float:
-        """The docs' formula: a blended denominator, and five informative labels for a calibrated proxy."""
+    def lam_of(z, x, spread, mean) -> float:
+        """The docs' formula: what is missing filled up, and 20 informative labels for a calibrated proxy."""
         n, p = len(z), z.mean()
         joint = np.cov(z, x)
-        fitted = joint[0, 1] / (((n - 1) * joint[1, 1] + 2 * spread) / (n + 1))
-        share = (z.sum() + 0.5) / (n + 1)
-        calibrated = min(1.0, max(joint[0, 0], share * (1 - share)) / spread)
+        slope = np.clip(((n - 1) * joint[0, 1] + 0.5) / ((n - 1) * joint[1, 1] + 0.5), 0.0, 1.0)
+        joint[0, 1] += slope * max(spread - joint[1, 1], 0.0)
+        fitted = joint[0, 1] / (((n - 1) * max(joint[1, 1], spread) + 2 * spread) / (n + 1))
+        share, likely = (z.sum() + 0.5) / (n + 1), p - slope * (x.mean() - mean)
+        calibrated = min(1.0, max(joint[0, 0], share * (1 - share), likely * (1 - likely)) / spread)
         informative = 4 * n * p * (1 - p)
         trust = informative**2 / (informative**2 + 20**2)
         return float(trust * fitted + (1 - trust) * calibrated)
@@ -176,7 +178,7 @@ class TestEstimate:
         x, mean = sample.proxies[:, 0], sample.summary.proxy_means[0, 0]
         spread = sample.summary.proxy_covariances[0, 0, 0] * 400 / 399
         half = np.argsort(np.argsort(_keys(sample))) % 2
-        lam = np.array([self.lam_of(z[half != k], x[half != k], spread) for k in (0, 1)])
+        lam = np.array([self.lam_of(z[half != k], x[half != k], spread, mean) for k in (0, 1)])
         blend = 0.9 * lam[half] + 0.1 * lam.mean()
 
         assert found.value == pytest.approx(np.mean(z - blend * (x - mean)), abs=1e-12)

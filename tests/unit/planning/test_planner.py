@@ -119,7 +119,14 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
     assert pilot.half_width == 0.05
     assert pilot.budget <= stratal.plan(population, half_width=0.05, assume="optimistic").budget
     for other in (margin, certain, stratal.Population.from_arrays(ids=range(500))):
-        assert stratal.plan(other, half_width=0.05, pilot=True).draw(seed=1).size == 50
+        blind = stratal.plan(other, half_width=0.05, pilot=True)
+        assert blind.draw(seed=1).size == 50
+        assert blind.notes[-1] == (
+            "The pilot has 50 labels: fewer teach too little, and nothing can be expected of the proxy."
+        )
+    narrow = stratal.plan(population, half_width=0.01, pilot=True)
+    enough = stratal.plan(population, half_width=0.01, assume="optimistic").budget
+    assert f"{narrow.budget:,} labels: half of the {enough:,} that would do" in narrow.to_dict()["notes"][-1]
     with pytest.raises(InputError, match="half-width to lead to"):
         stratal.plan(population, 50, pilot=True)
 
