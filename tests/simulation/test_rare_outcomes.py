@@ -10,7 +10,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 
-DRAWS = sized(200, 600)
+DRAWS = sized(100, 600)
 
 
 def errors_of(z, proxy, n, estimator, seed) -> tuple[np.ndarray, float]:

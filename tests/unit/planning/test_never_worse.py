@@ -69,7 +69,7 @@ def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_rounds_are_as_narrow_as_one_and_hold(kind):
     population, _, labels = planned(kind, "mean")
-    runs, truth = sized(30, 400), labels.mean()
+    runs, truth = sized(20, 400), labels.mean()
     found = np.zeros((2, runs, 3))
     one, half = stratal.plan(population, 300), stratal.plan(population, 150)
     for seed in range(runs):
