@@ -375,6 +375,7 @@ _LABELS_A_CLASS = 0.5
 # Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
 
+# A mean proxy at 0 or 1 would divide by 0 below.
 _EDGE = 1e-9
 
 

@@ -372,7 +372,7 @@ class Estimate(Record, Printed, Plotted):
             return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.described(), most_strata=12)
+        return estimate_page(self.described(), most_strata=12)  # a screen, with the answer above
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""

@@ -647,7 +647,7 @@ class Evidence(IntervalEvidence, Record):
         goes with the size of its cluster, large clusters are many units that most samples lack.
         """
         weighting = self.weighting
-        if weighting.groups is None or weighting.draws < 3:
+        if weighting.groups is None or weighting.draws < 3:  # any two clusters lie on a line
             return 0.0
         off = self.residuals - weighting.weights @ self.residuals / weighting.total
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))

@@ -544,7 +544,7 @@ def allocate_several(
 def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
     """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
-    if np.any(floors > 1 + 1e-9):
+    if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
         raise BudgetError(
             f"no allocation within the bounds is as precise as wanted for {names[j]}",

@@ -23,7 +23,9 @@ from stratal.tables.source import Chosen, FileReading, Rows, Table, readable
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 
+# First objects of a JSON Lines file, whose names are its columns.
 _RECORDS_INSPECTED = 1000
+# A row beyond this is named by its number: its line is found by reading the file again, a second for so many.
 _LONGEST_LINE_SEARCH = 2_000_000
 
 

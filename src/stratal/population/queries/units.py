@@ -433,7 +433,7 @@ def _with_softmax(
         made[PREDICTED] = ibis.cases(*((v == largest, label) for label, v in values.items()), else_="none")
         what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
-    elif _levels(source, answer) <= set(values):
+    elif _levels(source, answer, len(values) + 1) <= set(values):
         made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
         what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
@@ -441,9 +441,9 @@ def _with_softmax(
     return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
-def _levels(source: Source, answer: Any) -> set[str]:
-    """Return up to a thousand different answers."""
-    found = source.run(source.table.select(answer=answer).distinct().limit(1000))
+def _levels(source: Source, answer: Any, most: int) -> set[str]:
+    """Return up to `most` different answers."""
+    found = source.run(source.table.select(answer=answer).distinct().limit(most))
     return {row["answer"] for row in found.to_pylist()}
 
 
