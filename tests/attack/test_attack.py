@@ -12,13 +12,13 @@ from tests.attack.stops import kills, pairs
 from tests.tiers import sized
 
 SHORT = {
-    mistyped: sized(200, 300),
+    mistyped: sized(100, 300),
     odd_commands: sized(20, 40),
-    damaged_samples: sized(100, 270),
-    damaged_packed: sized(40, 80),
-    damaged_texts: sized(30, 60),
-    damaged_studies: sized(8, 60),
-    kills: sized(3, 27),
+    damaged_samples: sized(50, 270),
+    damaged_packed: sized(20, 80),
+    damaged_texts: sized(15, 60),
+    damaged_studies: sized(4, 60),
+    kills: sized(2, 27),
     pairs: sized(1, 4),
 }
 
@@ -33,7 +33,7 @@ def test_nothing_is_silently_wrong_and_nothing_ends_in_a_traceback(attack):
 
 
 def test_fuzzed_calls_are_finite_or_refused():
-    tries = sized(400, 3_000)
+    tries = sized(200, 3_000)
     found = fuzzed(tries, seed=2)
 
     assert found.tries >= tries
@@ -43,7 +43,7 @@ def test_fuzzed_calls_are_finite_or_refused():
 
 
 def test_valid_commands_print_what_the_library_answers():
-    tries = sized(18, 36)
+    tries = sized(9, 36)
     found = valid_commands(tries, seed=3)
 
     assert found.tries >= tries

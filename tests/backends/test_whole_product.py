@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.population import Population
@@ -75,45 +77,59 @@ def with_spark(request: Any, folder: Path, keywords: dict[str, Any]) -> Populati
     return Population.read(folder / "rows.parquet", engine="spark", **keywords)
 
 
-ENGINES = [with_duckdb, with_postgres, pytest.param(with_spark, marks=pytest.mark.slow)]
+ENGINES = [with_duckdb, with_postgres, with_spark]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", cells(ENGINES, fast=[with_duckdb]))
 def test_a_history_gives_the_same_plan_rounds_and_estimate(
     request: Any, tmp_path: Path, engine: Callable[..., Population]
 ) -> None:
-    chance = 1 / (1 + np.exp(LENGTH[:, None] - RNG.normal(size=41)))
-    results = (np.random.default_rng(8).random((SIZE, 41)) < chance).astype(float)
-    past = stratal.proxy.fit_history(results[:, :40], ids=np.arange(SIZE))
-    found = []
-    for population in (
-        Population.from_arrays(ids=np.arange(SIZE), history=past),
-        engine(request, tmp_path, {"history": past}),
-    ):
-        first = stratal.plan(population, 60).draw(seed=1)
-        second = stratal.next_round(
-            first, results[np.asarray(first.ids, np.int64), 40], additional=60, population=population
-        )
-        labels = dict(zip(second.ids.tolist(), results[np.asarray(second.ids, np.int64), 40], strict=True))
-        made = stratal.estimate(second, labels, population=population)
-        found.append((_ids(second), made.value, made.standard_error))
+    known, table = _of_history_in_memory(), _of_history(engine(request, tmp_path, {"history": _history()[0]}))
 
-    assert found[0][0] == found[1][0]
-    np.testing.assert_allclose(found[0][1:], found[1][1:], rtol=1e-9)
+    assert table[0] == known[0]
+    np.testing.assert_allclose(table[1:], known[1:], rtol=1e-9)
+
+
+@cache
+def _history() -> tuple[Any, Any]:
+    """Return what 20 models' results tell, and the results of the model that is evaluated."""
+    chance = 1 / (1 + np.exp(LENGTH[:, None] - RNG.normal(size=21)))
+    results = (np.random.default_rng(8).random((SIZE, 21)) < chance).astype(float)
+    return stratal.proxy.fit_history(results[:, :20], ids=np.arange(SIZE)), results[:, 20]
+
+
+@cache
+def _of_history_in_memory() -> tuple[list[int], float, float]:
+    return _of_history(Population.from_arrays(ids=np.arange(SIZE), history=_history()[0]))
+
+
+def _of_history(population: Population) -> tuple[list[int], float, float]:
+    """Return the units of two rounds, and the estimate of their labels."""
+    outcome = _history()[1]
+    first = stratal.plan(population, 60).draw(seed=1)
+    labels = outcome[np.asarray(first.ids, np.int64)]
+    second = stratal.next_round(first, labels, additional=60, population=population)
+    answers = dict(zip(second.ids.tolist(), outcome[np.asarray(second.ids, np.int64)], strict=True))
+    found = stratal.estimate(second, answers, population=population)
+    return _ids(second), found.value, found.standard_error
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", cells(ENGINES, fast=[with_duckdb, with_postgres]))
 def test_all_that_is_built_on_a_population(
     request: Any, tmp_path: Path, engine: Callable[..., Population]
 ) -> None:
-    both = in_memory(), engine(request, tmp_path, KEYWORDS)
-    known, table = (_everything(population) for population in both)
+    known, table = _everything_in_memory(), _everything(engine(request, tmp_path, KEYWORDS))
 
     assert table.keys() == known.keys()
     for name, value in known.items():
         np.testing.assert_allclose(table[name], value, rtol=1e-9, err_msg=name)
+
+
+@cache
+def _everything_in_memory() -> dict[str, Any]:
+    return _everything(in_memory())
 
 
 def _everything(population: Population) -> dict[str, Any]:

@@ -98,7 +98,9 @@ def test_a_cross_fitted_calibration_is_unbiased(method):
     assert np.std(values) > 0.01
 
 
-@pytest.mark.parametrize("stratum", [ONE, STRATUM], ids=["simple-random", "stratified"])
+@pytest.mark.parametrize(
+    "stratum", [pytest.param(ONE, marks=pytest.mark.slow), STRATUM], ids=["simple-random", "stratified"]
+)
 def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
     """The learner is kept in some samples and folds and not in others, by labels of other folds alone."""
     linear_model = pytest.importorskip("sklearn.linear_model")

@@ -10,7 +10,7 @@ from papers.classifiers import DIGITS, trained_tasks
 from papers.page import Page, digest, libraries, markdown_table
 from papers.printed import COLUMNS, printed_rows
 from papers.project_pages import MARK, STORED, TABLES, differences, write_project_page
-from tests.tiers import SLOW
+from tests.tiers import cells
 
 from papers import PAPERS, reproduce
 
@@ -105,43 +105,20 @@ def test_a_page_is_that_of_its_stored_numbers(paper):
     )
 
 
-DRAWN = PAPERS if SLOW else ("fogliato",)
-"""Papers whose pictures are drawn, most of a quick run; those of the others are files of one byte."""
-
-
-def run_quickly(paper, folder, data, drawn):
+def run_quickly(paper, folder, data):
     """Run a paper as its stored numbers were made."""
-    from matplotlib.figure import Figure
-
-    with pytest.MonkeyPatch.context() as patch:
-        if not drawn:
-            patch.setattr(Figure, "savefig", lambda _, path: path.write_bytes(b"-"))
-        return reproduce(paper, folder, data=data, quick=True, seed=0)
-
-
-@pytest.fixture(scope="module")
-def quick_runs(shared, tmp_path_factory):
-    """Each paper once, quickly, as its stored numbers were made."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
-    found = {}
-
-    def run(paper):
-        if paper not in found:
-            folder = tmp_path_factory.mktemp(paper)
-            found[paper] = run_quickly(paper, folder, shared / "data", paper in DRAWN)
-        return found[paper]
-
-    return run
+    return reproduce(paper, folder, data=data, quick=True, seed=0)
 
 
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_quick_run_gives_the_numbers_that_are_stored(paper, quick_runs):
+@pytest.mark.parametrize("paper", cells(PAPERS, fast=["stratppi"]))
+def test_a_quick_run_gives_the_numbers_that_are_stored(paper, shared, tmp_path):
     """Where page and code part, `make papers` writes both again: look at what changed before it is kept."""
     stored = stored_numbers(DOCS / STORED / f"{paper}-quick.json")
     if stored["libraries"] != libraries():
         pytest.skip("other versions train other classifiers: stored with " + str(stored["libraries"]))
-    page = quick_runs(paper)
+    page = run_quickly(paper, tmp_path, shared / "data")
 
     assert stored["seed"] == page.seed
     assert differences(stored, page.numbers()) == []
@@ -150,15 +127,19 @@ def test_a_quick_run_gives_the_numbers_that_are_stored(paper, quick_runs):
     assert len([path for path in page.files if path.suffix == ".png"]) >= 5
 
 
-def test_every_experiment_has_a_row_and_a_claim_on_tasks_needs_five(quick_runs):
-    where = {paper: {claim.where for claim in quick_runs(paper).claims} for paper in PAPERS}
+def test_every_experiment_has_a_row():
+    stored = {paper: stored_numbers(DOCS / STORED / f"{paper}-quick.json")["claims"] for paper in PAPERS}
+    where = {paper: {claim["where"] for claim in claims} for paper, claims in stored.items()}
 
     assert where["fogliato"] >= {f"Fig. {n}" for n in (1, 4, 5, 6, 7)} | {"Table 1", "Fig. 1, abstract"}
     assert where["kumar-raj"] >= {"abstract", "eq. 14", "Fig. 9"}
     assert where["stratppi"] >= {"App. B, eq. 63", "Fig. 2, Seahorse", "Fig. 2, AttributedQA", "Fig. 3"}
-    by_task = next(c for c in quick_runs("fogliato").claims if "on every task" in c.says)
-    assert by_task.verdict == "yes"
-    few = Claim(where="§1", says="", found="", numbers=by_task.numbers, sets=4)
+
+
+def test_a_claim_on_tasks_needs_five():
+    sets = {"where": "§1", "says": "", "found": "", "numbers": [Number(value=1.0, low=0.0)]}
+    few = Claim(**sets, sets=4)
+    assert Claim(**sets, sets=5).verdict == "yes"
     assert (few.verdict, few.holds) == ("open: 4 sets are too few", None)
     none = Claim(where="§1", says="", found="", numbers=())
     assert (none.verdict, none.holds) == ("not run: no data", None)
@@ -172,14 +153,12 @@ def test_a_kernel_that_is_one_per_cent_off_parts_from_the_stored_numbers(shared,
     stored = stored_numbers(DOCS / STORED / "fogliato-quick.json")
     right = formulas.stratified
     monkeypatch.setattr(formulas, "stratified", lambda *a, **k: 1.01 * right(*a, **k))
-    page = run_quickly("fogliato", tmp_path, shared / "data", drawn=False)
+    page = run_quickly("fogliato", tmp_path, shared / "data")
 
     assert len(differences(stored, page.numbers())) >= 5
 
 
 def test_probabilities_are_rounded_so_that_versions_do_not_move_the_draws():
     pytest.importorskip("sklearn")
-    first, again = (trained_tasks(quick=True, seed=3)[0] for _ in range(2))
-    for name, model in first.models.items():
+    for model in trained_tasks(quick=True, seed=3)[0].models.values():
         assert np.array_equal(model.population, np.round(model.population, DIGITS))
-        assert np.array_equal(model.population, again.models[name].population)

@@ -111,6 +111,7 @@ def test_optimal_shares_follow_the_residual_deviations():
     assert shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_stratppi_on_given_files(tmp_path):
     pytest.importorskip("matplotlib")
     data = tmp_path / "data"

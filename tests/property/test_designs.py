@@ -135,7 +135,7 @@ def test_stratified_draws_are_nested_and_do_not_depend_on_the_order_of_rows(colu
 
 # ---- inclusion frequencies
 
-REPLICATES = 4000
+REPLICATES = sized(1500, 4000)
 
 
 def frequencies(design, units):

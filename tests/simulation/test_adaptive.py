@@ -2,11 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-import pytest
-from tests.tiers import cells, sized
-
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning.rounds import next_allocation, raw_deviations
@@ -16,9 +11,13 @@ from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
+from tests.tiers import cells, sized
+import numpy as np
+import pytest
+
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-REPLICATES = sized(200, 400)
+REPLICATES = sized(100, 400)
 
 
 class Case:
@@ -152,7 +151,7 @@ class LikeEpsilon:
 
 
 def test_opt_a2_is_no_worse_than_opt_a1_and_its_settings_hardly_matter():
-    case, budget, replicates = LikeEpsilon(), 300, sized(100, 250)
+    case, budget, replicates = LikeEpsilon(), 300, sized(60, 250)
     rng = np.random.default_rng(5)
     rule = {"deviations": "recalibrated", "allocation_of": "total"}
     one = {n: case.run(rng, budget, n, budget, replicates, **rule)[0] for n in (5, 10, 20)}
@@ -185,7 +184,7 @@ SETS = ("cifar10_vgg", "birds_resnet50", "galaxies", "forest", "gsm8k_models")
 @pytest.mark.parametrize("name", cells(SETS, fast=("cifar10_vgg",)))
 @pytest.mark.parametrize("budget", cells([50, 100, 400], fast=(50,)))
 def test_default_intervals_cover(name, budget):
-    case, replicates = Case(name), sized(200, 800)
+    case, replicates = Case(name), sized(100, 800)
     _, runs = case.estimates(budget, replicates, **DEFAULT)
     hits = 0
     for n_h, right in runs:

@@ -15,7 +15,7 @@ from stratal.intervals.proportion import clopper_pearson
 from stratal.population.summary import StratumSummary
 
 REQUIRED = 0.94
-DRAWS = sized(200, 400)
+DRAWS = sized(100, 400)
 RATES = (0.5, 0.6, 0.75, 0.85, 0.95)
 
 

@@ -9,7 +9,7 @@ from tests.tiers import cells, sized
 
 import stratal
 
-DRAWS = sized(100, 400)
+DRAWS = sized(60, 400)
 ERRORS = 4.0
 """Monte Carlo standard errors that a mean may be off."""
 

@@ -6,7 +6,7 @@ from tests.tiers import cells, sized
 
 import stratal
 
-DRAWS = sized(150, 300)
+DRAWS = sized(80, 300)
 
 
 def clustered(kind):

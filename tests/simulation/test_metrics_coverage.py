@@ -65,7 +65,7 @@ def coverage(draws):
     return {name: count / draws for name, count in inside.items()}
 
 
-@pytest.mark.parametrize("draws", [120, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [60, pytest.param(4000, marks=pytest.mark.slow)])
 def test_every_interval_covers_what_it_claims(draws):
     error = np.sqrt(0.94 * 0.06 / draws)
 

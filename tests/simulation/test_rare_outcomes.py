@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from tests.tiers import cells, sized
-
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
+from tests.tiers import cells, sized
+import numpy as np
+import pytest
 
-DRAWS = sized(200, 600)
+
+DRAWS = sized(100, 600)
 
 
 def errors_of(z, proxy, n, estimator, seed, draws=DRAWS, intervals=True) -> tuple[np.ndarray, float]:

@@ -62,7 +62,7 @@ def assert_covers(shares, replicates, slack=0.0):
 @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_means_cover_in_the_paper_s_scenarios(name, estimator):
-    replicates = sized(100, 250)
+    replicates = sized(60, 250)
     rows = papers_scenario(name, 100, replicates, estimator=estimator)
 
     assert_covers(rows[:, 1:].mean(axis=0), replicates)
@@ -129,7 +129,7 @@ def coefficient_coverage(kind, estimator, n, replicates):
 
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
 def test_coefficients_cover_under_a_stratified_design(kind):
-    replicates = sized(100, 200)
+    replicates = sized(60, 200)
     assert_covers(coefficient_coverage(kind, "ppi++", 120, replicates), replicates, slack=0.01)
 
 
@@ -193,7 +193,7 @@ def gaps(seed):
     return variances["none"] - variances["strata"], stratum, y, f, variances["λ"]
 
 
-@pytest.mark.parametrize("seed", range(sized(5, 20)))
+@pytest.mark.parametrize("seed", range(sized(3, 20)))
 def test_proposition_1_in_closed_form(seed):
     """The gain is the variance between strata of E[Y - λf] and λE[f], which is never negative."""
     gap, stratum, y, f, λ = gaps(seed)

@@ -10,7 +10,7 @@ from tests.tiers import sized
 
 import stratal
 
-STUDIES = sized(400, 1_000)
+STUDIES = sized(200, 1_000)
 
 
 @pytest.mark.parametrize(("name", "half_width"), [("forest", 0.01), ("galaxies", 0.02)])

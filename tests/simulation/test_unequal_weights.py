@@ -30,7 +30,7 @@ def covers(cell, replicates):
 
 @pytest.mark.parametrize("cell", SHORT, ids=str)
 def test_intervals_cover(cell):
-    assert covers(cell, sized(150, 300))
+    assert covers(cell, sized(80, 300))
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from tests.tiers import cells, sized
 import stratal
 from stratal.intervals.interval import unseen_share
 
-DRAWS = sized(120, 400)
+DRAWS = sized(60, 400)
 
 
 @pytest.mark.parametrize(

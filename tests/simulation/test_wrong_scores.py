@@ -15,7 +15,7 @@ from stratal.designs.stratified import stratified_factors
 from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
 from stratal.estimation.shares import correlation_of, directions, ends_over
 
-DRAWS = sized(120, 400)
+DRAWS = sized(60, 400)
 LEAST = 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / DRAWS)
 
 

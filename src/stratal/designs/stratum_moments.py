@@ -6,10 +6,9 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 from __future__ import annotations
 
 from dataclasses import dataclass
-
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -408,6 +407,7 @@ _TIMES, _MORE = 2.0, 1.5
 # Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
 
+# A mean proxy at 0 or 1 would divide by 0 below.
 _EDGE = 1e-9
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
@@ -27,6 +22,9 @@ from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
 from stratal.report.text import Page, Printed, Table, noted, plain, plain_dict
+from typing import Any, Self, TYPE_CHECKING, TypeVar, overload
+import math
+import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -453,7 +451,7 @@ class Estimate(Record, Printed, Plotted):
             return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.described(), most_strata=12)
+        return estimate_page(self.described(), most_strata=12)  # a screen, with the answer above
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-
 from stratal.arrays import FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
@@ -18,6 +14,9 @@ from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
+from typing import Any, Literal
+import numpy as np
+
 
 # Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
@@ -667,7 +666,7 @@ class Evidence(IntervalEvidence, Record):
         goes with the size of its cluster, large clusters are many units that most samples lack.
         """
         weighting = self.weighting
-        if weighting.groups is None or weighting.draws < 3:
+        if weighting.groups is None or weighting.draws < 3:  # any two clusters lie on a line
             return 0.0
         off = self.residuals - weighting.weights @ self.residuals / weighting.total
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.strata.allocation import WRIGHT, Allocation, Bounds, one_per_stratum, optimal_integers
+from stratal.strata.allocation import Allocation, Bounds, WRIGHT, one_per_stratum, optimal_integers
+from typing import Any
+import numpy as np
+
 
 # Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
 _GAP = 1e-10
@@ -543,7 +542,7 @@ def allocate_several(
 def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
     """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
-    if np.any(floors > 1 + 1e-9):
+    if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
         raise BudgetError(
             f"no allocation within the bounds is as precise as wanted for {names[j]}",

@@ -23,7 +23,9 @@ from stratal.tables.source import Chosen, FileReading, Rows, Table, readable
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 
+# First objects of a JSON Lines file, whose names are its columns.
 _RECORDS_INSPECTED = 1000
+# A row beyond this is named by its number: its line is found by reading the file again, a second for so many.
 _LONGEST_LINE_SEARCH = 2_000_000
 
 
@@ -77,7 +79,8 @@ def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], 
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
     kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
     if kind == "parquet" and literal_path(address) == address:
-        return _parquet(duckdb_connection(reading.get("threads"), reading.get("memory")), address, [address])
+        connection = duckdb_connection(reading.get("threads"), reading.get("memory"), shared=False)
+        return _parquet(connection, address, [address])
     copy = fetched(address)
     table = open_table(copy, reading | {"format": kind, "directory": False}, fits)
     return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +20,23 @@ from stratal.study import open_study
 DRAW = "draw p.csv --proxy confidence --budget 40"
 
 
-@pytest.fixture(autouse=True)
-def drawn(tmp_path, monkeypatch):
-    """Predictions, and two draws of them: without and with the model's answers."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with predictions, and two draws of them: without and with the model's answers."""
+    made = tmp_path_factory.mktemp("drawn")
     generator = np.random.default_rng(1)
     rows = [(f"u{k}", s, "cd"[k % 2], f"text {k}") for k, s in enumerate(generator.beta(3, 1, 300).round(3))]
-    write("p.csv", ["id", "confidence", "answer", "text"], rows)
-    run(f"{DRAW} --output A")
-    run(f"{DRAW} --predicted answer --output B")
+    with contextlib.chdir(made):
+        write("p.csv", ["id", "confidence", "answer", "text"], rows)
+        run(f"{DRAW} --output A")
+        run(f"{DRAW} --predicted answer --output B")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def drawn(folder, tmp_path, monkeypatch):
+    """Work in a folder of its own with the same files."""
+    monkeypatch.chdir(shutil.copytree(folder, tmp_path, dirs_exist_ok=True))
 
 
 def label(folder, path, values):

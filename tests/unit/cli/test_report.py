@@ -1,15 +1,17 @@
 """`stratal report`: the figures of `estimate --json`, files by their ending, studies, new versions."""
 
+import contextlib
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.e2e.pasted import write
+from tests.e2e.pasted import run, write
 from tests.tiers import cells
 
 import stratal
@@ -17,10 +19,23 @@ import stratal
 JUDGED = ["report", "audit/sample.parquet", "judged.csv"]
 
 
-@pytest.fixture
-def audit(tmp_path, monkeypatch, run_command):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """A drawn sample of 300 units with its labels, answers of two versions, and the true classes."""
-    monkeypatch.chdir(tmp_path)
+    made = tmp_path_factory.mktemp("audited")
+    with contextlib.chdir(made):
+        draw_and_label()
+    return made
+
+
+@pytest.fixture
+def audit(folder, tmp_path, monkeypatch):
+    """Work in a folder of its own with the same files; return the sample."""
+    monkeypatch.chdir(shutil.copytree(folder, tmp_path, dirs_exist_ok=True))
+    return stratal.Sample.read("audit/sample.parquet")
+
+
+def draw_and_label():
     rng = np.random.default_rng(3)
     true, ids = rng.choice(["cat", "dog"], 300), [f"unit-{k}" for k in range(300)]
     old, new = (np.where(rng.random(300) < share, true, "cow") for share in (0.8, 0.9))
@@ -33,7 +48,7 @@ def audit(tmp_path, monkeypatch, run_command):
     }
     pyarrow.parquet.write_table(pa.table(table), "predictions.parquet")
     options = "--proxy confidence --predicted answer --groups language --show text --budget 80 --seed 7"
-    run_command("draw", "predictions.parquet", *options.split(), "--output", "audit")
+    run(f"draw predictions.parquet {options} --output audit")
     sample = stratal.Sample.read("audit/sample.parquet")
     place = {name: k for k, name in enumerate(ids)}
     drawn = sample.ids.tolist()
@@ -41,7 +56,6 @@ def audit(tmp_path, monkeypatch, run_command):
     judged = [[unit, int(true[place[unit]] == old[place[unit]])] for unit in drawn]
     write("judged.csv", ["id", "label"], judged)
     write("new.csv", ["id", "answer"], zip(ids, new, strict=True))
-    return sample
 
 
 def figures(run_command, *words):

@@ -47,7 +47,7 @@ MISTAKES = {
         "from_table",
     ),
     "Stratified(dataframe)": (
-        lambda w: stratal.designs.Stratified(strata=FRAME, allocation=FRAME),
+        lambda w: stratal.designs.Stratified(strata=stratal.strata.stratify(w["p"]), allocation=FRAME),
         r"stratal\.strata\.allocate\(strata, budget\)",
     ),
     "estimate(population)": (

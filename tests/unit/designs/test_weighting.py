@@ -86,3 +86,29 @@ def test_stratum_covariances_are_numpy_s_however_many_variables(q):
         expected = np.cov(variables[stratum == h], rowvar=False).reshape(q, q)
         assert found[h] == pytest.approx(expected)
     assert np.all(np.isnan(stratum_covariances(variables[:2], np.array([0, 1]), 2)))
+
+
+def test_factors_of_strata_by_hand():
+    """Cochran's W_h² (1 − f_h)/n_h over the strata with labels: of one unit, of one label, without any."""
+    stratum = np.array([0, 1, 2, 2])
+    drawn = StratifiedWeighting(stratum=stratum, sizes=np.array([1, 4, 5, 90]))
+    again = StratifiedWeighting(stratum=stratum, sizes=np.array([1, 4, 5, 90]), with_replacement=True)
+
+    np.testing.assert_allclose(drawn.sampled_fractions, [1, 1 / 4, 2 / 5, 0])
+    np.testing.assert_allclose(drawn.variance_factors, [0, 0.4**2 * 0.75, 0.5**2 * 0.6 / 2, 0])
+    np.testing.assert_allclose(again.variance_factors, [0.1**2, 0.4**2, 0.5**2 / 2, 0])
+    np.testing.assert_allclose(again.sampled_fractions, 0)
+
+
+def test_a_stratum_without_labels_leaves_the_mean_to_the_others():
+    weighting = StratifiedWeighting(stratum=np.array([0, 0, 1]), sizes=np.array([30, 10, 60]))
+
+    assert weighting.mean(np.array([[1.0], [3.0], [6.0]])) == pytest.approx((30 * 2 + 10 * 6) / 40)
+
+
+def test_a_census_has_every_unit_and_was_not_drawn_with_replacement():
+    stratum, sizes = np.array([0, 0, 1]), np.array([2, 1])
+
+    assert StratifiedWeighting(stratum=stratum, sizes=sizes).census
+    assert not StratifiedWeighting(stratum=stratum, sizes=sizes, with_replacement=True).census
+    assert not StratifiedWeighting(stratum=stratum, sizes=np.array([3, 1])).census

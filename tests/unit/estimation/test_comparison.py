@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.tiers import cells
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
@@ -110,7 +110,7 @@ def test_simultaneous_intervals_are_wider_and_reproducible(sample):
 
 def test_simultaneous_coverage():
     rng = np.random.default_rng(5)
-    draws, inside = 150, 0
+    draws, inside = sized(80, 150), 0
     for _ in range(draws):
         z = rng.normal(size=(60, 3)) * [1, 2, 1] + rng.normal(size=(60, 1))
         stratum = np.zeros(60, np.int64)

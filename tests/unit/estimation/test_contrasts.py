@@ -155,7 +155,7 @@ def test_few_labels_leave_the_proxies_out(truth, labels):
 @pytest.mark.parametrize("graded", cells([False, True], fast=(True,)))
 def test_what_the_proxies_leave_of_wins_covers(truth, graded):
     """Samples of 60: narrower than without proxies, and as many intervals hold."""
-    samples = sized(100, 300)
+    samples = sized(60, 300)
     population = population_of(truth, truth["p"], truth["q"])
     new, old = truth["new"] * 1.0, truth["old"] * 1.0
     if graded:

@@ -119,7 +119,7 @@ def test_coverage_of_rare_domains():
     rng = np.random.default_rng(6)
     z, member = (rng.random(20_000) < 0.9).astype(float), rng.random(20_000) < 0.1
     truth = z[member].mean()
-    inside, draws = 0, sized(400, 1000)
+    inside, draws = 0, sized(200, 1000)
     for _ in range(draws):
         rows = rng.choice(20_000, 60, replace=False)
         found = domain_mean(z[rows], member[rows], simple(60, 20_000), bounds=(0.0, 1.0))
@@ -252,7 +252,7 @@ def test_metrics_of_groups_are_those_of_their_cells_and_their_intervals_hold(met
         cells = [np.sum(own & said), np.sum(own & ~said), np.sum(~own & said), np.sum(~own & ~said)]
         truth[name] = METRICS_OF_GROUPS[metric](*map(float, cells))
     held = []
-    for seed in range(sized(10, 40)):
+    for seed in range(sized(6, 40)):
         sample = plan.draw(seed=seed)
         found = stratal.estimate(sample, labels[sample.ids], estimand=metric, by="language")
         weights = 1 / sample.inclusion_probability
@@ -289,7 +289,7 @@ def test_a_quantile_of_groups_is_that_of_their_units_and_its_interval_holds():
     population = stratal.Population.from_arrays(proxy=score, groups={"group": group})
     plan = stratal.plan(population, 200)
     held = []
-    for seed in range(sized(25, 100)):
+    for seed in range(sized(15, 100)):
         sample = plan.draw(seed=seed)
         for row in stratal.estimate(sample, z[sample.ids], estimand="quantile:.7", by="group"):
             inside = group[sample.ids] == row.label["domain"]

@@ -87,7 +87,7 @@ class TestEstimate:
     def test_learning_from_three_judges_beats_the_best_one(self):
         population, z = judged()
         truth, rows = z.mean(), []
-        draws = sized(30, 60)
+        draws = sized(20, 60)
         for seed in range(draws):
             sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=seed)
             labels = z[sample.ids]

@@ -49,7 +49,7 @@ def test_small_samples_cover(kind):
     many = pairs_of(kind, rng, 400_000)
     truth = np.mean(many[0]) / np.mean(many[1]), np.mean((many[0] > many[1]) + 0.5 * (many[0] == many[1]))
     inside = np.zeros(2)
-    replicates = sized(100, 500)
+    replicates = sized(60, 500)
     for _ in range(replicates):
         first, second = pairs_of(kind, rng, 50)
         found = (

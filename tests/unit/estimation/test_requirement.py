@@ -171,7 +171,7 @@ def test_a_superpopulation_is_not_decided_by_a_census():
 
 def test_undecided_is_right_in_half_of_the_draws_with_so_many_labels():
     """The rate is .8, the limit .75: the labels that are named decide it in about half of the draws."""
-    rng, draws = np.random.default_rng(1), sized(40, 400)
+    rng, draws = np.random.default_rng(1), sized(25, 400)
     population = stratal.Population.from_arrays(ids=range(50_000))
     truth = rng.random(50_000) < 0.8
     n = 256  # .05 = 1.96 × sqrt(.16 / 246), and ten for Clopper-Pearson

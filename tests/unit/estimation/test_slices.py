@@ -106,7 +106,7 @@ def test_a_slice_of_rare_mistakes_takes_no_noise_from_a_proxy_that_is_good_elsew
         proxy=proxy, groups={"g": np.where(common, "common", "rare").tolist()}
     )
     errors = []
-    for seed in range(sized(40, 400)):
+    for seed in range(sized(25, 400)):
         sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed)
         found = [
             stratal.estimate(sample, z[sample.ids], by="g", estimator=e) for e in ("auto", "horvitz-thompson")

@@ -122,8 +122,8 @@ def test_a_sample_from_a_file_needs_its_population(pool, tmp_path):
 
     with pytest.raises(InputError, match="population="):
         stratal.labels_needed(sample, classes[sample.ids], 0.05)
-    found = stratal.labels_needed(sample, classes[sample.ids], 0.05, population=population)
-    assert found == stratal.labels_needed(drawn, classes[drawn.ids], 0.05)
+    found = stratal.labels_needed(sample, classes[sample.ids], 0.1, population=population)
+    assert found == stratal.labels_needed(drawn, classes[drawn.ids], 0.1)
 
 
 def test_a_simple_random_sample_grows_too(pool):
@@ -142,9 +142,9 @@ def test_units_that_were_not_answered_are_asked_for_again(pool):
     all_of_them = {int(unit): str(classes[unit]) for unit in sample.ids}
     half = {unit: label for k, (unit, label) in enumerate(all_of_them.items()) if k % 2}
 
-    complete = stratal.labels_needed(sample, all_of_them, 0.06)
+    complete = stratal.labels_needed(sample, all_of_them, 0.08)
     with pytest.warns(stratal.StratalWarning):
-        lacking = stratal.labels_needed(sample, half, 0.06)
+        lacking = stratal.labels_needed(sample, half, 0.08)
     assert lacking.expected_total > 1.5 * complete.expected_total
 
 

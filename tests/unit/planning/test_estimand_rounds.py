@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from stratal.errors import BudgetError, InputError
+from stratal.estimands import Difference, F1
+from stratal.planning.rounds import LabelsSoFar
+from tests.tiers import sized
 import numpy as np
 import pytest
-from tests.tiers import sized
-
 import stratal
-from stratal.errors import BudgetError, InputError
-from stratal.estimands import F1, Difference
-from stratal.planning.rounds import LabelsSoFar
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +99,7 @@ def test_every_estimand_has_a_next_round(pool, text):
 
 
 def test_two_rounds_for_f1_cover_and_beat_one_simple_random_sample(pool):
-    """The tolerance is three standard deviations of the number of hits: 52 of 60 are enough."""
+    """The tolerance is three standard deviations of the number of hits: 52 of 60 are enough, 10 of 13."""
     population, truth = pool
     estimand = F1("match", probability="score")
     plan = stratal.plan(population, 100, estimand=estimand)
@@ -108,7 +107,7 @@ def test_two_rounds_for_f1_cover_and_beat_one_simple_random_sample(pool):
     both = np.sum((columns == "match") & (truth == "match"))
     value = 2 * both / (np.sum(columns == "match") + np.sum(truth == "match"))
     errors, hits = [], 0
-    draws = sized(25, 60)
+    draws = sized(13, 60)
     for seed in range(draws):
         pilot = plan.draw(seed=seed)
         sample = stratal.next_round(pilot, labels_of(pilot, truth), additional=100)

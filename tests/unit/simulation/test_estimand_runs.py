@@ -25,7 +25,7 @@ def labelled():
 
 def test_a_plan_for_f1_is_seen_to_save_labels(labelled):
     population, truth = labelled
-    designs, replicates = ["simple-random", "planned", "two-round"], sized(30, 60)
+    designs, replicates = ["simple-random", "planned", "two-round"], sized(15, 60)
     table = stratal.simulate(
         population,
         truth,

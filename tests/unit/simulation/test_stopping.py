@@ -17,7 +17,7 @@ def test_the_rule_is_the_one_of_labels_needed():
     """One study by hand, with the labels that the simulated one happened to draw, asks for as many more."""
     population, z = case()
     plan = stratal.plan(population, half_width=0.02, pilot=True)
-    by_hand, studies = [], sized(15, 40)
+    by_hand, studies = [], sized(8, 40)
     for seed in range(studies):
         sample, rounds = plan.draw(seed), 1
         while rounds < 4:
@@ -38,7 +38,7 @@ def test_the_rule_is_the_one_of_labels_needed():
 def test_intervals_hold_after_stopping():
     """Without guard 4 they hold in .92 of the studies of this population."""
     population, z = case()
-    studies = sized(800, 2_000)
+    studies = sized(400, 2_000)
     plan = stratal.plan(population, half_width=0.02, pilot=True)
     _, _, low, high = stopped(plan, z, 0.02, studies=studies, seed=2)
 

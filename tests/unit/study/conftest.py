@@ -33,12 +33,12 @@ def population_of(size):
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def drawn():
     return stratal.plan(population_of(300), 40).draw(seed=7)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def question():
     return Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
 

@@ -15,7 +15,15 @@ from tests.unit.study.conftest import answer_all
 
 import stratal
 from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
+from stratal.study import (
+    Question,
+    StudyError,
+    check_study,
+    create_study,
+    estimate_study,
+    open_study,
+    study_status,
+)
 from stratal.study.study import add_round, anytime_interval, grow, until
 
 
@@ -92,13 +100,22 @@ READERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory, drawn, question):
+    """The folder of a study of which every item is labelled."""
+    folder = tmp_path_factory.mktemp("answered") / "study"
+    people = {"annotators": ["ann", "bob"], "overlap": 0.25}
+    with create_study(folder, drawn, question, **people, half_width=0.01) as study:
+        answer_all(study, "ann", lambda item: "Fail" if item.position % 3 else "Pass")
+        answer_all(study, "bob", lambda item: "Fail" if item.position % 2 else "Pass")
+        estimate_study(study)
+    return folder
+
+
 @pytest.mark.parametrize("what", CHANGES)
-def test_no_number_and_no_export_is_made_of_a_study_that_was_changed(make_study, what):
+def test_no_number_and_no_export_is_made_of_a_study_that_was_changed(answered, tmp_path, what):
     # One flipped bit made .795 of .696: what was counted was read without a look at the journal's seals.
-    study = make_study(overlap=0.25, half_width=0.01)
-    answer_all(study, "ann", lambda item: "Fail" if item.position % 3 else "Pass")
-    answer_all(study, "bob", lambda item: "Fail" if item.position % 2 else "Pass")
-    estimate_study(study)
+    study = open_study(shutil.copytree(answered, tmp_path / "study"))
     changed(study, CHANGES[what])
 
     assert check_study(study).problems
@@ -108,6 +125,7 @@ def test_no_number_and_no_export_is_made_of_a_study_that_was_changed(make_study,
         with pytest.raises(StudyError, match="was changed") as raised:
             read(study)
         assert raised.value.kind == "damaged"
+    study.close()
 
 
 def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, drawn):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
+import duckdb
+import fsspec
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -42,6 +46,52 @@ def test_threads_and_memory_are_what_was_asked_for():
 
     assert found.fetchone() == (1, "286.1 MiB")
     assert memory_limit(8) == "2000MB"
+
+
+def test_connections_share_a_database_and_neither_tables_nor_settings():
+    one, other = duckdb_connection(), duckdb_connection()
+    one.register("rows", pa.table({"a": [1]}))
+    one.execute("CREATE TEMP TABLE stored AS SELECT 1 AS a")
+    one.execute("SET TimeZone = 'Asia/Tokyo'")
+
+    for name in ("rows", "stored"):
+        with pytest.raises(duckdb.CatalogException):
+            other.execute(f"SELECT * FROM {name}")
+    assert other.execute("SELECT current_setting('TimeZone')").fetchone() != ("Asia/Tokyo",)
+    one.close()
+    assert other.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_other_settings_and_filesystems_of_its_own_have_another_database():
+    setting = "SELECT current_setting('threads')"
+    few, many = duckdb_connection(threads=1), duckdb_connection(threads=3)
+    local = [duckdb_connection(shared=False) for _ in range(2)]
+    for connection in local:
+        connection.register_filesystem(fsspec.filesystem("memory"))
+
+    assert (few.execute(setting).fetchone(), many.execute(setting).fetchone()) == ((1,), (3,))
+    assert "memory" not in duckdb_connection().list_filesystems()
+
+
+FORKED = """
+import os
+from stratal.tables.engine import duckdb_connection
+query = "SELECT sum(range) FROM range(1_000_000)"
+expected = duckdb_connection().execute(query).fetchone()
+child = os.fork()
+if child == 0:
+    os._exit(0 if duckdb_connection().execute(query).fetchone() == expected else 1)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_process_that_was_forked_has_a_database_of_its_own():
+    """The threads of its parent's database are not there."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 @pytest.mark.parametrize("pieces", [[10], [1] * 10, [4, 6], [0, 7, 0, 3]])

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import sized
 
 from stratal.errors import InputError
 from stratal.population import Population
@@ -91,7 +92,8 @@ def test_a_flipped_bit_of_the_footer_is_one_message_or_read(tmp_path):
     pq.write_table(pa.table({"id": range(50), "proxy": [number / 50 for number in range(50)]}), path)
     whole = path.read_bytes()
     kinds = set()
-    for place in range(len(whole) - int.from_bytes(whole[-8:-4], "little") - 8, len(whole)):
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    for place in range(len(whole) - footer, len(whole), sized(3, 1)):
         for bit in range(8):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
             try:

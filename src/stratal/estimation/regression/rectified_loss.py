@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
-
-import numpy as np
-
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE
 from stratal.estimation.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
+from typing import Any, Self
+import numpy as np
+
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
@@ -71,6 +70,7 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
 _ROUGH = 1e-6
 
 
+# Newton's method needs some ten steps; a step halved 40 times is lost in a double's 52 bits beside θ.
 _MOST_STEPS, _MOST_HALVINGS = 100, 40
 
 

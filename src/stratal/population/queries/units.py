@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
-from typing import Any
-
-import ibis
-import numpy as np
-
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import declaration
-from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
-from stratal.proxy.agreement import (
-    ARTICLES,
-    BLANKS,
-    LAST_NUMBER,
-    PUNCTUATION,
-    SCALE,
-    answer_codes,
-    peer_weights,
-)
+from stratal.population.declaration import Declaration, OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED
+from stratal.proxy.agreement import ARTICLES, BLANKS, LAST_NUMBER, PUNCTUATION, SCALE, answer_codes, peer_weights
 from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
+from typing import Any
+import ibis
+import math
+import numpy as np
+
 
 # Floating-point ids are taken as integers below this.
 WHOLE_LIMIT = 2.0**53
@@ -427,7 +418,7 @@ def _with_softmax(
         made[PREDICTED] = ibis.cases(*((v == largest, label) for label, v in values.items()), else_="none")
         what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
-    elif _levels(source, answer) <= set(values):
+    elif _levels(source, answer, len(values) + 1) <= set(values):
         made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
         what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
@@ -435,9 +426,9 @@ def _with_softmax(
     return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
-def _levels(source: Source, answer: Any) -> set[str]:
-    """Return up to a thousand different answers."""
-    found = source.run(source.table.select(answer=answer).distinct().limit(1000))
+def _levels(source: Source, answer: Any, most: int) -> set[str]:
+    """Return up to `most` different answers."""
+    found = source.run(source.table.select(answer=answer).distinct().limit(most))
     return {row["answer"] for row in found.to_pylist()}
 
 

@@ -125,6 +125,7 @@ def media_file(folder: Path, path: str) -> Path | None:
     return found if inside and found.suffix.lower() in MEDIA_TYPES else None
 
 
+# The texts that are shown now: each is asked for again with every look at the page.
 @lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
     """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses.

@@ -215,7 +215,7 @@ def test_a_score_on_no_scale_cannot_be_planned_for():
     ("statistic", "rho"), [(judges.pearson, 0.0), (judges.spearman, 0.6), (judges.intraclass, 0.95)]
 )
 def test_intervals_of_scores_cover(statistic, rho):
-    rng, draws = np.random.default_rng(4), sized(150, 2_000)
+    rng, draws = np.random.default_rng(4), sized(80, 2_000)
     base = rng.normal(size=20_000)
     other = rho * base + np.sqrt(1 - rho**2) * rng.normal(size=20_000)
     x, y = (np.digitize(part, [-1.5, -0.5, 0.5, 1.5]) * 1.0 for part in (base, other))
@@ -232,7 +232,7 @@ def test_intervals_of_scores_cover(statistic, rho):
 @pytest.mark.parametrize("prevalence", [0.1, 0.5])
 @pytest.mark.parametrize("right", [0.5, 0.95])
 def test_intervals_of_kappa_cover_where_verdicts_are_strata(prevalence, right):
-    rng, draws = np.random.default_rng(6), sized(60, 2_000)
+    rng, draws = np.random.default_rng(6), sized(40, 2_000)
     truth = (rng.random(10_000) < prevalence).astype(int)
     judge = np.where(rng.random(10_000) < right, truth, 1 - truth)
     if right == 0.5:
@@ -251,7 +251,7 @@ def test_intervals_of_kappa_cover_where_verdicts_are_strata(prevalence, right):
 
 
 def test_a_calibrated_judge_may_have_no_calibration_error():
-    rng, draws, held = np.random.default_rng(9), sized(60, 1_000), 0
+    rng, draws, held = np.random.default_rng(9), sized(40, 1_000), 0
     chance = rng.random(20_000)
     truth = (rng.random(20_000) < chance).astype(float)
     true = judges.calibration_error(chance, truth, simple(20_000, 20_000)).value
