@@ -2,6 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.tiers import cells, sized
+
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning.rounds import next_allocation, raw_deviations
@@ -11,10 +16,6 @@ from stratal.simulation.engine import recalibrated_deviations
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
-from tests.tiers import cells, sized
-import numpy as np
-import pytest
-
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLICATES = sized(100, 400)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+from tests.tiers import cells, sized
+
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from tests.tiers import cells, sized
-import numpy as np
-import pytest
-
 
 DRAWS = sized(100, 600)
 

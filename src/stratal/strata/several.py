@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.errors import BudgetError, InputError, names_mistyped
-from stratal.strata.allocation import Allocation, Bounds, WRIGHT, one_per_stratum, optimal_integers
 from typing import Any
+
 import numpy as np
 
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.errors import BudgetError, InputError, names_mistyped
+from stratal.strata.allocation import WRIGHT, Allocation, Bounds, one_per_stratum, optimal_integers
 
 # Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
 _GAP = 1e-10

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from stratal.errors import BudgetError, InputError
-from stratal.estimands import Difference, F1
-from stratal.planning.rounds import LabelsSoFar
-from tests.tiers import sized
 import numpy as np
 import pytest
+from tests.tiers import sized
+
 import stratal
+from stratal.errors import BudgetError, InputError
+from stratal.estimands import F1, Difference
+from stratal.planning.rounds import LabelsSoFar
 
 
 @pytest.fixture(scope="module")

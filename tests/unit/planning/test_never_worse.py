@@ -1,12 +1,12 @@
 """What a round that goes where labels say never plans: what is expected to be wider or less precise."""
 
-from stratal.estimands import F1
-from stratal.planning.rounds import LabelsSoFar
-from tests.tiers import cells, sized
 import numpy as np
 import pytest
-import stratal
+from tests.tiers import cells, sized
 
+import stratal
+from stratal.estimands import F1
+from stratal.planning.rounds import LabelsSoFar
 
 KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
 

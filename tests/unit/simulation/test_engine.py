@@ -1,21 +1,28 @@
 """The simulation engine: exactness against the library, reproducibility, resuming, errors."""
 
+import itertools
 from functools import partial
+
+import numpy as np
+import pytest
+from tests.tiers import sized
+
+import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
 from stratal.simulation.engine import cell_key
-from stratal.simulation.replicates import ESTIMATORS, INTERVALS, Settings, replicate_intervals, replicate_means
+from stratal.simulation.replicates import (
+    ESTIMATORS,
+    INTERVALS,
+    Settings,
+    replicate_intervals,
+    replicate_means,
+)
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
-from tests.tiers import sized
-import itertools
-import numpy as np
-import pytest
-import stratal
-
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))
 

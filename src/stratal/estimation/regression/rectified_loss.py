@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
 from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE
 from stratal.estimation.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
-from typing import Any, Self
-import numpy as np
-
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),

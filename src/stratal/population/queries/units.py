@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
+from typing import Any
+
+import ibis
+import numpy as np
+
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import declaration
-from stratal.population.declaration import Declaration, OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED
-from stratal.proxy.agreement import ARTICLES, BLANKS, LAST_NUMBER, PUNCTUATION, SCALE, answer_codes, peer_weights
+from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
+from stratal.proxy.agreement import (
+    ARTICLES,
+    BLANKS,
+    LAST_NUMBER,
+    PUNCTUATION,
+    SCALE,
+    answer_codes,
+    peer_weights,
+)
 from stratal.proxy.history import MOST_ITEMS, PURPOSE
 from stratal.tables.engine import digest, double, duplicate_key, moment_text, small_table, stored
 from stratal.tables.source import Source, readable
-from typing import Any
-import ibis
-import math
-import numpy as np
-
 
 # Floating-point ids are taken as integers below this.
 WHOLE_LIMIT = 2.0**53
