@@ -184,7 +184,8 @@ class GeneralisedLinear(Loss):
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Σ w b''(η) x xᵀ."""
-        return self.summed(theta, features, outcome, weights).hessian
+        spread = weights * self.variance(self.mean(features @ theta))
+        return np.asarray(features.T @ (features * spread[:, None]))
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
