@@ -4,10 +4,10 @@
 
 Writes benchmarks/results/narrowest.md. The mean length of an interval under a truth P is the integral over t
 of the chance that it holds t (Pratt 1961). If it also holds t in 97.5 % of the samples of another truth Q
-whose value is t, that chance is not below one minus the power of the most powerful test of Q at 2.5 % under P
-(Neyman & Pearson). The integral of these, below and above the value, is a length that no interval with equal
-tails is shorter than, whatever it is made from. Each Q is one truth that must be allowed for; others could only
-raise the bound. Finite populations are taken to be endless there, at the mean n_h of the runs.
+whose value is t, that chance is not below one minus the power of the most powerful test of Q at 2.5 %
+under P (Neyman & Pearson). The integral of these, below and above the value, is a length that no interval
+with equal tails is shorter than, whatever it is made from. Each Q is one truth that must be allowed for;
+others could only raise the bound. Populations are taken to be endless there, at the mean n_h of the runs.
 """
 
 from __future__ import annotations
@@ -224,10 +224,10 @@ def main() -> None:
         "# How narrow an interval can be",
         "",
         f"`python -m benchmarks.narrowest --runs {args.runs}`. `ideal` is 2 × 1.96 standard errors of the",
-        "estimates. `possible` is the mean width that no 95 % interval with equal tails can go below if it is also",
-        "to hold for other truths (Pratt 1961): a share of units at a bound (graded), a share of positives below",
-        "all others (AUC), other rates of the strata (0 and 1). For these, populations are taken to be endless and",
-        "n_h to be what they are on average, so that widths of .96 of it occur.",
+        "estimates. `possible` is the mean width that no 95 % interval with equal tails can go below if it",
+        "is also to hold for other truths (Pratt 1961): a share of units at a bound (graded), a share of",
+        "positives below all others (AUC), other rates of the strata (0 and 1). For these, populations are",
+        "taken to be endless and n_h to be what they are on average, so that widths of .96 of it occur.",
         "",
         "| cell | coverage | mean width | over the ideal | possible, over the ideal | width over possible |",
         "|---|--:|--:|--:|--:|--:|",

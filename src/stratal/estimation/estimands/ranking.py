@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
-import numpy as np
-
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.columns import class_column, none_labelled, number_column
 from stratal.estimation.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import Estimand, PLAIN, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.interval import tail_shares, unseen_share
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text
+from typing import Any, ClassVar
+import numpy as np
+
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -106,15 +104,6 @@ def ranking_metric(
     limits: Limits = replace(smooth, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
         limits = OuterLimits(value=value, bounds=bounds, first=limits, second=smooth)
-    # Units of the rarer class that no label is like may rank last; every unit is known in a census.
-    squares = (
-        np.sum(weighting.weights[kept]) ** 2 / np.sum(weighting.weights[kept] ** 2)
-        for kept in (positive, ~positive)
-    )
-    fraction = len(positive) / weighting.population_size if target == "population" else 0.0
-    limits = UnlikeLimits(
-        value=value, bounds=bounds, first=limits, draws=min(squares), fraction=min(fraction, 1.0)
-    )
     shown = result.variance if np.isfinite(result.variance) else 0.0
     return linearised_estimate(
         result,
@@ -163,43 +152,6 @@ def _smoothed(
 
 
 _DUST = 1e-24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnlikeLimits(Limits):
-    """Limits that reach down to where the units unlike any of a class's labels would rank last of all.
-
-    Parameters
-    ----------
-    first : Limits
-    draws : float
-        Equally weighted labels that those of the rarer class are worth (Kish).
-    fraction : float
-        Share of the units that is labelled.
-
-    Examples
-    --------
-    >>> first = BinomialLimits(value=1.0, bounds=(0.0, 1.0), trials=1000.0)
-    >>> low, _ = UnlikeLimits(value=1.0, bounds=(0.0, 1.0), first=first, draws=30, fraction=0.0).ends(0.95, "two-sided")
-    >>> round(low, 3)
-    0.884
-    """
-
-    first: Limits
-    draws: float
-    fraction: float
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return self.first.method
-
-    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the lower and the upper limit."""
-        low, high = self.first.ends(confidence_level, alternative)
-        error, _ = tail_shares(confidence_level, alternative)
-        share = float(unseen_share(self.draws, self.fraction, error))
-        return self.within(min(low, self.value * (1.0 - share)), high)
 
 
 @dataclass(frozen=True, slots=True)
