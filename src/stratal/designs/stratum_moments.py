@@ -178,7 +178,7 @@ class LabelledSpread(Record):
         Variance of an outcome of which half a label more is right and half a label more is wrong.
     of_classes : float (…,), optional
         λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
-    missed : float (…,)
+    missed : float (…, 1, 1)
         Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
 
     Examples
