@@ -1,16 +1,18 @@
-"""Plans for F1, for the difference of two models and for slices, against today's plan, random and OASIS.
+"""Plans for F1, recall, prevalence and mean in one round and in two, for two models and slices, beside OASIS.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.estimands [--replicates 2000] [--oasis PYTHON] [--oasis-runs 400]
+    OMP_NUM_THREADS=1 python -m benchmarks.estimands [--replicates 500] [--oasis PYTHON] [--oasis-runs 500]
         [--samplers OASIS,Druck,Passive] [--keep FOLDER] [--parts rounds,models,slices] [--data FOLDER]
-        [--pools balanced,galaxies] [--budgets 200,500,1000] [--ways "one round,two rounds"] [--output FILE]
+        [--pools pairs,galaxies] [--quantities f1,recall] [--budgets 200,500] [--ways "one round,oracle"]
+        [--output FILE]
 
-Part 1 draws generated pools of 60,000 units with matches of 0.7 to 1 % and scores crowded near 0 and 1: plans
-for F1 in one round and in two, and one simple random sample, at 200, 500 and 1000 labels: root mean squared
-error, bias, coverage and width of the 95 % interval. Other pools are files of real predictions, as they are
-called in `--data`: the class is z ≥ ½, the answer proxy > ½. `--oasis` names a Python in which `oasis` 0.1.3
-is installed (NumPy 1.23; names that SciPy dropped are put back): its samplers on the same pools, until as
-many distinct labels. Part 2 trains two models on scikit-learn's digits and compares their accuracy. Part 3
-asks for the mean of ten slices of very unequal size, each to a half-width.
+Part 1 draws pools of 5,000 to 60,000 units, whose scores are calibrated, of a model of balanced classes,
+weak, or crowded near 0 and 1, and files of real predictions, as they are called in `--data` (the class is z
+≥ ½, the answer proxy > ½): one simple random sample, the default plan, one round and two, and the oracle,
+which knows every S_h in one round's strata. Equal seeds draw with equal permanent random numbers in every
+way. `--oasis` names a Python in which `oasis` 0.1.3 is installed (NumPy 1.23; names that SciPy dropped are
+put back): its samplers on the same pools, until as many distinct labels. What was made with `--keep` is not
+made again. Part 2 trains two models on scikit-learn's digits and compares their accuracy. Part 3 asks for
+the mean of ten slices of very unequal size, each to a half-width.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +34,21 @@ from benchmarks.predictions import DATA, load
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.estimands import F1, Difference, LevelMeans
+from stratal.designs import Stratified
+from stratal.estimands import F1, Difference, LevelMeans, Recall
+from stratal.strata.integers import Bounds, optimal_integers
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)
-GENERATED = ("calibrated", "too sure", "balanced")
+POOLS = "calibrated,balanced-trained,weak,pairs,galaxies,forest,balanced"
 PEERS = {
     "OASIS": "OASIS 0.1.3",
     "Druck": "Druck's stratified, of oasis 0.1.3",
     "Passive": "passive, of oasis 0.1.3",
 }
+
+# The weight of precision in the F-measure that OASIS samples for; it knows no prevalence and no mean.
+ALPHAS = {"f1": 0.5, "recall": 0.0}
 
 OASIS = """
 import sys, warnings
@@ -60,7 +69,7 @@ budgets = [int(n) for n in sys.argv[5].split(",")]
 found = []
 for run in range(int(sys.argv[2])):
     np.random.seed(run)
-    sampler = kind(0.5, *given, lambda i: truth[i], max_iter=200_000, **more)
+    sampler = kind(float(sys.argv[6]), *given, lambda i: truth[i], max_iter=200_000, **more)
     row = []
     for n in budgets:
         sampler.sample_distinct(n - int(np.sum(~np.isnan(sampler.cached_labels_))))
@@ -72,132 +81,237 @@ np.save(sys.argv[3], np.array(found, dtype=float))
 
 def pool(name: str, data: Path) -> tuple[BoolArray, FloatArray, BoolArray]:
     """Return truth, score and answer (N,) of a generated pool, or of a file of real predictions."""
-    if name not in GENERATED:
-        z, proxy = load(name, data)
-        return z >= 0.5, proxy, proxy > 0.5
-    rng, size = np.random.default_rng(1), 60_000
-    if name == "calibrated":
-        truth = rng.random(size) < 0.008
-        odds = np.where(truth, rng.normal(2.2, 2.6, size), rng.normal(-9.0, 2.6, size))
-        steep = 1.0
-    elif name == "too sure":
-        truth = rng.random(size) < 0.01
-        odds = np.where(truth, rng.normal(1.6, 2.2, size), rng.normal(-6.0, 1.8, size))
-        steep = 2.0
+    rng, size = np.random.default_rng(1), 20_000
+    if name == "pairs":
+        truth = rng.random(60_000) < 0.008
+        odds = np.where(truth, rng.normal(2.2, 2.6, 60_000), rng.normal(-9.0, 2.6, 60_000))
+        score = 1.0 / (1.0 + np.exp(-odds))
+    elif name == "balanced":
+        score = rng.beta(0.6, 0.6, 5000)
+        truth = rng.random(5000) < score
+    elif name in ("calibrated", "balanced-trained", "weak"):
+        # 2.5 %, 3 % and 5 % positives.
+        middle, spread = {"calibrated": (-6.3, 2.6), "balanced-trained": (-4.9, 1.9), "weak": (-3.3, 0.9)}[
+            name
+        ]
+        odds = rng.normal(middle, spread, size)
+        truth = rng.random(size) < 1.0 / (1.0 + np.exp(-odds))
+        odds += np.log((1 - truth.mean()) / truth.mean()) if name == "balanced-trained" else 0.0
+        score = 1.0 / (1.0 + np.exp(-odds))
+        if name == "weak":  # few scores are above ½: the answer is the highest twentieth
+            return truth, score, score > np.quantile(score, 0.95)
     else:
-        size = 5000
-        score = rng.beta(0.6, 0.6, size)
-        return rng.random(size) < score, score, score > 0.5
-    score = 1.0 / (1.0 + np.exp(-steep * odds))
+        z, score = load(name, data)
+        truth = z >= 0.5
     return truth, score, score > 0.5
 
 
 class Pool:
-    """A pool as a population, with its truth."""
+    """A pool as a population for one quantity: its truth, and what one labels."""
 
-    def __init__(self, name: str, data: Path) -> None:
+    def __init__(self, name: str, quantity: str, data: Path) -> None:
         self.truth, self.score, self.answer = pool(name, data)
-        self.labels = np.where(self.truth, "match", "other")
+        both, right = self.truth & self.answer, self.truth == self.answer
+        proxy, self.estimand, self.labels = self.score, None, self.truth * 1.0
+        self.influence = self.truth * 1.0  # less a constant
+        if quantity == "mean":
+            proxy, self.labels = np.where(self.answer, self.score, 1.0 - self.score), right * 1.0
+            self.influence = self.labels
+        elif quantity != "prevalence":
+            self.estimand = {"f1": F1, "recall": Recall}[quantity]("match", probability="score")
+            self.labels = np.where(self.truth, "match", "other")
+            below = self.truth if quantity == "recall" else (self.truth * 1.0 + self.answer) / 2.0
+            self.influence = both - both.sum() / below.sum() * below
+        self.value = float(self.labels.mean()) if self.estimand is None else both.sum() / below.sum()
         self.population = stratal.Population.from_arrays(
-            proxy={"score": self.score},
+            proxy={"score": proxy},
             groups={"answer": np.where(self.answer, "match", "other")},
             predicted="answer",
         )
-        both = int(np.sum(self.truth & self.answer))
-        self.value = 2 * both / int(self.truth.sum() + self.answer.sum())
 
-    def of(self, sample: Any) -> dict[int, str]:
-        """Return the true classes of the drawn units."""
-        return dict(zip(sample.ids.tolist(), self.labels[sample.ids].tolist(), strict=True))
+    def plan(self, budget: int, **options: Any) -> Any:
+        """Return the plan for the quantity."""
+        return stratal.plan(self.population, budget, estimand=self.estimand, **options)
 
 
-Row = tuple[float, bool, float]
+Draw = Callable[[int], Any]
 
 
-def one_round(units: Pool, budget: int) -> Callable[[int], Any]:
-    """Return what draws a sample planned for F1."""
-    plan = stratal.plan(units.population, budget, estimand=F1("match", probability="score"))
-    return plan.draw
+def one_round(units: Pool, budget: int) -> Draw:
+    """Return what draws a sample planned for the quantity."""
+    return units.plan(budget).draw
 
 
-def two_rounds(units: Pool, budget: int) -> Callable[[int], Any]:
+def two_rounds(units: Pool, budget: int) -> Draw:
     """Return what draws half of the labels first, and the rest where these say."""
-    plan = stratal.plan(units.population, budget // 2, estimand=F1("match", probability="score"))
+    plan = units.plan(budget // 2)
 
     def draw(seed: int) -> Any:
         pilot = plan.draw(seed)
-        return stratal.next_round(pilot, units.of(pilot), additional=budget - budget // 2)
+        return stratal.next_round(pilot, units.labels[pilot.ids], additional=budget - budget // 2)
 
     return draw
 
 
-def for_accuracy(units: Pool, budget: int) -> Callable[[int], Any]:
-    """Return what draws a sample planned for the accuracy, as without an estimand."""
+def default(units: Pool, budget: int) -> Draw:
+    """Return what draws for the accuracy, as without an estimand."""
     right = np.where(units.answer, units.score, 1.0 - units.score)
     groups = {"answer": np.where(units.answer, "match", "other")}
     population = stratal.Population.from_arrays(proxy={"right": right}, groups=groups, predicted="answer")
     return stratal.plan(population, budget).draw
 
 
-WAYS = {"plan for accuracy": for_accuracy, "one round": one_round, "two rounds": two_rounds}
+def simple(units: Pool, budget: int) -> Draw:
+    """Return what draws a simple random sample."""
+    design = stratal.designs.SimpleRandom(budget=budget)
+    return lambda seed: design.draw(units.population, seed)
 
 
-def runs(units: Pool, way: str, budget: int, replicates: int) -> list[Row]:
-    """Return error, hit and width of each run."""
+def oracle(units: Pool, budget: int) -> Draw:
+    """Return what draws by the true S_h in the strata of one round; two labels each, as the plan."""
+    plan = units.plan(budget).using("stratified")
+    strata = plan.strata
+    stratum, sizes = np.asarray(strata.codes), strata.sizes
+    first, second = (np.bincount(stratum, units.influence**k, minlength=len(sizes)) / sizes for k in (1, 2))
+    spread = np.where(strata.is_known, 0.0, np.sqrt(np.maximum(second - first**2, 0.0)))
+    least = np.where(strata.is_known, 0, np.minimum(sizes, 2))
+    n_h = optimal_integers(sizes * spread, Bounds(sizes=sizes, lower=least, upper=sizes), budget)
+    allocation = replace(plan.allocation, n_h=n_h, budget=budget)
+    design = Stratified(strata=strata, allocation=allocation)
+    return lambda seed: replace(design.draw(units.population, seed), estimand=plan.estimand)
+
+
+WAYS = {
+    "simple random": simple,
+    "default plan": default,
+    "one round": one_round,
+    "two rounds": two_rounds,
+    "oracle": oracle,
+}
+
+
+def runs(units: Pool, way: str, budget: int, replicates: int) -> FloatArray:
+    """Return error, hit and width (runs, 3)."""
     draw, rows = WAYS[way](units, budget), []
     for seed in range(replicates):
         sample = draw(seed)
-        found = stratal.estimate(sample, units.of(sample), estimand=F1("match", probability="score"))
+        estimand = {} if units.estimand is None else {"estimand": units.estimand}
+        if way in ("simple random", "default plan"):  # drawn for something else
+            sample = replace(sample, population=units.population)
+        found = stratal.estimate(sample, units.labels[sample.ids], **estimand)
         low, high = found.confidence_interval()
         value = found.value if np.isfinite(found.value) else 0.0
         rows.append((value - units.value, not (units.value < low or units.value > high), high - low))
-    return rows
+    return np.array(rows, dtype=np.float64)
 
 
-def by_oasis(name: str, units: Pool, sampler: str, args: argparse.Namespace) -> FloatArray:
-    """Return a sampler's estimates (runs, budgets) at the numbers of distinct labels, kept if asked for."""
-    keep = args.keep
-    kept = None if keep is None else keep / f"{sampler} {name} {args.budgets}.npy"
-    if kept is not None and kept.exists():
-        return np.asarray(np.load(kept))
+def kept(folder: Path | None, name: str, made: Callable[[], FloatArray]) -> FloatArray:
+    """Return what is made, or was made before and lies in the folder."""
+    if folder is None:
+        return made()
+    file = folder / f"{name}.npy"
+    if not file.exists():
+        np.save(file, made())
+    return np.asarray(np.load(file))
+
+
+def by_oasis(quantity: str, units: Pool, sampler: str, args: argparse.Namespace) -> FloatArray:
+    """Return a sampler's errors (runs, budgets) at the numbers of distinct labels."""
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder, "pool.npz"), Path(folder, "found.npy")
         np.savez(given, truth=units.truth, score=units.score, answer=units.answer)
         command = [args.oasis, "-c", OASIS, str(given), str(args.oasis_runs), str(made), sampler]
-        command.append(args.budgets)
+        command += [args.budgets, str(ALPHAS[quantity])]
         subprocess.run(command, check=True, capture_output=True)
-        estimates = np.asarray(np.load(made))
-    if kept is not None:
-        np.save(kept, estimates)
-    return estimates
+        return np.asarray(np.nan_to_num(np.load(made)) - units.value)
+
+
+def least_ratio(own: FloatArray, others: FloatArray) -> float:
+    """Return the lower 95 % limit of the ratio of mean squared errors, by bootstrap of the runs."""
+    rng, draws = np.random.default_rng(1), 2000
+    squares = (
+        np.array([np.mean(rng.choice(errors**2, len(errors))) for _ in range(draws)])
+        for errors in (own, others)
+    )
+    above, below = squares
+    return float(np.quantile(above / below, 0.025))
 
 
 def rounds(args: argparse.Namespace) -> Iterator[str]:
     """Yield the lines of part 1."""
-    yield "| pool | labels | way | runs | root mean squared error | bias | coverage | mean width |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for name in args.pools.split(","):
-        units = Pool(name, args.data)
-        others = {}
-        if args.oasis is not None:
-            others = {kind: by_oasis(name, units, kind, args) for kind in args.samplers.split(",")}
-        budgets = args.budgets.split(",")
-        for budget in map(int, args.budgets.split(",")):
+    yield "| pool | quantity | labels | way | runs | root mean squared error | bias | coverage | mean width |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    budgets, summary = [int(n) for n in args.budgets.split(",")], Summary()
+    for name, quantity in ((name, q) for name in args.pools.split(",") for q in args.quantities.split(",")):
+        units = Pool(name, quantity, args.data)
+        peers = args.samplers.split(",") if args.oasis is not None and quantity in ALPHAS else []
+        others = {
+            kind: kept(
+                args.keep,
+                f"{kind} {name} {quantity} {args.budgets} {args.oasis_runs}",
+                partial(by_oasis, quantity, units, kind, args),
+            )
+            for kind in peers
+        }
+        start = f"| {name} | {quantity} {units.value:.3f} |"
+        for b, budget in enumerate(budgets):
+            found = {}
             for way in filter(None, args.ways.split(",")):
-                rows = np.array(runs(units, way, budget, args.replicates), dtype=np.float64)
-                errors = rows[:, 0]
+                cell = f"{way} {name} {quantity} {budget} {args.replicates}"
+                make = partial(runs, units, way, budget, args.replicates)
+                found[way] = rows = kept(args.keep, cell, make)
+                error, held, width = rows.T
                 yield (
-                    f"| {name} (F1 {units.value:.3f}) | {budget} | {way} | {len(rows)} "
-                    f"| {np.sqrt(np.mean(errors**2)):.4f} | {errors.mean():+.4f} | {rows[:, 1].mean():.3f} "
-                    f"| {np.nanmean(rows[:, 2]):.3f} |"
+                    f"{start} {budget} | {way} | {len(rows)} | {np.sqrt(np.mean(error**2)):.4f} "
+                    f"| {error.mean():+.4f} | {held.mean():.3f} | {np.nanmean(width):.3f} |"
                 )
-            for kind, estimates in others.items():
-                values = np.nan_to_num(estimates[:, budgets.index(str(budget))])
-                errors = values - units.value
+            for kind, errors in others.items():
+                error = errors[:, b]
                 yield (
-                    f"| {name} | {budget} | {PEERS[kind]} | {len(errors)} "
-                    f"| {np.sqrt(np.mean(errors**2)):.4f} | {np.mean(errors):+.4f} | — | — |"
+                    f"{start} {budget} | {PEERS[kind]} | {len(error)} | {np.sqrt(np.mean(error**2)):.4f} "
+                    f"| {error.mean():+.4f} | — | — |"
                 )
+            summary.add(f"{name}, {quantity}, {budget}", found, others.get("OASIS", np.empty((0, 3)))[:, b])
+    yield ""
+    yield from summary.lines()
+
+
+class Summary:
+    """What is asked of the cells: beside the oracle, beside one round, beside OASIS."""
+
+    def __init__(self) -> None:
+        self.ratios: dict[str, dict[str, float]] = {}
+
+    def add(self, cell: str, found: dict[str, FloatArray], peer: FloatArray) -> None:
+        """Compare the ways of one cell."""
+        squared = {way: float(np.mean(rows[:, 0] ** 2)) for way, rows in found.items()}
+        for way in ("one round", "two rounds"):
+            if way in found and "oracle" in found:
+                self._note(f"{way}, error over the oracle's", cell, np.sqrt(squared[way] / squared["oracle"]))
+            if way in found:
+                self._note(f"{way}, coverage", cell, float(found[way][:, 1].mean()))
+                if len(peer):
+                    ratio = squared[way] / np.mean(peer**2)
+                    self._note(f"{way}, squared error over OASIS's", cell, float(ratio))
+                    least = least_ratio(found[way][:, 0], peer)
+                    self._note(f"{way}, lower limit of that ratio", cell, least)
+        if {"one round", "two rounds"} <= set(found):
+            error = np.sqrt(squared["two rounds"] / squared["one round"])
+            self._note("two rounds, error over one round's", cell, float(error))
+            width = np.nanmean(found["two rounds"][:, 2]) / np.nanmean(found["one round"][:, 2])
+            self._note("two rounds, width over one round's", cell, float(width))
+
+    def _note(self, what: str, cell: str, value: float) -> None:
+        self.ratios.setdefault(what, {})[cell] = value
+
+    def lines(self) -> Iterator[str]:
+        """Yield mean, least and largest of each ratio, and where these are."""
+        yield "| of the cells | mean | least | | largest | |"
+        yield "|---|---|---|---|---|---|"
+        for what, of in self.ratios.items():
+            low, high = min(of, key=lambda cell: of[cell]), max(of, key=lambda cell: of[cell])
+            mean = np.mean(list(of.values()))
+            yield f"| {what} | {mean:.3f} | {of[low]:.3f} | {low} | {of[high]:.3f} | {high} |"
 
 
 def digits() -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -307,13 +421,14 @@ def _reached(plan: Any, z: FloatArray, means: FloatArray, replicates: int) -> It
 def main() -> None:
     """Run what is asked for and write it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=2000)
-    parser.add_argument("--pools", default="calibrated,too sure,balanced")
+    parser.add_argument("--replicates", type=int, default=500)
+    parser.add_argument("--pools", default=POOLS)
+    parser.add_argument("--quantities", default="f1,recall,prevalence,mean")
     parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)))
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--oasis", default=None)
-    parser.add_argument("--oasis-runs", type=int, default=400)
-    parser.add_argument("--samplers", default=",".join(PEERS))
+    parser.add_argument("--oasis-runs", type=int, default=500)
+    parser.add_argument("--samplers", default="OASIS")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of real predictions")
     parser.add_argument("--keep", type=Path, default=None, help="folder for OASIS's estimates")
     parser.add_argument("--parts", default="rounds,models")
@@ -321,19 +436,20 @@ def main() -> None:
     args = parser.parse_args()
     start = time.time()
     parts = {
-        "rounds": ("F1 of a rare class", rounds),
+        "rounds": ("One round, two rounds and the oracle", rounds),
         "models": ("Two models", models),
         "slices": ("Ten slices", slices),
     }
     given = {
         "replicates": args.replicates,
         "pools": args.pools,
+        "quantities": args.quantities,
         "budgets": args.budgets,
         "ways": args.ways,
         "parts": args.parts,
         "oasis": bool(args.oasis),
     }
-    text = ["# Plans for an estimand", "", f"`python benchmarks/estimands.py`, {json.dumps(given)}.", ""]
+    text = ["# Plans for an estimand", "", f"`python -m benchmarks.estimands`, {json.dumps(given)}.", ""]
     for name in args.parts.split(","):
         title, lines = parts[name]
         text += [f"## {title}", ""]

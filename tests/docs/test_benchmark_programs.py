@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import promises
+from benchmarks import estimands, promises
 from benchmarks.coverage import sections
 from benchmarks.promises import Case, known
 from benchmarks.rounds import Pool, rounds
@@ -82,3 +82,28 @@ def test_a_planner_that_knows_is_not_beaten_for_want_of_labels_where_nothing_is_
 
     assert isinstance(case, Case)
     assert known(plan, case.z, 0.03) < 200
+
+
+def test_the_oracle_of_an_estimand_puts_labels_where_its_influence_varies():
+    units = estimands.Pool("balanced", "f1", estimands.DATA)
+    sample = estimands.oracle(units, 200)(1)
+    assert sample.size == 200
+    strata = units.plan(200).strata
+    stratum, sizes = np.asarray(strata.codes), strata.sizes
+    assert sample.design.strata.names == strata.names
+    spread = np.sqrt([np.var(units.influence[stratum == h]) for h in range(len(sizes))])
+    free = (sample.n_h > 2) & (sample.n_h < sizes)
+    shares = sample.n_h[free] / (sizes * spread)[free]
+    assert shares.max() < 1.5 * shares.min()  # in whole numbers, from 3 on
+
+
+def test_the_summary_of_rounds_compares_squared_errors():
+    summary, rng = estimands.Summary(), np.random.default_rng(1)
+    rows = {way: np.column_stack([scale * rng.normal(size=400), np.ones(400), np.full(400, scale)])
+            for way, scale in (("one round", 2.0), ("two rounds", 1.0), ("oracle", 1.0))}  # fmt: skip
+    summary.add("cell", rows, rng.normal(size=400))
+    found = {what: of["cell"] for what, of in summary.ratios.items()}
+    assert found["two rounds, width over one round's"] == 0.5
+    assert found["one round, error over the oracle's"] == pytest.approx(2.0, rel=0.15)
+    assert found["one round, lower limit of that ratio"] < found["one round, squared error over OASIS's"]
+    assert found["two rounds, lower limit of that ratio"] <= 1.0

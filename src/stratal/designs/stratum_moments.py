@@ -6,10 +6,9 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 from __future__ import annotations
 
 from dataclasses import dataclass
-
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -202,7 +201,7 @@ class LabelledSpread(Record):
         Variance of an outcome of which half a label more is right and half a label more is wrong.
     of_classes : float (…,), optional
         λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
-    missed : float (…,)
+    missed : float (…, 1, 1)
         Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
 
     Examples

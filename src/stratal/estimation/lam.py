@@ -13,24 +13,17 @@ shrunk towards that of a calibrated proxy. The papers' own λ has the population
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import (
-    LabelledSpread,
-    StratumMoments,
-    lam_of_classes,
-    stratum_moments,
-    unseen,
-)
+from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments, unseen
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
+from typing import Any
+import numbers
+import numpy as np
+
 
 # Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h.
 SHRINKAGE = 3.0
@@ -289,9 +282,7 @@ def fit_stratified(
     factors = factors * (counts > 1)
     whole = single = proxy_covariances
     if labelled is not None:
-        cross_covariances = cross_covariances + np.reshape(
-            labelled.missed, (*np.shape(labelled.missed), 1, 1)
-        )
+        cross_covariances = cross_covariances + labelled.missed
         free = np.maximum(counts - 1.0, 0.0)
         whole = labelled.blended(proxy_covariances, np.sum(free, axis=-1, keepdims=True))
         single = labelled.blended(proxy_covariances, free)
@@ -374,14 +365,13 @@ class Trust:
             "cross": moments.cross_covariances[..., 0, 0] / width**2,
             "proxy_variance": whole / width**2,
         }
-        spread = moments.proxy_covariances[..., 0, 0, 0] / width**2
-        missed, likely = unseen(**labels, spread=spread)
+        missed, likely = unseen(**labels, spread=moments.proxy_covariances[..., 0, 0, 0] / width**2)
         return replace(
             found,
             proxies=np.maximum(found.proxies, whole),
             least=np.maximum(found.least, likely * (1.0 - likely) * width**2),
             of_classes=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
-            missed=missed * width**2,
+            missed=missed[..., None, None] * width**2,
         )
 
 
