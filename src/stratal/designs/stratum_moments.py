@@ -6,9 +6,10 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+
 import numpy as np
 
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 
 _TINY = float(np.finfo(np.float64).tiny)
 

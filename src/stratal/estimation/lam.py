@@ -13,17 +13,24 @@ shrunk towards that of a calibrated proxy. The papers' own λ has the population
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments, unseen
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    lam_of_classes,
+    stratum_moments,
+    unseen,
+)
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
-from typing import Any
-import numbers
-import numpy as np
-
 
 # Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h.
 SHRINKAGE = 3.0
