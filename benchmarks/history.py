@@ -1,18 +1,28 @@
 """Earlier models' results as a proxy: error and coverage beside FAQ's policy and plain active inference.
 
     python -m benchmarks.history [--draws 100] [--pools NAME ...]
+    python -m benchmarks.history --large
 
 Generated results (200 earlier models; new ones better than all of them) and pools of 25 classifiers
 (`benchmarks.peer_agreement`), in which each evaluated model has the others' results as its history. All three
 methods get the same factors and the same prior. The peers' error is their exact variance given what was drawn
 before, averaged over runs, as it has far less noise than squared errors; ours are squared errors.
+
+With --large instead: the processor time and the memory of the commands on a file of a million items and a
+thousand earlier models, a section of the same page.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -230,11 +240,106 @@ def page(rows: list[list[Any]], command: str, faq: tuple[float, ...], plain: tup
     )
 
 
+LARGE = "\n## A million items, a thousand earlier models\n"
+"""The heading of the section that `--large` writes, and the other runs keep."""
+
+
+def write_large(folder: Path, items: int, models: int, rank: int = 4) -> FloatArray:
+    """Write `past.parquet` and `items.csv`; return what a new model gets right (N,)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, new, size = np.random.default_rng(0), [], min(items, 100_000)
+    ability = np.append(rng.normal(0, 0.8, models), 2.5)
+    weights = rng.normal(size=(rank, models + 1)) * 1.5 / np.sqrt(rank)
+    names = ["id", *(f"m{at}" for at in range(models))]
+    schema = pa.schema([(name, pa.int8() if at else pa.string()) for at, name in enumerate(names)])
+    with pq.ParquetWriter(folder / "past.parquet", schema) as past, (folder / "items.csv").open("w") as text:
+        text.write("id\n")
+        for start in range(0, items, size):
+            rows = range(start, min(start + size, items))
+            log_odds = rng.normal(0.3, 1.2, (len(rows), 1)) + ability
+            log_odds += rng.normal(size=(len(rows), rank)) @ weights
+            right = (rng.random(log_odds.shape) < sigmoid(log_odds)).astype(np.int8)
+            ids = [f"item-{row}" for row in rows]
+            past.write_table(pa.table([pa.array(ids), *right[:, :models].T], schema=schema))
+            text.write("\n".join([*ids, ""]))
+            new.append(right[:, models])
+    return np.concatenate(new).astype(np.float64)
+
+
+def measured(folder: Path, name: str, arguments: Sequence[str]) -> str:
+    """Run Python with arguments; return a row: the step, the seconds of processors, the peak in GiB."""
+    with (folder / "said.txt").open("w+") as said:
+        one = {**os.environ, "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            [sys.executable, *arguments], cwd=folder, env=one, stdout=said, stderr=said
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            raise RuntimeError(said.read())
+    row = f"| {name} | {used.ru_utime + used.ru_stime:.0f} | {used.ru_maxrss / 2**20:.2f} |"
+    print(row, flush=True)
+    return row
+
+
+def large(items: int = 1_000_000, models: int = 1_000) -> str:
+    """Return the section of a large history: what each command takes."""
+    fit = (
+        "from stratal.population.building import as_history; as_history('past.parquet').write('kept.parquet')"
+    )
+    stratal_, kept = ["-m", "stratal"], ["items.csv", "--history", "kept.parquet", "--budget", "150"]
+    with tempfile.TemporaryDirectory() as held:
+        folder = Path(held)
+        with ProcessPoolExecutor(1) as pool:  # as a process reports its parent's peak where that is higher
+            z = pool.submit(write_large, folder, items, models).result()
+
+        def labelled(name: str) -> None:
+            with (folder / name / "to_label.csv").open() as text:
+                ids = [row["id"] for row in csv.DictReader(text)]
+            rows = [f"{one},{z[int(one.removeprefix('item-'))]:.0f}" for one in ids]
+            (folder / f"{name}.csv").write_text("\n".join(["id,label", *rows]))
+
+        size = (folder / "past.parquet").stat().st_size / 1e6
+        rows = [measured(folder, "fitted and kept (`fit_history`, `write`)", ["-c", fit])]
+        rows += [measured(folder, "`plan --history kept.parquet`", [*stratal_, "plan", *kept])]
+        draw = [*stratal_, "draw", *kept, "--seed", "7", "--output", "audit"]
+        rows += [measured(folder, "`draw --history kept.parquet`", draw)]
+        labelled("audit")
+        extend = ["draw", "--extend", "audit/sample.parquet", "--labels", "audit.csv", "--additional", "150"]
+        rows += [measured(folder, "`draw --extend`", [*stratal_, *extend, "--output", "more"])]
+        labelled("more")
+        estimate = [*stratal_, "estimate", "more/sample.parquet", "audit.csv", "more.csv"]
+        rows += [measured(folder, "`estimate`", estimate)]
+        whole = [*stratal_, "plan", "items.csv", "--history", "past.parquet", "--budget", "150"]
+        rows += [measured(folder, "`plan --history past.parquet`, fitted on the way", whole)]
+    return "\n".join(
+        [
+            LARGE,
+            "`python -m benchmarks.history --large`",
+            "",
+            f"{items:,} items and {models:,} models (rank 4) in a Parquet file of {size:.0f} MB; one thread.",
+            "",
+            "| step | processor time (s) | peak memory (GiB) |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--pools", nargs="*", default=list(POOLS), choices=list(POOLS))
+    parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
+    kept, mark, section = RESULTS.read_text().partition(LARGE)
+    if options.large:
+        RESULTS.write_text(kept + large())
+        return
     warnings.simplefilter("ignore")
     faq, plain = tuned()
     print("tuned", faq, plain, flush=True)
@@ -247,7 +352,7 @@ def main() -> None:
     if options.pools != list(POOLS):
         command += " --pools " + " ".join(map(repr, options.pools))
     else:
-        RESULTS.write_text(page(rows, command, faq, plain))
+        RESULTS.write_text(page(rows, command, faq, plain) + mark + section)
     print(page(rows, command, faq, plain))
 
 

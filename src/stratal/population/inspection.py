@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import os
-import re
-from typing import TYPE_CHECKING, Any, Unpack
-
-import numpy as np
-
+from dataclasses import replace
 from stratal.arrays import number_of_text
 from stratal.population import declaration
-from stratal.population.declaration import POINT, Declaration
+from stratal.population.declaration import Declaration, POINT
+from stratal.tables.frames import registered
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, readable
+from typing import Any, TYPE_CHECKING, Unpack
+import itertools
+import math
+import numpy as np
+import os
+import re
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
     from stratal.population.population import Population
     from stratal.tables.source import Source
 
@@ -69,8 +68,8 @@ ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
 # Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
 
-# Columns of one query.
-_AT_ONCE = 500
+# Columns of one query; and of text in few rows, which are read before, as each query parses the file.
+_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS = 500, 2_000, 10_000
 
 # Rows that are looked at for numbers that are written as text.
 _HEAD = 1_000
@@ -157,8 +156,9 @@ _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 def _of_rows(rows: Rows, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
     types, (size,), found = rows.types(), rows.one("count(*)"), []
-    for start in range(0, len(names), _AT_ONCE):
-        group = names[start : start + _AT_ONCE]
+    step = _TEXTS_AT_ONCE if rows.text and size <= _FEW_ROWS else _AT_ONCE
+    for start in range(0, len(names), step):
+        group = names[start : start + step]
         facts = _facts(rows, group, types)
         found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
     return size, found
@@ -166,9 +166,13 @@ def _of_rows(rows: Rows, names: Sequence[str]) -> tuple[int, list[dict[str, Any]
 
 def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
     """Return the facts of columns, by one group-by of their values, below each other."""
-    texts = ", ".join(f"CAST({rows.columns[name]} AS VARCHAR)" for name in names)
-    numbers = ", ".join(rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
-    values = rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
+    below = _below_each_other(rows, names) if rows.text and len(names) > _AT_ONCE else None
+    if below is None:
+        texts = ", ".join(f"CAST({rows.columns[name]} AS VARCHAR)" for name in names)
+        numbers = ", ".join(rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
+        values = rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
+    else:
+        values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
     wanted = (
         "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
         "min(finite), max(finite), avg(finite)"
@@ -177,6 +181,19 @@ def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[i
     with readable(rows.label):
         answer = rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
+
+
+def _below_each_other(rows: Rows, names: Sequence[str]) -> Rows | None:
+    """Return the texts of many columns as one, beside the column that each is of; None if they do not fit."""
+    import pyarrow as pa
+
+    found = rows.arrow(*(rows.columns[name] for name in names))
+    if found is None:
+        return None
+    columns = np.repeat(np.arange(len(found)), [len(column) for column in found])
+    texts = pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.string())
+    held = registered(rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label)
+    return replace(held, text=True)
 
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -194,3 +195,21 @@ def test_to_look_into_a_file_neither_pandas_nor_the_functions_of_scipy_are_loade
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_very_many_columns_of_text_are_described_as_few_are(tmp_path, ending):
+    columns = {
+        f"c{at}": [f"{at}.5", ["x", None, "nan"][at % 3], "3"] for at in range(inspection._AT_ONCE + 3)
+    }
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lines = [json.dumps(row) for row in rows]
+    if ending == "csv":
+        lines = [",".join(columns), *(",".join(value or "" for value in row.values()) for row in rows)]
+    (tmp_path / f"wide.{ending}").write_text("\n".join(lines))
+    many = inspection.describe_columns(tmp_path / f"wide.{ending}")["columns"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspection, "_TEXTS_AT_ONCE", 500)
+        assert inspection.describe_columns(tmp_path / f"wide.{ending}")["columns"] == many
+    assert [row["distinct"] for row in many[:3]] == [3, 2, 2]
+    assert [row["missing"] for row in many[:2]] == [0, 1]
