@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import os
+import re
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
 from stratal.arrays import number_of_text
 from stratal.population import declaration
-from stratal.population.declaration import Declaration, POINT
+from stratal.population.declaration import POINT, Declaration
 from stratal.tables.frames import registered
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.source import FileReading, Rows, readable
-from typing import Any, TYPE_CHECKING, Unpack
-import itertools
-import math
-import numpy as np
-import os
-import re
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
     from stratal.population.population import Population
     from stratal.tables.source import Source
 
