@@ -154,12 +154,7 @@ def numeric_array(name: str, values: Any) -> FloatArray:
 
 
 def refuse_nonfinite(name: str, array: FloatArray) -> None:
-    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position.
-
-    Examples
-    --------
-    >>> refuse_nonfinite("proxy", np.array([0.1, 0.2]))
-    """
+    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position."""
     if array.size == 0 or np.isfinite([array.min(), array.max()]).all():
         return
     for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):

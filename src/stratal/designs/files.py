@@ -66,12 +66,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove what killed runs left of `path` beside it; what a living run is writing stays.
-
-    Examples
-    --------
-    >>> clear_leftovers(Path("/nowhere/note.txt"))
-    """
+    """Remove what killed runs left of `path` beside it; what a living run is writing stays."""
     start, end = f".{path.stem}.", f"{_PARTIAL}{path.suffix}"
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
@@ -92,12 +87,7 @@ def _remove_unless_held(partial: Path) -> None:
 
 
 def on_disk(path: Path) -> None:
-    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power.
-
-    Examples
-    --------
-    >>> on_disk(Path("."))
-    """
+    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power."""
     if path.is_dir() and os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)

@@ -47,10 +47,6 @@ def empty_folder(folder: Path) -> None:
     """Refuse a folder that holds anything, so that no labels are ever overwritten.
 
     What a killed draw left there is no such thing, and is cleared.
-
-    Examples
-    --------
-    >>> empty_folder(Path("/nowhere/new"))
     """
     try:
         if folder.is_dir():

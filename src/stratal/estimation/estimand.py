@@ -533,12 +533,7 @@ class Estimand(Described):
         )
 
     def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
-        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take.
-
-        Examples
-        --------
-        >>> Estimand.parse_text("f1:match").refuse_plan_options({"n_strata": 5, "by": None})
-        """
+        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
         for name, value in given.items():
             if value is None or name in self.plan_options:
                 continue

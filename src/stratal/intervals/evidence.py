@@ -796,10 +796,5 @@ def design_effect(
 
 
 def require_target(target: str) -> None:
-    """Raise an `InputError` for an unknown target.
-
-    Examples
-    --------
-    >>> require_target("population")
-    """
+    """Raise an `InputError` for an unknown target."""
     refuse_unknown("target", target, TARGETS)

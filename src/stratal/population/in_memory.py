@@ -112,12 +112,7 @@ def object_column(values: Any) -> AnyArray:
 
 
 def refuse_duplicates(texts: list[str]) -> None:
-    """Raise an `InputError` that counts the ids that stand more than once and names the first.
-
-    Examples
-    --------
-    >>> refuse_duplicates(["a", "b"])
-    """
+    """Raise an `InputError` that counts the ids that stand more than once and names the first."""
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
