@@ -219,3 +219,19 @@ def test_lam_does_not_depend_on_the_unit_of_the_outcome():
 
     assert other.lam == pytest.approx(one.lam)
     assert other.value == pytest.approx(4 * one.value)
+
+
+def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
+    def estimated(low):
+        rng, bounds = np.random.default_rng(4), (low, low + 1.0)
+        proxy = rng.beta(1, 9, 2000)
+        z = low + (rng.random(2000) < proxy)
+        units = stratal.Population.from_arrays(proxy=low + proxy, bounds=bounds)
+        sample = stratal.designs.SimpleRandom(budget=120).draw(units, seed=3)
+        return stratal.estimate(sample, z[sample.ids], estimator="ppi++", bounds=bounds)
+
+    here, there = estimated(0.0), estimated(2.0)
+
+    assert 0.5 < float(here.lam[0]) < 0.7
+    assert there.lam == pytest.approx(here.lam)
+    assert there.value - 2.0 == pytest.approx(here.value)
