@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from numbers import Real
-from typing import Any, ClassVar, Self, TypeAlias
-
-import numpy as np
 from numpy.typing import NDArray
-
 from stratal.errors import InputError
+from typing import Any, ClassVar, Self, TypeAlias
+import importlib
+import json
+import numpy as np
+
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -154,12 +153,7 @@ def numeric_array(name: str, values: Any) -> FloatArray:
 
 
 def refuse_nonfinite(name: str, array: FloatArray) -> None:
-    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position.
-
-    Examples
-    --------
-    >>> refuse_nonfinite("proxy", np.array([0.1, 0.2]))
-    """
+    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position."""
     if array.size == 0 or np.isfinite([array.min(), array.max()]).all():
         return
     for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):

@@ -197,12 +197,6 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show a bar on standard error, if that is a terminal, once the block has taken over a second.
 
     What it yields is told how many parts are finished, and of how many.
-
-    Examples
-    --------
-    >>> with progress("simulating") as advance:
-    ...     advance is None or callable(advance)
-    True
     """
     if not sys.stderr.isatty():
         yield None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.randomness import id_texts
+from typing import Any
+import numpy as np
+
 
 _LISTED = 3
 
@@ -74,13 +73,6 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     InputError
         If a unit of the earlier sample is not in the later one, or anything that is known of it differs, or
         the digests of their populations do.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> draw = stratal.designs.SimpleRandom(budget=2).draw
-    >>> first = draw(stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9]), seed=7)
-    >>> require_same_draw(first, first)
     """
     texts = id_texts(earlier.ids)
     rows = rows_of(texts, later.ids)
@@ -178,12 +170,7 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
 def refuse_other_units(
     texts: Sequence[str], given: Mapping[str, AnyArray], known: Mapping[str, AnyArray]
 ) -> None:
-    """Refuse columns (n,) of drawn units that are not those that are known; only what both have is compared.
-
-    Examples
-    --------
-    >>> refuse_other_units(["a"], {"column 'x'": np.array(["1"])}, {"column 'x'": np.array(["1.0"])})
-    """
+    """Refuse columns (n,) of drawn units other than those that are known; what both have is compared."""
     for name, values in known.items():
         if name not in given:
             continue
@@ -279,14 +266,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
 
 
 def refuse_other_designs(sample: Sample) -> None:
-    """Refuse a sample of a design that has no next round.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> refuse_other_designs(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
-    """
+    """Refuse a sample of a design that has no next round."""
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",

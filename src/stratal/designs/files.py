@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from stratal.errors import InputError, utf8_path
+from stratal.tables.spilling import locked
 import contextlib
 import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from stratal.errors import InputError, utf8_path
-from stratal.tables.spilling import locked
 
 _PARTIAL = ".partial"
 # Another run may clear a partial file before it is locked; five times in a row is no accident.
@@ -62,12 +62,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove what killed runs left of `path` beside it; what a living run is writing stays.
-
-    Examples
-    --------
-    >>> clear_leftovers(Path("/nowhere/note.txt"))
-    """
+    """Remove what killed runs left of `path` beside it; what a living run is writing stays."""
     start, end = f".{path.stem}.", f"{_PARTIAL}{path.suffix}"
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
@@ -88,12 +83,7 @@ def _remove_unless_held(partial: Path) -> None:
 
 
 def on_disk(path: Path) -> None:
-    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power.
-
-    Examples
-    --------
-    >>> on_disk(Path("."))
-    """
+    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power."""
     if path.is_dir() and os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)

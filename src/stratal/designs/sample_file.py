@@ -255,11 +255,6 @@ def refuse_what_was_not_drawn(
     ------
     InputError
         If a unit occurs twice, or counts or probabilities are not those of the design.
-
-    Examples
-    --------
-    >>> one, two = np.array([0.5]), np.array([2])
-    >>> refuse_what_was_not_drawn(np.array(["a"]), one, np.array([0]), two, counts=np.array([1]))
     """
     if len(set(id_texts(ids))) < len(ids):
         raise InputError("a unit occurs twice")

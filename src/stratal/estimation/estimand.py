@@ -11,10 +11,6 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
 from operator import mul
-from typing import Any, ClassVar, Self
-
-import numpy as np
-
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
@@ -29,6 +25,8 @@ from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import Moments
+from typing import Any, ClassVar, Self
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -536,12 +534,7 @@ class Estimand(Described):
         )
 
     def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
-        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take.
-
-        Examples
-        --------
-        >>> Estimand.parse_text("f1:match").refuse_plan_options({"n_strata": 5, "by": None})
-        """
+        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take."""
         for name, value in given.items():
             if value is None or name in self.plan_options:
                 continue

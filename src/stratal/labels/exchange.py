@@ -500,12 +500,7 @@ def refuse_empty(answers: Answers, source: str) -> None:
 
 
 def answers_of_tool(path: Path) -> Answers | None:
-    """Return the answers in a tool's own kind of file, None for a table or anything else.
-
-    Examples
-    --------
-    >>> answers_of_tool(Path("labels.csv"))
-    """
+    """Return the answers in a tool's own kind of file, None for a table or anything else."""
     parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
     start = _document(parts[0], most=1) if parts else None
     known = (tool for tool in TOOLS.values() if tool.format_of(start) is not None)

@@ -277,12 +277,7 @@ def _refuse_revealed(models: tuple[str, ...], answers: tuple[str, ...], label: s
 
 
 def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> None:
-    """Refuse columns that are there already, where such are to be made.
-
-    Examples
-    --------
-    >>> refuse_taken(["history"], ["id"], "the table")
-    """
+    """Refuse columns that are there already, where such are to be made."""
     taken = sorted(set(names) & set(existing))
     if taken:
         raise InputError(

@@ -172,13 +172,7 @@ def several(given: Any) -> tuple[Any, ...]:
 
 
 def check_settings(settings: Settings, size: int) -> None:
-    """Refuse settings that cannot be run.
-
-    Examples
-    --------
-    >>> check_settings(Settings(
-    ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
-    """
+    """Refuse settings that cannot be run."""
     if settings.replicates < 2:
         raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
     if not settings.estimators:

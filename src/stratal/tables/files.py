@@ -123,10 +123,6 @@ def whole_gzip(path: Path) -> None:
     InputError
         For a file that is damaged, and for one with a line of more than `LONGEST` characters, which stops
         at that line, whatever it would unpack to.
-
-    Examples
-    --------
-    >>> whole_gzip(Path("labels.csv"))
     """
     if not path.name.lower().endswith(".gz"):
         return

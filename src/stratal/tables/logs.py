@@ -604,10 +604,6 @@ def saved_table(folder: Path) -> Any | None:
     ------
     InputError
         For several splits together, and where a file is missing or damaged.
-
-    Examples
-    --------
-    >>> saved_table(Path("nowhere"))
     """
     if (folder / "dataset_dict.json").is_file():
         splits = sorted(path.name for path in folder.iterdir() if (path / STATE).is_file())
@@ -664,10 +660,6 @@ def log_of_document(found: Any, source: str) -> Log | None:
     ------
     InputError
         For a log that is not whole, and for one that holds results of all units together.
-
-    Examples
-    --------
-    >>> log_of_document([{"id": 0}], "rows.json")
     """
     if isinstance(found, Mapping) and {"results", "configs", "versions"} <= set(found):
         raise InputError(
@@ -684,12 +676,7 @@ def log_of_document(found: Any, source: str) -> Log | None:
 
 
 def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | None:
-    """Return the objects of JSON Lines as a log, None where the first is of no log.
-
-    Examples
-    --------
-    >>> log_of_lines([{"id": 0}], "rows.jsonl")
-    """
+    """Return the objects of JSON Lines as a log, None where the first is of no log."""
     remaining = iter(records)
     first = next(remaining, None)
     if first is None or not set(first) >= _LINE:

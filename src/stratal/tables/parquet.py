@@ -95,10 +95,6 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
     ------
     InputError
         Naming the part and the column.
-
-    Examples
-    --------
-    >>> refuse_unlike_parts([], ["id"], {})
     """
     if len(parts) < 2 and not keys:
         return

@@ -181,13 +181,7 @@ class Table(Record):
 
 @contextmanager
 def readable(label: str) -> Iterator[None]:
-    """Turn what an engine says of a file that it cannot read into one `InputError`.
-
-    Examples
-    --------
-    >>> with readable("predictions.csv"):
-    ...     pass
-    """
+    """Turn what an engine says of a file that it cannot read into one `InputError`."""
     import duckdb
 
     try:

@@ -168,6 +168,16 @@ def test_strata_keep_what_chance_does_not_explain_of_their_differences():
     assert lam.agreement(away, np.ones((1, 1)), np.ones((3, 1)), spread, n) == pytest.approx([0.92])
 
 
+def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
+    """Q = 100 × .25 with one degree of freedom, of the other two strata: 1 − (1 + √2) / 25."""
+    n = np.array([101, 101, 1])
+    spread = lam.LabelledSpread.of(np.ones((3, 1, 1)), np.full(3, 2.0), np.zeros(3), n, None)
+    away = np.array([[-0.5], [0.0], [0.5]])
+    kept = lam.agreement(away, np.ones((1, 1)), np.ones((3, 1)), spread, n)
+
+    assert kept == pytest.approx([1 - (1 + 2**0.5) / 25])
+
+
 def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fraction():
     fitted = np.array([[[1.0, 2.0], [3.0, 6.0]], [[1.0, 2.0], [3.0, 6.0]], [[5.0, 0.0], [7.0, 8.0]]])
     shares, fractions = np.array([[0.25, 0.5], [0.75, 0.5]]), np.array([0.5, 0.1])
@@ -177,24 +187,25 @@ def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fracti
     assert found == pytest.approx(np.array([[1.75, 3.5], [2.75, 5.5], [6.9, 7.6]]))
 
 
-def test_a_clipped_lam_is_at_most_one_in_each_fold():
-    z, stratum = np.array([0.0, 1.0, 1.0, 2.0]), np.zeros(4, int)
+@pytest.mark.parametrize(("sign", "end"), [(1.0, 1.0), (-1.0, 0.0)])
+def test_a_clipped_lam_is_within_zero_and_one_in_each_fold(sign, end):
+    z, stratum = np.tile([0.0, 1.0, 1.0, 2.0], 10), np.zeros(40, int)
     proxy = lam.ProxyMoments(
-        values=z[:, None] / 4,
+        values=sign * z[:, None] / 4,
         stratum=stratum,
-        sizes=np.array([40]),
-        means=np.array([[0.25]]),
+        sizes=np.array([400]),
+        means=np.array([[sign * 0.25]]),
         covariances=np.array([[[0.03]]]),
     )
-    weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
-    chosen, folds = lam.fit_lam(z, proxy, weighting), np.array([0, 0, 1, 1])
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([400]))
+    chosen, folds = lam.fit_lam(z, proxy, weighting), np.arange(40) // 20
     free, kept = (
         lam.cross_fitted(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
         for clip in (False, True)
     )
 
-    assert free > 1.0
-    assert kept == 1.0
+    assert not 0.0 <= free <= 1.0
+    assert kept == end
 
 
 def test_lam_does_not_depend_on_the_unit_of_the_outcome():
@@ -208,3 +219,19 @@ def test_lam_does_not_depend_on_the_unit_of_the_outcome():
 
     assert other.lam == pytest.approx(one.lam)
     assert other.value == pytest.approx(4 * one.value)
+
+
+def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
+    def estimated(low):
+        rng, bounds = np.random.default_rng(4), (low, low + 1.0)
+        proxy = rng.beta(1, 9, 2000)
+        z = low + (rng.random(2000) < proxy)
+        units = stratal.Population.from_arrays(proxy=low + proxy, bounds=bounds)
+        sample = stratal.designs.SimpleRandom(budget=120).draw(units, seed=3)
+        return stratal.estimate(sample, z[sample.ids], estimator="ppi++", bounds=bounds)
+
+    here, there = estimated(0.0), estimated(2.0)
+
+    assert 0.5 < float(here.lam[0]) < 0.7
+    assert there.lam == pytest.approx(here.lam)
+    assert there.value - 2.0 == pytest.approx(here.value)

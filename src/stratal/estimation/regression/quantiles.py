@@ -358,12 +358,7 @@ def quantile(outcome: Any, probability: float, *, weighting: Weighting, **option
 
 
 def require_probability(probability: float) -> None:
-    """Raise an `InputError` unless 0 < probability < 1.
-
-    Examples
-    --------
-    >>> require_probability(0.5)
-    """
+    """Raise an `InputError` unless 0 < probability < 1."""
     if not 0 < probability < 1:
         raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
 

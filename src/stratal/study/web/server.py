@@ -567,13 +567,7 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
 
 
 def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
-    """Return uvicorn's protocol, which gives up heads that are too slow.
-
-    Examples
-    --------
-    >>> patient_protocol(RateLimits()).__name__
-    'Patient'
-    """
+    """Return uvicorn's protocol, which gives up heads that are too slow."""
 
     class Patient(H11Protocol):
         _waiting: asyncio.TimerHandle | None = None
