@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from numbers import Real
-from numpy.typing import NDArray
-from stratal.errors import InputError
 from typing import Any, ClassVar, Self, TypeAlias
-import importlib
-import json
-import numpy as np
 
+import numpy as np
+from numpy.typing import NDArray
+
+from stratal.errors import InputError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]

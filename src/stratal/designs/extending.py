@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.randomness import id_texts
-from typing import Any
-import numpy as np
-
 
 _LISTED = 3
 

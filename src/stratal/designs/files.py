@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from stratal.errors import InputError, utf8_path
-from stratal.tables.spilling import locked
 import contextlib
 import errno
 import os
 import secrets
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from stratal.errors import InputError, utf8_path
+from stratal.tables.spilling import locked
 
 _PARTIAL = ".partial"
 # Another run may clear a partial file before it is locked; five times in a row is no accident.

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+
 from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.randomness import id_texts
 from stratal.tables.files import cell
 from stratal.tables.spilling import locked
-import csv
-import errno
-import numpy as np
-import os
-
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"

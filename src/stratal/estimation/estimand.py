@@ -11,6 +11,10 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
 from operator import mul
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
@@ -25,8 +29,6 @@ from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import Moments
-from typing import Any, ClassVar, Self
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
 from stratal.arrays import FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
@@ -14,9 +18,6 @@ from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
-from typing import Any, Literal
-import numpy as np
-
 
 # Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0

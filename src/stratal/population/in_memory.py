@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
 from stratal import randomness
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.population import Columns, Population
-from stratal.population.rules import Everything, PART, Rule
+from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.randomness import KeyArray, check_seed, uniforms
-from typing import Any, TypeVar
-import math
-import numpy as np
-import os
-
 
 Found = TypeVar("Found")
 
