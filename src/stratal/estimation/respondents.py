@@ -317,8 +317,6 @@ class Respondents(Record):
 
     def summary_of(self, column: list[int]) -> StratumSummary:
         """Return the population summary of the chosen proxies."""
-        if len(column) == self.summary.proxy_means.shape[1]:
-            return self.summary
         return StratumSummary(
             sizes=self.summary.sizes,
             proxy_means=self.summary.proxy_means[:, column],
@@ -392,7 +390,8 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
-        if not _is_interval(bounds):
+        numbers = isinstance(bounds, tuple | list) and not any(isinstance(bound, str) for bound in bounds)
+        if not numbers or len(bounds) != 2 or not np.all(np.isfinite(bounds)) or bounds[0] >= bounds[1]:
             raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and _mostly_binary(z):
@@ -414,13 +413,6 @@ def _mostly_binary(z: FloatArray) -> bool:
     """Return whether labels are 0 or 1 but for few that look like slips of the finger, such as 11."""
     binary, outside = np.sum((z == 0) | (z == 1)), np.sum((z < 0) | (z > 1))
     return bool(binary >= 2 and binary + outside == len(z) and 0 < outside <= max(1.0, 0.05 * len(z)))
-
-
-def _is_interval(bounds: Any) -> bool:
-    numbers = isinstance(bounds, tuple | list) and len(bounds) == 2
-    if not numbers or any(isinstance(bound, str) for bound in bounds):
-        return False
-    return bool(np.all(np.isfinite(bounds)) and bounds[0] < bounds[1])
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
