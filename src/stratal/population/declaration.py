@@ -224,7 +224,19 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     if history is not None:
         made |= set(history.names)
         refuse_taken(history.names, existing, label)
-        _refuse_revealed(history.models, answers, label)
+        # Where one of these models was right, its answer is the truth.
+        both = [
+            name
+            for name in answers
+            if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in history.models)
+        ]
+        if both:
+            raise InputError(
+                f"{label}: answers and past results of the same models reveal what is right",
+                given=", ".join(both[:5]),
+                action="Where one of them was right, its answer is the true one: compare the evaluated "
+                "model's with it, and label the other items alone. Else leave history or these answers out.",
+            )
 
     def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
         wanted = [name for name in listed(what, named) if name not in made]
@@ -269,22 +281,6 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         alike=alike,
         history=history,
     )
-
-
-def _refuse_revealed(models: tuple[str, ...], answers: tuple[str, ...], label: str) -> None:
-    """Refuse answers of models whose results are known: where one was right, its answer is the truth."""
-    both = [
-        name
-        for name in answers
-        if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in models)
-    ]
-    if both:
-        raise InputError(
-            f"{label}: answers and past results of the same models reveal what is right",
-            given=", ".join(both[:5]),
-            action="Where one of them was right, its answer is the true one: compare the evaluated model's "
-            "with it, and label the other items alone. Else leave history or these answers out.",
-        )
 
 
 def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> None:

@@ -76,7 +76,15 @@ def fit_centres(
         scale = np.where(spread > tiny, spread, 1.0)
     scaled = rows / scale
     if clusterer is None:
-        centres = _k_means(scaled, n_strata, seed)
+        try:
+            from sklearn.cluster import KMeans
+        except ImportError:
+            raise MissingExtraError("scikit-learn", extra="learn") from None
+        # Large tables are spared the sort that counts distinct rows.
+        distinct = len(np.unique(scaled, axis=0)) if len(rows) <= 4096 else n_strata
+        model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)
+        with warnings.catch_warnings(action="ignore"):  # fewer distinct points than centres
+            centres = np.asarray(model.fit(scaled).cluster_centers_)
     else:
         if not hasattr(clusterer, "fit_predict"):
             raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
@@ -86,20 +94,6 @@ def fit_centres(
             raise InputError("the clusterer found no cluster", action="Change its settings.")
         centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
     return NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
-
-
-def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError:
-        raise MissingExtraError("scikit-learn", extra="learn") from None
-    # Large tables are spared the sort that counts distinct rows.
-    distinct = len(np.unique(rows, axis=0)) if len(rows) <= 4096 else n_strata
-    model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)
-    with warnings.catch_warnings(
-        action="ignore"
-    ):  # fewer distinct points than centres: the caller drops duplicates
-        return np.asarray(model.fit(rows).cluster_centers_)
 
 
 def rows_of_levels(
@@ -203,10 +197,7 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
     """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
     n_strata = rule.n_strata
     if not population.proxies:
-        sizes = np.zeros(n_strata, np.int64)
-        for batch in population.batches(rule.columns):
-            sizes += np.bincount(rule.assign(batch), minlength=n_strata)
-        return of_sizes(sizes)
+        return of_sizes(population.summarise(rule).sizes)
     name = population.proxy_info(proxy).name
     picture = population.distribution(name)
     centre, inside = picture.mean, picture.conditional_variances

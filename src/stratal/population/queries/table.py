@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from operator import add, and_
 from typing import Any
 
@@ -512,7 +513,11 @@ class TablePopulation(Population):
         back and is then put into its stratum.
         """
         units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
-        if seed in self._digests or highest > _FEW or not _collects_rows(units):
+        # Whether the engine hands on rows with sums: structs of types that come through Arrow.
+        kinds = [units.table[name].type() for name in units.shown.values()]
+        passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
+        collects = units.backend.name in ANALYTIC and passes
+        if seed in self._digests or highest > _FEW or not collects:
             found = self.source.run(_smallest(rule, units, limits, counts, seed))
             codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
             return found, codes, keys_of_ids(texts.tolist(), seed), texts
@@ -761,7 +766,12 @@ def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> An
     text = ibis.literal(f"{seed}:") + units.table.unit_id
     table = units.table.mutate(key=key_bits(units.backend, text))
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
-    for at, whole in enumerate(_whole_numbers(units, table, columns)):
+    # What the keys are multiplied by: digits of numbers, then the numbers of levels.
+    engine = TableColumns(units, table)
+    parts = [digits(table[column], exponent, engine) for column, exponent in columns.numbers.values()]
+    wholes = [digit.cast("int64") for digit in chain.from_iterable(parts)]
+    wholes += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
+    for at, whole in enumerate(wholes):
         product = table.key * whole
         measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
         measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
@@ -776,24 +786,6 @@ def _digest_of(columns: Digested, found: Mapping[str, Any]) -> PopulationDigest:
     halves = len([name for name in found if name.startswith("high")])
     sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
     return columns.digest(int(found["size"]), int(found["ids"]), sums)
-
-
-def _collects_rows(units: Units) -> bool:
-    """Return whether the engine hands on rows with sums: structs of types that come through Arrow."""
-    kinds = [units.table[name].type() for name in units.shown.values()]
-    plain = (
-        kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
-    )
-    return units.backend.name in ANALYTIC and all(plain)
-
-
-def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:
-    """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
-    for column, exponent in columns.numbers.values():
-        for digit in digits(table[column], exponent, TableColumns(units, table)):
-            yield digit.cast("int64")
-    for column in columns.groups.values():
-        yield key_bits(units.backend, table[column]) >> 1
 
 
 def _payload(units: Units) -> list[str]:
