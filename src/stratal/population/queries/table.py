@@ -518,7 +518,12 @@ class TablePopulation(Population):
         passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
         collects = units.backend.name in ANALYTIC and passes
         if seed in self._digests or highest > _FEW or not collects:
-            found = self.source.run(_smallest(rule, units, limits, counts, seed))
+            wanted = np.flatnonzero(counts)
+            table = units.table.mutate(digest=_digest(units, seed))
+            if highest < _HIGHEST_KEY:
+                table = table.filter(table.digest <= _digest_limit(highest))
+            by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
+            found = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
             codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
             return found, codes, keys_of_ids(texts.tolist(), seed), texts
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
@@ -721,17 +726,6 @@ def _plain(column: Any) -> AnyArray:
 
 
 # ---- the queries of designs
-
-
-def _smallest(rule: Rule, units: Units, limits: KeyArray, counts: IntArray, seed: int) -> Any:
-    """Return the query for the units whose key is at most their stratum's limit (H,); none where no count."""
-    wanted = np.flatnonzero(counts)
-    table = units.table.mutate(digest=_digest(units, seed))
-    highest = max((int(limits[h]) for h in wanted), default=0)
-    if highest < _HIGHEST_KEY:
-        table = table.filter(table.digest <= _digest_limit(highest))
-    by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
-    return _under_limits(with_codes(rule, units, table), units, by_code, "code")
 
 
 def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) -> Any:
