@@ -586,7 +586,15 @@ class TablePopulation(Population):
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed, sized = check_seed(seed), self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
-        found = self.source.run(_candidates(sized, self.units, high, limit, seed))
+        # Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a
+        # small table, so that about twice as many units as needed leave the engine, and are compared exactly.
+        cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
+        shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
+        by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
+        units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
+        rule = rules.CutPoints(column="size_measure", cuts=cuts)
+        coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
+        found = self.source.run(_under_limits(coded, self.units, by_octave, "size_measure"))
         u = uniforms(keys_of_ids(_texts(found.column("unit_id")).tolist(), seed))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
@@ -726,21 +734,6 @@ def _plain(column: Any) -> AnyArray:
 
 
 # ---- the queries of designs
-
-
-def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) -> Any:
-    """Return the query for units whose key is below `limit` times their size, and for as many again.
-
-    Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a small
-    table, so that about twice as many units as needed leave the engine. Python then compares exactly.
-    """
-    cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
-    shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
-    by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
-    as_number = replace(units, numbers={**units.numbers, "size_measure": "size_measure"})
-    rule = rules.CutPoints(column="size_measure", cuts=cuts)
-    coded = with_codes(rule, as_number, sized.mutate(digest=_digest(units, seed)))
-    return _under_limits(coded, units, by_octave, "size_measure")
 
 
 def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
