@@ -23,14 +23,13 @@ from scipy.special import expit
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import (
-    CalibratedWeighting,
     ClusterWeighting,
     PoissonWeighting,
     StratifiedWeighting,
     Weighting,
     inclusion_probabilities,
 )
-from stratal.designs.margins import fitted_ratios
+from stratal.designs.margins import CalibratedWeighting, fitted_ratios
 from stratal.estimation.outcome_means import EstimateOptions, estimate_mean
 from stratal.estimation.regression.losses import PoissonLoss
 from stratal.estimation.regression.m_estimation import m_estimate

@@ -2,8 +2,8 @@
 
 from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements
-from stratal.designs.given import GivenWeights, SeparateSamples, WithReplacementWeighting
-from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
+from stratal.designs.given import WithReplacementWeighting
+from stratal.designs.margins import fit_margins, post_stratify
 from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
@@ -12,19 +12,14 @@ from stratal.designs.systematic import Systematic
 from stratal.designs.weighting import Weighting
 
 __all__ = [
-    "CalibratedWeighting",
     "ClusterSample",
     "ClusterWeighting",
     "Design",
     "Disagreements",
-    "GivenWeights",
-    "Margins",
     "Poisson",
     "PoissonWeighting",
-    "PostStratified",
     "ProportionalToSize",
     "Sample",
-    "SeparateSamples",
     "SimpleRandom",
     "Stratified",
     "StratifiedWeighting",

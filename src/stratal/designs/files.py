@@ -68,18 +68,15 @@ def clear_leftovers(path: Path) -> None:
         for entry in os.scandir(path.parent):
             token = entry.name.removeprefix(start).removesuffix(end)
             if entry.name == f"{start}{token}{end}" and len(token) == 16:
-                _remove_unless_held(Path(entry.path))
-
-
-def _remove_unless_held(partial: Path) -> None:
-    release = locked(partial)
-    if release is None:
-        return
-    if partial.is_dir():
-        shutil.rmtree(partial, ignore_errors=True)
-    else:
-        partial.unlink(missing_ok=True)
-    release()
+                partial = Path(entry.path)
+                release = locked(partial)
+                if release is None:
+                    continue
+                if partial.is_dir():
+                    shutil.rmtree(partial, ignore_errors=True)
+                else:
+                    partial.unlink(missing_ok=True)
+                release()
 
 
 def on_disk(path: Path) -> None:

@@ -139,7 +139,10 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     try:
         table, description = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
         description = _readable_here(path, table, description)
-        table = _decoded(table, description)
+        for name in description.get("encoded", ()):  # of a CSV file what is more than text
+            place = table.column_names.index(f"show.{name}")
+            values = [json.loads(value) for value in table.column(place).to_pylist()]
+            table = table.set_column(place, f"show.{name}", pa.array(values))
         return {name: _array(name, table[name]) for name in table.column_names}, description
     except InputError:
         raise
@@ -225,15 +228,6 @@ def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
     options = pyarrow.csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
     parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
     return pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing), description
-
-
-def _decoded(table: pa.Table, description: Mapping[str, Any]) -> pa.Table:
-    """Return the rows of a CSV file with shown values that are more than text as they were."""
-    for name in description.get("encoded", ()):
-        place = table.column_names.index(f"show.{name}")
-        values = [json.loads(value) for value in table.column(place).to_pylist()]
-        table = table.set_column(place, f"show.{name}", pa.array(values))
-    return table
 
 
 def _array(name: str, column: pa.ChunkedArray) -> AnyArray:

@@ -152,7 +152,9 @@ class Successive(Design):
         for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
             measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
-            own = _seed_of(seed, number)
+            # The sample's own random numbers in the first round, others of it afterwards.
+            named = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
+            own = int.from_bytes(named[:6], "big") if number else seed
             before = population.find(texts) if texts else None
             scale = inclusion_scale(_left(population, measured, before, budget), budget)
             found, kept = sequential_poisson(population, measured, scale, budget, own, texts)
@@ -212,13 +214,6 @@ class Successive(Design):
             refitted = logistic(total(terms))
             design = replace(design, predicted=(*self.predicted, refitted))
         return design
-
-
-def _seed_of(seed: int, number: int) -> int:
-    """Return the seed of a round's random numbers: the sample's own in the first, others of it afterwards."""
-    if number == 0:
-        return seed
-    return int.from_bytes(hashlib.md5(f"round:{number}:{seed}".encode()).digest()[:6], "big")
 
 
 def _left(population: Population, measured: Size, before: Drawn | None, budget: int) -> SizeProfile:

@@ -300,8 +300,6 @@ class Respondents(Record):
 
     def summary_of(self, column: list[int]) -> StratumSummary:
         """Return the population summary of the chosen proxies."""
-        if len(column) == self.summary.proxy_means.shape[1]:
-            return self.summary
         return StratumSummary(
             sizes=self.summary.sizes,
             proxy_means=self.summary.proxy_means[:, column],
@@ -476,6 +474,9 @@ _UNDECLARED = (
 
 def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:
     """Refuse labels outside the values that the user allowed, naming the first such unit."""
+    # Labels that are 0 or 1 but for few look like slips of the finger, such as 11.
+    binary, outside = int(np.sum((z == 0) | (z == 1))), int(np.sum((z < 0) | (z > 1)))
+    few_slips = binary >= 2 and 0 < outside <= max(1.0, 0.05 * len(z))
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
@@ -483,7 +484,7 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
         if not pair or not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
-    elif bounds is None and outcome is None and _mostly_binary(z):
+    elif bounds is None and outcome is None and few_slips and binary + outside == len(z):
         wrong = (z < 0) | (z > 1)
         allowed = "0 or 1, as all others; or say so: outcome='unbounded' (--outcome unbounded)"
     else:
@@ -496,12 +497,6 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
             f"(first: {z[first]:g} of id {id_text(ids.tolist()[first])!r})",
             allowed=allowed,
         )
-
-
-def _mostly_binary(z: FloatArray) -> bool:
-    """Return whether labels are 0 or 1 but for few that look like slips of the finger, such as 11."""
-    binary, outside = np.sum((z == 0) | (z == 1)), np.sum((z < 0) | (z > 1))
-    return bool(binary >= 2 and binary + outside == len(z) and 0 < outside <= max(1.0, 0.05 * len(z)))
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:

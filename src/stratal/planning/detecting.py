@@ -97,11 +97,9 @@ def plan_to_detect(
     rows = {"both models on the same items": enough(paired)}
     squared = ((z_level + z_power) / detect) ** 2
     if equal_answers is not None:
+        known = f"a new version, if {enough(paired):,} labels of the old one are there: where it changed"
         changed = enough(different * paired, different * size)
-        rows["the same, labelled only where answers differ"] = changed
-        rows[f"a new version, if {enough(paired):,} labels of the old one are there: where it changed"] = (
-            changed
-        )
+        rows |= {"the same, labelled only where answers differ": changed, known: changed}
     rows["each model on items of its own, together"] = 2 * enough(
         squared * (low * (1.0 - low) + high * (1.0 - high))
     )

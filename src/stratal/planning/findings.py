@@ -36,6 +36,7 @@ from stratal.report.text import plain_dict
 if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion
 
+
 # The first word of every report's file, so that none is written over anything else.
 KIND = "stratal report"
 
@@ -77,11 +78,10 @@ class Findings:
         target = Path(path)
         if target.exists() and KIND.encode() not in target.read_bytes()[:4096]:
             raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
-        write = {**WRITERS, ".json": _json_text}.get(target.suffix.lower())
+        writers = {**WRITERS, ".json": _json_text}
+        write = writers.get(target.suffix.lower())
         if write is None:
-            raise InputError(
-                f"{target}: unknown kind of report", allowed=", ".join(sorted([*WRITERS, ".json"]))
-            )
+            raise InputError(f"{target}: unknown kind of report", allowed=", ".join(sorted(writers)))
         with replacing(target) as partial:
             partial.write_text(write(self.found), encoding="utf-8")
         return target

@@ -200,7 +200,11 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     >>> declaration_of({"proxy": "proxy"}, ["item_id", "proxy"], "the table").id
     'item_id'
     """
-    existing, missing = list(names), checked_missing(given.get("missing"))
+    existing, missing = list(names), given.get("missing")
+    if missing not in (None, "refuse", OWN_STRATUM):
+        what = "missing says what becomes of units without a proxy"
+        raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
+    missing = missing if missing == OWN_STRATUM else None
     id_name = _id(given.get("id"), existing, label)
     softmax = columns_fitting("softmax", given.get("softmax"), existing, label)
     proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
@@ -220,7 +224,19 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     if history is not None:
         made |= set(history.names)
         refuse_taken(history.names, existing, label)
-        _refuse_revealed(history.models, answers, label)
+        # Where one of these models was right, its answer is the truth.
+        both = [
+            name
+            for name in answers
+            if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in history.models)
+        ]
+        if both:
+            raise InputError(
+                f"{label}: answers and past results of the same models reveal what is right",
+                given=", ".join(both[:5]),
+                action="Where one of them was right, its answer is the true one: compare the evaluated "
+                "model's with it, and label the other items alone. Else leave history or these answers out.",
+            )
 
     def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
         wanted = [name for name in listed(what, named) if name not in made]
@@ -238,7 +254,14 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
     if any(set(answers) <= {own} for own in agreements.values()):
         what, given_names = f"{label}: answers name no model but the evaluated one", ", ".join(answers)
         raise InputError(what, given=given_names, allowed="other models' columns", action="Name those too.")
-    moments = _second_moments(given.get("second_moment"), proxies)
+    moments = given.get("second_moment")
+    if isinstance(moments, str):
+        if len(proxies) != 1:
+            what, action = "second_moment names one column", "Give a mapping of proxy to column."
+            raise InputError(what, given=f"{len(proxies)} proxies", action=action)
+        moments = {proxies[0]: moments}
+    unknown = "second_moment names what is not a proxy"
+    moments = {_require(name, list(proxies), unknown): column for name, column in (moments or {}).items()}
     features = columns_fitting("features", given.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
         id=id_name,
@@ -258,22 +281,6 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         alike=alike,
         history=history,
     )
-
-
-def _refuse_revealed(models: tuple[str, ...], answers: tuple[str, ...], label: str) -> None:
-    """Refuse answers of models whose results are known: where one was right, its answer is the truth."""
-    both = [
-        name
-        for name in answers
-        if any(name.endswith(one) and not name[: -len(one)][-1:].isalnum() for one in models)
-    ]
-    if both:
-        raise InputError(
-            f"{label}: answers and past results of the same models reveal what is right",
-            given=", ".join(both[:5]),
-            action="Where one of them was right, its answer is the true one: compare the evaluated model's "
-            "with it, and label the other items alone. Else leave history or these answers out.",
-        )
 
 
 def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> None:
@@ -339,14 +346,6 @@ def _other_delimiter(existing: list[str]) -> str | None:
     return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
 
 
-def checked_missing(missing: str | None) -> str | None:
-    """Return `own-stratum` where units without a proxy are kept, None where they are refused."""
-    if missing not in (None, "refuse", OWN_STRATUM):
-        what = "missing says what becomes of units without a proxy"
-        raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
-    return missing if missing == OWN_STRATUM else None
-
-
 PASS_FAIL = "pass/fail"
 
 
@@ -400,18 +399,6 @@ def columns_fitting(
             raise InputError(f"{label}: no column fits {what}", given=repr(name), allowed=allowed)
         found.extend(names)
     return tuple(dict.fromkeys(found))
-
-
-def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, ...]) -> dict[str, str]:
-    if given is None:
-        return {}
-    if isinstance(given, str):
-        if len(proxies) != 1:
-            what, action = "second_moment names one column", "Give a mapping of proxy to column."
-            raise InputError(what, given=f"{len(proxies)} proxies", action=action)
-        return {proxies[0]: given}
-    what = "second_moment names what is not a proxy"
-    return {_require(proxy, list(proxies), what): column for proxy, column in given.items()}
 
 
 def _require(name: str, existing: list[str], label: str) -> str:

@@ -121,7 +121,13 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
     if here is not None and here.text:
-        notes += _with_commas(here, [row["name"] for row in described if row["kind"] == "text"])
+        texts = [row["name"] for row in described if row["kind"] == "text"]
+        for name, entries in here.head(texts[:_AT_ONCE], _HEAD).items():
+            there = [entry for entry in entries if entry]
+            plain = sum(math.isnan(number_of_text(entry)) for entry in there)
+            pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
+            if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
+                notes.append(f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}")
     added = None if here is None else softmax_among(described, here.totals)
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
@@ -139,18 +145,6 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
     return found
-
-
-def _with_commas(rows: Rows, names: Sequence[str]) -> list[str]:
-    """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
-    found = []
-    for name, entries in rows.head(names[:_AT_ONCE], _HEAD).items():
-        there = [entry for entry in entries if entry]
-        plain = sum(math.isnan(number_of_text(entry)) for entry in there)
-        pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
-        if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
-            found.append(name)
-    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in found]
 
 
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")

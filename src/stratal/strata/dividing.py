@@ -735,10 +735,7 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
     """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
     n_strata = rule.n_strata
     if not population.proxies:
-        sizes = np.zeros(n_strata, np.int64)
-        for batch in population.batches(rule.columns):
-            sizes += np.bincount(rule.assign(batch), minlength=n_strata)
-        return of_sizes(sizes)
+        return of_sizes(population.summarise(rule).sizes)
     name = population.proxy_info(proxy).name
     picture = population.distribution(name)
     centre, inside = picture.mean, picture.conditional_variances

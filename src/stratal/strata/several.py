@@ -276,13 +276,8 @@ _STARTS = 3
 _ADDED, _REMOVED, _SWAPS = 24, 48, 200
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The best whole n_h (H,) found, its cost or level, and what no whole allocation comes below."""
-
-    n_h: Any
-    value: float
-    bound: float
+# The best whole n_h (H,) found, its cost or level, what no whole one comes below, and the real optimum.
+Found = tuple[IntArray, float, float, Optimum]
 
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -519,18 +514,16 @@ def allocate_several(
     called = tuple(names or (f"estimand {j}" for j in range(count)))
     if len(called) != count or len(set(called)) < count:
         raise InputError("names must be one for each estimand", given=", ".join(called), allowed=f"{count}")
-    if money is None:
-        found, optimum = _fewest(demands, called, wanted)
-    else:
-        found, optimum = _closest(demands, money, bounds.sizes)
+    found = _fewest(demands, called, wanted) if money is None else _closest(demands, money, bounds.sizes)
+    n_h, value, bound, optimum = found
     price = optimum.multipliers
-    used = (spread / np.maximum(found.n_h, 1) * (found.n_h > 0)).sum(axis=1)
+    used = (spread / np.maximum(n_h, 1) * (n_h > 0)).sum(axis=1)
     return SharedAllocation(
-        n_h=found.n_h,
+        n_h=n_h,
         real_n_h=optimum.n_h,
         objective="cost" if money is None else "ratio",
-        value=found.value,
-        bound=found.bound,
+        value=value,
+        bound=bound,
         standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
         wanted=wanted,
         shares=price / (price.sum() or 1.0),
@@ -540,7 +533,7 @@ def allocate_several(
     )
 
 
-def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
+def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> Found:
     """Return the cheapest whole n_h found that reach every wanted standard error (J,), and the real ones."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
@@ -565,13 +558,13 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple
     best = min(found, key=demands.cost)
     bound = float(np.ceil(bound - 1e-7))
     cost = demands.cost(best)
-    return Whole(best.astype(np.int64), cost, min(bound, cost)), optimum
+    return best.astype(np.int64), cost, min(bound, cost), optimum
 
 
-def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Optimum]:
+def _closest(demands: Demands, money: float, sizes: IntArray) -> Found:
     """Return the whole n_h found with the smallest largest ratio of expected to wanted standard error.
 
-    All the money is spent. The second is the optimum in real numbers.
+    All the money is spent.
     """
     kept, open_ = without_floors(demands, money)
     found = most_precise(kept, money) if open_.any() else Optimum(kept.lower, np.zeros(0), 0.0)
@@ -592,5 +585,4 @@ def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Op
     whole = optimal_integers(np.sqrt(kept.spread.sum(axis=0)), rest, int(money))
     value = float(demands.levels(whole).max())
     bound = min(max(bound, float(demands.levels(demands.upper).max())), value)
-    optimum = replace(found, multipliers=multipliers)
-    return Whole(whole, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
+    return whole, float(np.sqrt(value)), float(np.sqrt(bound)), replace(found, multipliers=multipliers)

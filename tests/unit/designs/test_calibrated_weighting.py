@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.designs import CalibratedWeighting, StratifiedWeighting
-from stratal.designs.margins import fitted_ratios
+from stratal.designs import StratifiedWeighting
+from stratal.designs.margins import CalibratedWeighting, fitted_ratios
 from stratal.errors import InputError
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs import PostStratified
+from stratal.designs.margins import PostStratified
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 

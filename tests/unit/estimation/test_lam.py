@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs import (
-    CalibratedWeighting,
-    ClusterWeighting,
-    PoissonWeighting,
-    StratifiedWeighting,
-    Weighting,
-)
-from stratal.designs.margins import fitted_ratios
+from stratal.designs import ClusterWeighting, PoissonWeighting, StratifiedWeighting, Weighting
+from stratal.designs.margins import CalibratedWeighting, fitted_ratios
 from stratal.estimation import lam
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary

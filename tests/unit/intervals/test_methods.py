@@ -8,14 +8,8 @@ from scipy import stats
 from tests.tiers import cells
 
 import stratal
-from stratal.designs import (
-    CalibratedWeighting,
-    ClusterWeighting,
-    PoissonWeighting,
-    StratifiedWeighting,
-    WithReplacementWeighting,
-)
-from stratal.designs.margins import fitted_ratios
+from stratal.designs import ClusterWeighting, PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
+from stratal.designs.margins import CalibratedWeighting, fitted_ratios
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean

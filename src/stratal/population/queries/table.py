@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from operator import add, and_
 from typing import Any
 
@@ -512,8 +513,17 @@ class TablePopulation(Population):
         back and is then put into its stratum.
         """
         units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
-        if seed in self._digests or highest > _FEW or not _collects_rows(units):
-            found = self.source.run(_smallest(rule, units, limits, counts, seed))
+        # Whether the engine hands on rows with sums: structs of types that come through Arrow.
+        kinds = [units.table[name].type() for name in units.shown.values()]
+        passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
+        collects = units.backend.name in ANALYTIC and passes
+        if seed in self._digests or highest > _FEW or not collects:
+            wanted = np.flatnonzero(counts)
+            table = units.table.mutate(digest=_digest(units, seed))
+            if highest < _HIGHEST_KEY:
+                table = table.filter(table.digest <= _digest_limit(highest))
+            by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
+            found = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
             codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
             return found, codes, keys_of_ids(texts.tolist(), seed), texts
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
@@ -576,7 +586,15 @@ class TablePopulation(Population):
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed, sized = check_seed(seed), self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
-        found = self.source.run(_candidates(sized, self.units, high, limit, seed))
+        # Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a
+        # small table, so that about twice as many units as needed leave the engine, and are compared exactly.
+        cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
+        shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
+        by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
+        units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
+        rule = rules.CutPoints(column="size_measure", cuts=cuts)
+        coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
+        found = self.source.run(_under_limits(coded, self.units, by_octave, "size_measure"))
         u = uniforms(keys_of_ids(_texts(found.column("unit_id")).tolist(), seed))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
@@ -718,32 +736,6 @@ def _plain(column: Any) -> AnyArray:
 # ---- the queries of designs
 
 
-def _smallest(rule: Rule, units: Units, limits: KeyArray, counts: IntArray, seed: int) -> Any:
-    """Return the query for the units whose key is at most their stratum's limit (H,); none where no count."""
-    wanted = np.flatnonzero(counts)
-    table = units.table.mutate(digest=_digest(units, seed))
-    highest = max((int(limits[h]) for h in wanted), default=0)
-    if highest < _HIGHEST_KEY:
-        table = table.filter(table.digest <= _digest_limit(highest))
-    by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
-    return _under_limits(with_codes(rule, units, table), units, by_code, "code")
-
-
-def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) -> Any:
-    """Return the query for units whose key is below `limit` times their size, and for as many again.
-
-    Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a small
-    table, so that about twice as many units as needed leave the engine. Python then compares exactly.
-    """
-    cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
-    shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
-    by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
-    as_number = replace(units, numbers={**units.numbers, "size_measure": "size_measure"})
-    rule = rules.CutPoints(column="size_measure", cuts=cuts)
-    coded = with_codes(rule, as_number, sized.mutate(digest=_digest(units, seed)))
-    return _under_limits(coded, units, by_octave, "size_measure")
-
-
 def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
     """Return the query for the rows whose digest is at most the limit of their code."""
     names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
@@ -761,7 +753,12 @@ def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> An
     text = ibis.literal(f"{seed}:") + units.table.unit_id
     table = units.table.mutate(key=key_bits(units.backend, text))
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
-    for at, whole in enumerate(_whole_numbers(units, table, columns)):
+    # What the keys are multiplied by: digits of numbers, then the numbers of levels.
+    engine = TableColumns(units, table)
+    parts = [digits(table[column], exponent, engine) for column, exponent in columns.numbers.values()]
+    wholes = [digit.cast("int64") for digit in chain.from_iterable(parts)]
+    wholes += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
+    for at, whole in enumerate(wholes):
         product = table.key * whole
         measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
         measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
@@ -776,24 +773,6 @@ def _digest_of(columns: Digested, found: Mapping[str, Any]) -> PopulationDigest:
     halves = len([name for name in found if name.startswith("high")])
     sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
     return columns.digest(int(found["size"]), int(found["ids"]), sums)
-
-
-def _collects_rows(units: Units) -> bool:
-    """Return whether the engine hands on rows with sums: structs of types that come through Arrow."""
-    kinds = [units.table[name].type() for name in units.shown.values()]
-    plain = (
-        kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
-    )
-    return units.backend.name in ANALYTIC and all(plain)
-
-
-def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:
-    """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
-    for column, exponent in columns.numbers.values():
-        for digit in digits(table[column], exponent, TableColumns(units, table)):
-            yield digit.cast("int64")
-    for column in columns.groups.values():
-        yield key_bits(units.backend, table[column]) >> 1
 
 
 def _payload(units: Units) -> list[str]:

@@ -226,7 +226,15 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     if size == 0:
         raise InputError(f"{source.label} has no rows", allowed="one row per unit")
     if found["ids"] < size or found.get("blank_ids"):
-        _refuse_ids(source, declared)
+        refuse = _refusal(source, declared, declared.id)
+        refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
+        if source.column(declared.id).type().is_floating():
+            refuse(
+                "id that cannot be an id",
+                lambda ids: whole_number(ids).isnull(),
+                allowed="text, integers, whole floats below 2**53, UUIDs",
+                action="Make a text column of them.",
+            )
     extents = {}
     for name, column in units.numbers.items():
         low, high = extents[name] = found[f"{column}_low"], found[f"{column}_high"]
@@ -247,18 +255,6 @@ def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
     if kind.is_floating():
         return raw.isnull() | raw.isnan()
     return raw.isnull() | raw.strip().lower().isin(words) if words and kind.is_string() else raw.isnull()
-
-
-def _refuse_ids(source: Source, declared: Declaration) -> None:
-    refuse = _refusal(source, declared, declared.id)
-    refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
-    if source.column(declared.id).type().is_floating():
-        refuse(
-            "id that cannot be an id",
-            lambda ids: whole_number(ids).isnull(),
-            allowed="text, integers, whole floats below 2**53, UUIDs",
-            action="Make a text column of them.",
-        )
 
 
 _COMMA = "value that is written with a decimal comma or a percent sign"
@@ -349,7 +345,14 @@ MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
 def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the columns that the declaration asks to be made, and what they are."""
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
-        source = _numbered(source)
+        if not source.ordered:
+            raise InputError(
+                f"{source.label}: rows on a connection have no order, and so no number",
+                action="Name a column of unique ids: id=….",
+            )
+        # The number of each row, from 1, stored once.
+        source = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
+        source = _stored(source, tuple(source.columns))
     columns = declared.softmax
     if declared.may_be_softmax and declaration.is_softmax(totals(source, declared.proxies)):
         columns = declared.proxies
@@ -369,17 +372,6 @@ def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> 
     internal = {name: f"derived_{name}" for name in columns}
     table = source.table.mutate(**{internal[name]: column for name, column in columns.items()})
     return replace(source, table=table, columns={**source.columns, **internal}, notes=(*source.notes, *notes))
-
-
-def _numbered(source: Source) -> Source:
-    """Return the source with the number of each row, from 1, stored once."""
-    if not source.ordered:
-        raise InputError(
-            f"{source.label}: rows on a connection have no order, and so no number",
-            action="Name a column of unique ids: id=….",
-        )
-    numbered = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
-    return _stored(numbered, tuple(numbered.columns))
 
 
 def _stored(source: Source, names: Sequence[str]) -> Source:
