@@ -196,7 +196,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         return listed(self.compare)[0] if alone else self.value or LABEL
 
 
-class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
+class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `estimate`: those of the evidence, and how much is printed.
 
     Parameters
@@ -209,7 +209,7 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
 
     Examples
     --------
-    >>> EstimateOptions(require="value>=.9").details
+    >>> EstimateCommand(require="value>=.9").details
     False
     """
 
@@ -217,8 +217,8 @@ class EstimateOptions(EvidenceOptions, frozen=True, kw_only=True):
     disagreements: Annotated[Path | None, Option(needs="with --judge")] = None
 
 
-@command(EstimateOptions)
-def estimate(requested: EstimateOptions) -> Result:
+@command(EstimateCommand)
+def estimate(requested: EstimateCommand) -> Result:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are counted
@@ -261,7 +261,7 @@ def estimate(requested: EstimateOptions) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Gathered:
     """A sample, what reads a column of its labels, the column to estimate from, and the models compared."""
 
     # With what a study or the draw knows of them.
@@ -296,7 +296,7 @@ class Evidence:
 class Made:
     """An estimate, and what it was made from."""
 
-    evidence: Evidence
+    evidence: Gathered
     # Labels, or several by their column.
     labels: Any
     # Estimate, or Estimates of several.
@@ -355,7 +355,7 @@ def made(requested: EvidenceOptions) -> Made:
     return Made(evidence, labels, found, tables, remarks, model, held)
 
 
-def _with_population(evidence: Evidence) -> Evidence:
+def _with_population(evidence: Gathered) -> Gathered:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
     from stratal.designs.extending import require_same_population
     from stratal.estimation.calibrated import population_of
@@ -386,7 +386,7 @@ def _with_population(evidence: Evidence) -> Evidence:
     return replace(evidence, sample=replace(sample, population=units))
 
 
-def _tables(evidence: Evidence) -> list[Estimates]:
+def _tables(evidence: Gathered) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.columns import class_column
     from stratal.estimation.evaluation import at_look
@@ -426,7 +426,7 @@ def _tables(evidence: Evidence) -> list[Estimates]:
     return found if requested.look is None else [at_look(table, sample, requested.look) for table in found]
 
 
-def _remarks(evidence: Evidence) -> list[str]:
+def _remarks(evidence: Gathered) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     from stratal.labels.annotators import agreement_of
     from stratal.labels.labels import with_ids_of
@@ -465,7 +465,7 @@ def require_present(path: Path) -> None:
         raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
 
 
-def _gathered(requested: EvidenceOptions) -> Evidence:
+def _gathered(requested: EvidenceOptions) -> Gathered:
     """Return what to estimate from: a study, a sample and its labels, or a sample from elsewhere."""
     from stratal.designs.handover import SAMPLE_NAME
 
@@ -499,7 +499,7 @@ def _gathered(requested: EvidenceOptions) -> Evidence:
     )
 
 
-def _drawn(requested: EvidenceOptions) -> Evidence:
+def _drawn(requested: EvidenceOptions) -> Gathered:
     """Return a sample with the files of its labels."""
     from stratal.designs.handover import SAMPLE_NAME
     from stratal.labels.exchange import read_labels
@@ -527,10 +527,10 @@ def _drawn(requested: EvidenceOptions) -> Evidence:
     def column(name: str) -> Labels:
         return read_labels(*files, id_name=ids, value=usual if name == LABEL else name, order=order)
 
-    return Evidence(requested, drawn, column, requested.answered)
+    return Gathered(requested, drawn, column, requested.answered)
 
 
-def _studied(requested: EvidenceOptions, folder: Path) -> Evidence:
+def _studied(requested: EvidenceOptions, folder: Path) -> Gathered:
     """Return a study's sample with its present labels, and what its question says of them."""
     from stratal.study.study import estimate_options
 
@@ -561,7 +561,7 @@ def _studied(requested: EvidenceOptions, folder: Path) -> Evidence:
 
     predicted = requested.predicted or (drawn.predicted if known.get("predicted") else None)
     estimand = requested.estimand or known.get("estimand")
-    return Evidence(
+    return Gathered(
         structs.replace(requested, predicted=predicted, estimand=estimand),
         drawn,
         column,
@@ -572,7 +572,7 @@ def _studied(requested: EvidenceOptions, folder: Path) -> Evidence:
     )
 
 
-def _elsewhere(requested: EvidenceOptions, table: Path) -> Evidence:
+def _elsewhere(requested: EvidenceOptions, table: Path) -> Gathered:
     """Return a sample that was drawn elsewhere, with its table."""
     from stratal.designs.elsewhere import labels_of
     from stratal.tables.small_table import SmallTable
@@ -587,7 +587,7 @@ def _elsewhere(requested: EvidenceOptions, table: Path) -> Evidence:
     def column(name: str) -> Labels:
         return replace(labels_of(drawn, table, name), notes=first.notes)
 
-    return Evidence(requested, drawn, column, requested.answered)
+    return Gathered(requested, drawn, column, requested.answered)
 
 
 def _weighted(sample: Sample, requested: EvidenceOptions) -> Sample:
@@ -624,7 +624,7 @@ def _with_predictions(
     return with_group(sample, predicted, given)
 
 
-def _of_models(evidence: Evidence) -> Evidence:
+def _of_models(evidence: Gathered) -> Gathered:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
     from stratal.labels.exchange import by_model
 

@@ -14,7 +14,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stratal.report.text import Table
+    from stratal.report.text import ReportTable
 
 
 _COMMANDING = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
@@ -161,13 +161,13 @@ _BOTH = (
 _KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 
 
-def print_table(table: Table) -> None:
+def print_table(table: ReportTable) -> None:
     """Print a table: text to the left, numbers to the right.
 
     Examples
     --------
     >>> from stratal.report.text import Table
-    >>> print_table(Table(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
+    >>> print_table(ReportTable(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
     <BLANKLINE>
     Strata
      stratum  units

@@ -43,7 +43,7 @@ class Label(Struct, kw_only=True):
     b: Text | None = UNSET
 
 
-class Row(Label, kw_only=True):
+class PrintedRow(Label, kw_only=True):
     """One row of a table."""
 
     outcome: Text = UNSET
@@ -54,7 +54,7 @@ class Row(Label, kw_only=True):
     win_rate: Object | UnsetType = UNSET
 
 
-class Requirement(Struct, kw_only=True):
+class PrintedRequirement(Struct, kw_only=True):
     """What was required of an interval, and the verdict."""
 
     required: str
@@ -69,12 +69,12 @@ SEVERAL = [
     msgspec.defstruct(
         kind.title(),
         [
-            (kind, list[Row]),
+            (kind, list[PrintedRow]),
             ("confidence_level", float),
             ("notes", list[str]),
             ("leaderboard", Objects | UnsetType, UNSET),
             ("label_values", Objects | UnsetType, UNSET),
-            ("requirements", list[Requirement] | UnsetType, UNSET),
+            ("requirements", list[PrintedRequirement] | UnsetType, UNSET),
         ],
         namespace={"__doc__": "Several estimates, as a table only."},
     )
@@ -82,7 +82,7 @@ SEVERAL = [
 ]
 
 
-class Estimate(Label, kw_only=True):
+class PrintedEstimate(Label, kw_only=True):
     """An estimate with all that is needed to judge it."""
 
     degrees_of_freedom: Number
@@ -106,22 +106,22 @@ class Estimate(Label, kw_only=True):
     label_values: Objects | UnsetType = UNSET
     strata: list[StratumRow]
     notes: list[str]
-    estimands: list[Row] | UnsetType = UNSET
-    outcomes: list[Row] | UnsetType = UNSET
-    metrics: list[Row] | UnsetType = UNSET
-    comparisons: list[Row] | UnsetType = UNSET
-    questions: list[Row] | UnsetType = UNSET
-    domains: list[Row] | UnsetType = UNSET
-    judge: list[Row] | UnsetType = UNSET  # type: ignore[assignment]
-    judge_groups: list[Row] | UnsetType = UNSET
+    estimands: list[PrintedRow] | UnsetType = UNSET
+    outcomes: list[PrintedRow] | UnsetType = UNSET
+    metrics: list[PrintedRow] | UnsetType = UNSET
+    comparisons: list[PrintedRow] | UnsetType = UNSET
+    questions: list[PrintedRow] | UnsetType = UNSET
+    domains: list[PrintedRow] | UnsetType = UNSET
+    judge: list[PrintedRow] | UnsetType = UNSET  # type: ignore[assignment]
+    judge_groups: list[PrintedRow] | UnsetType = UNSET
     disagreements: Object | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     leaderboard: Objects | UnsetType = UNSET
-    requirements: list[Requirement] | UnsetType = UNSET
+    requirements: list[PrintedRequirement] | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
 
 
-class Plan(Struct, kw_only=True):
+class PrintedPlan(Struct, kw_only=True):
     """What a budget buys."""
 
     labels: Object | UnsetType = UNSET
@@ -162,8 +162,8 @@ class Detection(Struct, kw_only=True):
 class Demo(Struct, kw_only=True):
     """The demonstration: plan, estimate and truth; or the file whose labels were filled in, and how many."""
 
-    plan: Plan | UnsetType = UNSET
-    estimate: Estimate | UnsetType = UNSET
+    plan: PrintedPlan | UnsetType = UNSET
+    estimate: PrintedEstimate | UnsetType = UNSET
     truth: float | UnsetType = UNSET
     output: Text = UNSET
     file: Text = UNSET
@@ -194,7 +194,7 @@ class Recognised(Struct, kw_only=True):
     logs: dict[str, str] | UnsetType = UNSET
 
 
-class Drawn(Struct, kw_only=True):
+class PrintedDraw(Struct, kw_only=True):
     """What was drawn and written."""
 
     sample: str
@@ -210,7 +210,7 @@ class Drawn(Struct, kw_only=True):
     needed: Object | UnsetType | None = UNSET
 
 
-class Selection(Struct, kw_only=True):
+class PrintedSelection(Struct, kw_only=True):
     """How models stand, and what is to be labelled next."""
 
     statement: str
@@ -253,7 +253,7 @@ class Report(Struct, kw_only=True):
     quantity: str
     share: bool
     confidence_level: float
-    estimate: Estimate
+    estimate: PrintedEstimate
     side_by_side: Objects
     strata: Objects
     calibration: Object | None
@@ -307,7 +307,7 @@ class Extended(Struct, kw_only=True):
     new: int
     round: int
     enough: bool
-    selection: Selection | UnsetType = UNSET
+    selection: PrintedSelection | UnsetType = UNSET
 
 
 class Team(Struct, kw_only=True):
@@ -345,10 +345,10 @@ class Status(Struct, kw_only=True):
     time: Object
     agreement: Object | None
     drift: Objects
-    estimate: Estimate | None
+    estimate: PrintedEstimate | None
     anytime_interval: Interval | None
     questions: Objects
-    requirements: list[Requirement] | UnsetType = UNSET
+    requirements: list[PrintedRequirement] | UnsetType = UNSET
     planned_look: Object | UnsetType | None = UNSET
     stop: Object
     notes: list[str]
@@ -389,15 +389,15 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "study check": (Checked,),
     "demo": (Demo,),
     "doctor": (Recognised,),
-    "draw": (Drawn,),
-    "estimate": (Estimate, *SEVERAL),
+    "draw": (PrintedDraw,),
+    "estimate": (PrintedEstimate, *SEVERAL),
     "study export": (Exported,),
     "study extend": (Extended,),
     "study import": (Imported, ImportedPage),
     "study new": (NewStudy,),
     "study label": (Served,),
-    "plan": (Plan, Detection, ExpectedLabels),
-    "select": (Selection,),
+    "plan": (PrintedPlan, Detection, ExpectedLabels),
+    "select": (PrintedSelection,),
     "report": (Report,),
     "schema": (Object,),
     "simulate": (Simulated,),

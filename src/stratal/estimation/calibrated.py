@@ -51,7 +51,7 @@ FEWEST_LABELS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fit(Record):
+class FoldFit(Record):
     """What one fold is predicted by.
 
     Parameters
@@ -64,7 +64,7 @@ class Fit(Record):
 
     Examples
     --------
-    >>> Fit(kind="none", fitted=Learned(level=0.5)).apply(np.zeros((2, 3)))
+    >>> FoldFit(kind="none", fitted=Learned(level=0.5)).apply(np.zeros((2, 3)))
     array([0.5, 0.5])
     """
 
@@ -102,20 +102,20 @@ class LabelledUnits(Record):
     bounds: tuple[float, float]
     column: int | None = None
 
-    def fit(self, kind: str, learner: Any, kept: BoolArray) -> Fit:
+    def fit(self, kind: str, learner: Any, kept: BoolArray) -> FoldFit:
         """Return what is fitted to the kept units (m,)."""
         z, weights = self.z[kept], self.weights[kept]
         how: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
             level = float(np.average(z, weights=weights))
-            return Fit(kind="none", fitted=Learned(level=level, bounds=self.bounds))
+            return FoldFit(kind="none", fitted=Learned(level=level, bounds=self.bounds))
         if kind == "learner":
-            return Fit(kind=kind, fitted=learn(self.features[kept], z, learner=learner, **how))
+            return FoldFit(kind=kind, fitted=learn(self.features[kept], z, learner=learner, **how))
         assert self.column is not None
         curve = calibrate(self.features[kept, self.column], z, method=kind, **how)
-        return Fit(kind=kind, fitted=curve, column=self.column)
+        return FoldFit(kind=kind, fitted=curve, column=self.column)
 
-    def each(self, kind: str, learner: Any = None) -> tuple[Fit, ...]:
+    def each(self, kind: str, learner: Any = None) -> tuple[FoldFit, ...]:
         """Return for each fold what is fitted to the others."""
         return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
 
@@ -132,7 +132,7 @@ class LabelledUnits(Record):
         return float(np.sum(weights**2 * centred**2 * freedom))
 
 
-def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[Fit, ...]:
+def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[FoldFit, ...]:
     """Return one fit for each fold, from the other folds: the kind that predicts those best.
 
     Parameters
@@ -174,12 +174,12 @@ def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[Fit, ...]:
     return tuple(fits)
 
 
-def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> str:
+def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -> str:
     """Return in which folds the learner was kept.
 
     Examples
     --------
-    >>> fits = (Fit(kind="none", fitted=Learned(level=0.5)), Fit(kind="learner", fitted=Learned(level=0.5)))
+    >>> fits = tuple(FoldFit(kind=kind, fitted=Learned(level=0.5)) for kind in ("none", "learner"))
     >>> kept_note(fits, "ridge", ("judge_a", "judge_b"))
     'ridge learned from judge_a, judge_b: kept in 1 of 2 folds, as the other folds decided (no proxy in 1)'
     """
@@ -291,7 +291,7 @@ class CalibratedProxy(Record):
 
     values: FloatArray
     summary: StratumSummary
-    curves: tuple[Fit, ...]
+    curves: tuple[FoldFit, ...]
     note: str
 
 
@@ -485,7 +485,7 @@ def _rule(sample: Sample) -> Rule:
 
 
 def _of_population(
-    population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[Fit, ...], sizes: IntArray
+    population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[FoldFit, ...], sizes: IntArray
 ) -> StratumSummary:
     """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
     n_strata, diagonal = len(sizes), np.arange(len(curves))
@@ -514,7 +514,7 @@ def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:
 
 def _of_units(
     units: FloatArray,
-    curves: tuple[Fit, ...],
+    curves: tuple[FoldFit, ...],
     folds: IntArray,
     frame: Respondents,
     whole: StratumSummary,

@@ -26,7 +26,7 @@ from stratal.labels.meanings import Meaning, values_described
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
-from stratal.report.text import Page, Printed, Table, noted, plain, plain_dict
+from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -807,7 +807,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         """Return a table in LaTeX, with the rules of booktabs."""
         return table_latex(self.table(confidence_level))
 
-    def table(self, confidence_level: float = 0.95) -> Table:
+    def table(self, confidence_level: float = 0.95) -> ReportTable:
         """Return the table that is printed."""
         return estimates_table(self.title, self.rows(confidence_level), confidence_level)
 

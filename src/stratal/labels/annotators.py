@@ -20,7 +20,7 @@ MANY_OPEN = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class AnnotatorAgreement:
     """How far several annotators agree.
 
     Parameters
@@ -45,7 +45,7 @@ class Agreement:
 
     Examples
     --------
-    >>> Agreement(annotators=("ann", "bob"), answers=4, units=2, shared=2, alpha=1.0, level="nominal"
+    >>> AnnotatorAgreement(annotators=("ann", "bob"), answers=4, units=2, shared=2, alpha=1.0, level="nominal"
     ... ).to_dict()["alpha"]
     1.0
     """
@@ -66,8 +66,8 @@ class Agreement:
 
         Examples
         --------
-        >>> Agreement(annotators=("ann", "bob"), answers=8, units=4, shared=4, alpha=-0.4, level="nominal",
-        ...           open=3).warnings[1]
+        >>> AnnotatorAgreement(annotators=("ann", "bob"), answers=8, units=4, shared=4, alpha=-0.4,
+        ...                     level="nominal", open=3).warnings[1]
         '3 of 4 labelled units have answers that differ and no decision: decide them, or clarify the rubric'
         """
         found = []
@@ -98,7 +98,7 @@ class Agreement:
 
 
 @names_mistyped
-def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
+def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorAgreement:
     """Return how far the annotators of `labels` agree, by Krippendorff's α.
 
     Parameters
@@ -148,7 +148,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     if several.size:
         alpha, agreed = _alpha(several, level), _same_pairs(several)
         apart = units[shared][np.nanmin(several, axis=0) < np.nanmax(several, axis=0)]
-    return Agreement(
+    return AnnotatorAgreement(
         annotators=tuple(people.tolist()),
         answers=len(rows),
         units=len(units),
@@ -174,7 +174,7 @@ def _answers(labels: Labels) -> list[tuple[str, str, float | str]]:
     return found
 
 
-def agreement_of(labels: Labels, *, classes: bool = False) -> Agreement | None:
+def agreement_of(labels: Labels, *, classes: bool = False) -> AnnotatorAgreement | None:
     """Return how far the annotators of labels agree, None where fewer than two are named.
 
     Status, estimate and report all take it from here, so that they say the same.

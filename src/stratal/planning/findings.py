@@ -25,7 +25,7 @@ from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
-from stratal.labels.annotators import Agreement, agreement_of
+from stratal.labels.annotators import AnnotatorAgreement, agreement_of
 from stratal.labels.labels import Labels, join, with_ids_of
 from stratal.labels.meanings import class_text
 from stratal.planning.rounds import more_labels
@@ -311,7 +311,7 @@ def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[s
     ]
 
 
-def _agreement(sample: Sample, labels: Any, *, classes: bool) -> Agreement | None:
+def _agreement(sample: Sample, labels: Any, *, classes: bool) -> AnnotatorAgreement | None:
     try:
         return agreement_of(with_ids_of(sample, labels), classes=classes)
     except MissingExtraError:

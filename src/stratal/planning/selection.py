@@ -23,7 +23,7 @@ from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
-from stratal.report.text import Page, Printed, Table, noted, plain_dict
+from stratal.report.text import Page, Printed, ReportTable, noted, plain_dict
 from stratal.strata.allocation import check_budget, whole_number
 
 # Pairs and their bounds grow with the square; beyond this nothing was measured.
@@ -508,7 +508,7 @@ class Selection(Printed):
         found = self.to_dict()
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(found["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
-        table = Table(
+        table = ReportTable(
             title=f"{found['labels']:,} labels of {found['population_size']:,} units",
             header=("model", "", f"less {self.leader}", f"{100 * found['confidence']:g} % interval"),
             rows=[list(row.values()) for row in rows],

@@ -12,7 +12,7 @@ from typing import Any
 
 from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
-from stratal.report.text import Table, table_html
+from stratal.report.text import ReportTable, table_html
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LATEX = {
@@ -91,12 +91,12 @@ def about(findings: Mapping[str, Any]) -> str:
     return f"{labels:,} labels{of} · {drawn}{findings['provenance']['written']}"
 
 
-def table_markdown(table: Table) -> str:
+def table_markdown(table: ReportTable) -> str:
     """Return a table as Markdown.
 
     Examples
     --------
-    >>> print(table_markdown(Table(header=["stratum", "units"], rows=[["a|b", 1200]])))
+    >>> print(table_markdown(ReportTable(header=["stratum", "units"], rows=[["a|b", 1200]])))
     | stratum | units |
     |---|---:|
     | a\\|b | 1,200 |
@@ -107,12 +107,12 @@ def table_markdown(table: Table) -> str:
     return "\n".join([lines[0], "|" + "|".join(ends) + "|", *lines[1:]])
 
 
-def table_latex(table: Table) -> str:
+def table_latex(table: ReportTable) -> str:
     r"""Return a table for LaTeX.
 
     Examples
     --------
-    >>> print(table_latex(Table(header=["stratum", "units"], rows=[["a & b", 1200]], title="Strata")))
+    >>> print(table_latex(ReportTable(header=["stratum", "units"], rows=[["a & b", 1200]], title="Strata")))
     \begin{table}
     \centering
     \caption{Strata}

@@ -9,7 +9,7 @@ from typing import Any
 from stratal.report.text import (
     MOST_ROWS,
     Page,
-    Table,
+    ReportTable,
     brief,
     interval_text,
     level_text,
@@ -79,7 +79,7 @@ def worth_text(estimate: Mapping[str, Any]) -> str | None:
 WIDTH = 24
 
 
-def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True) -> Table:
+def leaderboard_table(rows: Rows, confidence_level: float, *, bars: bool = True) -> ReportTable:
     """Return the table of a leaderboard.
 
     Parameters
@@ -257,7 +257,7 @@ _ASIDE = ("Standard error ", "λ = ")
 _WORST = 3
 
 
-def _lowest(rows: Rows, kind: str, level: float) -> Table:
+def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
     """Return a table, of many groups with the lowest alone."""
     title = TABLES[kind]
     if kind == "domains":
@@ -324,7 +324,7 @@ def verdict_lines(found: Mapping[str, Any]) -> list[str]:
     return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
 
 
-def estimates_table(title: str, rows: Rows, confidence_level: float) -> Table:
+def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTable:
     """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
 
     Examples
@@ -536,7 +536,7 @@ def judge_notes(rows: Rows) -> list[str]:
     ]
 
 
-def judge_tables(rows: Rows, level: str) -> list[Table]:
+def judge_tables(rows: Rows, level: str) -> list[ReportTable]:
     """Return the table of all quantities, and for each judge that of people's classes and its own.
 
     Examples

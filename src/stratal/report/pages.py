@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.report.estimates import value_with_interval, verdict_lines
-from stratal.report.text import Page, Table, brief, interval_text, level_text, noted, number, table_of
+from stratal.report.text import Page, ReportTable, brief, interval_text, level_text, noted, number, table_of
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
@@ -61,7 +61,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     ['Drew 3 of 9 units (poisson, seed 7).']
     """
     added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
-    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=strata)
+    table = ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata)
     return Page(
         lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
@@ -299,7 +299,7 @@ def import_page(found: Mapping[str, Any]) -> Page:
     strangers = ", ".join(map(repr, found["strangers"]))
     return Page(
         lines=[f"{found['file']} ({found['tool']}): {done}"],
-        tables=[Table(title="Answers", header=("", "answers", "meaning"), rows=rows)],
+        tables=[ReportTable(title="Answers", header=("", "answers", "meaning"), rows=rows)],
         notes=noted([*([f"not in this study: {strangers}"] if strangers else []), *found["notes"]]),
     )
 
@@ -377,10 +377,10 @@ PAIR = {
 }
 
 
-def _confusion(pair: Mapping[str, Any]) -> Table:
+def _confusion(pair: Mapping[str, Any]) -> ReportTable:
     """Return the answers of one by those of the other, the rest of many classes left out."""
     classes = pair["classes"][:_CLASSES]
-    return Table(
+    return ReportTable(
         title="Confusion",
         header=(f"{pair['first']} \\ {pair['second']}", *classes),
         rows=[[name, *row[:_CLASSES]] for name, row in zip(classes, pair["confusion"], strict=False)],

@@ -21,7 +21,7 @@ MOST_ROWS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """A table whose entries are numbers, text, intervals, or None where nothing is known.
 
     Parameters
@@ -34,7 +34,7 @@ class Table:
 
     Examples
     --------
-    >>> print(table_text(Table(header=["stratum", "units"], rows=[["low", 1200], ["high", 7]])))
+    >>> print(table_text(ReportTable(header=["stratum", "units"], rows=[["low", 1200], ["high", 7]])))
     stratum  units
     low      1,200
     high         7
@@ -54,7 +54,7 @@ class Table:
         columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.header)
         return [j > 0 and all(entry[:1] in _NUMERIC for entry in column) for j, column in enumerate(columns)]
 
-    def first(self) -> Table:
+    def first(self) -> ReportTable:
         """Return the rows that are shown, with a last one that says how many more there are, and where."""
         more = len(self.rows) - self.most
         if more <= 0:
@@ -70,7 +70,7 @@ class Page:
     Parameters
     ----------
     lines : sequence of str
-    tables : sequence of Table
+    tables : sequence of ReportTable
     notes : sequence of str
     title, name : str
         As a section of a report, with its address within the page.
@@ -88,7 +88,7 @@ class Page:
     """
 
     lines: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ReportTable] = ()
     notes: Sequence[str] = ()
     title: str = ""
     name: str = ""
@@ -98,7 +98,7 @@ class Page:
 
 def table_of(
     title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any] | Sequence[str]
-) -> Table:
+) -> ReportTable:
     """Return the table of several dicts, its columns entries of these, or header → entry or function.
 
     A column in which no row has anything is left out.
@@ -106,13 +106,13 @@ def table_of(
     Examples
     --------
     >>> table_of("Strata", [{"n": 3, "size": 6}], {"n": "n", "share": lambda row: row["n"] / row["size"]})
-    Table(header=['n', 'share'], rows=[[3, 0.5]], title='Strata', most=300)
+    ReportTable(header=['n', 'share'], rows=[[3, 0.5]], title='Strata', most=300)
     """
     given = columns if isinstance(columns, Mapping) else {name: name for name in columns}
     found = [[get(row) if callable(get) else row.get(get) for row in rows] for get in given.values()]
     known = [any(entry is not None for entry in column) or not rows for column in found]
     cells = [list(row) for row in zip(*compress(found, known), strict=True)]
-    return Table(title=title, header=list(compress(given, known)), rows=cells)
+    return ReportTable(title=title, header=list(compress(given, known)), rows=cells)
 
 
 # Lines of an answer, with the next command: what one sees at a glance, above a prompt.
@@ -158,7 +158,7 @@ def page_text(page: Page) -> str:
 
     Examples
     --------
-    >>> print(page_text(Page(tables=[Table(header=["a"], rows=[["x"]], title="Letters")])))
+    >>> print(page_text(Page(tables=[ReportTable(header=["a"], rows=[["x"]], title="Letters")])))
     Letters
     a
     x
@@ -167,12 +167,12 @@ def page_text(page: Page) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def table_text(table: Table) -> str:
+def table_text(table: ReportTable) -> str:
     """Return an aligned table below its title: text to the left, numbers to the right.
 
     Examples
     --------
-    >>> print(table_text(Table(header=["unit", "proxy"], rows=[["a", 0.5], ["b", None]])))
+    >>> print(table_text(ReportTable(header=["unit", "proxy"], rows=[["a", 0.5], ["b", None]])))
     unit   proxy
     a     0.5000
     b          –
@@ -315,12 +315,12 @@ def page_html(page: Page) -> str:
     return f"<div class='stratal'>{''.join([*lines, *map(table_html, page.tables), *notes])}</div>"
 
 
-def table_html(table: Table) -> str:
+def table_html(table: ReportTable) -> str:
     """Return a table as an HTML element.
 
     Examples
     --------
-    >>> table_html(Table(header=["n"], rows=[[3]]))
+    >>> table_html(ReportTable(header=["n"], rows=[[3]]))
     '<table><thead><tr><th scope="col">n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
     """
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
@@ -380,7 +380,7 @@ class Tabular:
     def _repr_html_(self) -> str:
         columns = self._columns()
         rows = list(zip(*map(_listed, columns.values()), strict=True))
-        return page_html(Page(tables=[Table(header=list(columns), rows=rows, most=20)]))
+        return page_html(Page(tables=[ReportTable(header=list(columns), rows=rows, most=20)]))
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas dataframe.

@@ -19,7 +19,7 @@ from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import UNDECIDED, Requirement
-from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
+from stratal.labels.annotators import AnnotatorAgreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection
@@ -199,7 +199,7 @@ def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
 
 def _agreement(
     labels: Labels, answers: Shared, question: Question
-) -> tuple[Agreement | None, dict[str, Any] | None]:
+) -> tuple[AnnotatorAgreement | None, dict[str, Any] | None]:
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None

@@ -53,7 +53,7 @@ _SHOWN = ("input", "turns", "target", "answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LogRow:
     """One line of a log: what one filter or model said of one unit.
 
     Parameters
@@ -71,7 +71,7 @@ class Row:
 
     Examples
     --------
-    >>> Row(unit="q7", scores={"exact_match": 1.0}).variant
+    >>> LogRow(unit="q7", scores={"exact_match": 1.0}).variant
     ''
     """
 
@@ -101,7 +101,7 @@ class Log(Record):
 
     Examples
     --------
-    >>> make_log("a tool", [Row(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
+    >>> make_log("a tool", [LogRow(unit="q7", own={"answer": "Lima"}, scores={"exact_match": 1.0})]).proxies
     ('exact_match',)
     """
 
@@ -120,7 +120,7 @@ class Log(Record):
 
 def make_log(
     tool: str,
-    rows: Sequence[Row],
+    rows: Sequence[LogRow],
     *,
     variants: str = "variants",
     cluster: str | None = None,
@@ -131,7 +131,7 @@ def make_log(
     Parameters
     ----------
     tool : str
-    rows : sequence of Row
+    rows : sequence of LogRow
     variants : str
         What the variants are called, in words.
     cluster : str, optional
@@ -145,7 +145,7 @@ def make_log(
 
     Examples
     --------
-    >>> two = [Row(unit="q7", scores={"score": s}, variant=v) for v, s in (("large", 1.0), ("small", 0.0))]
+    >>> two = [LogRow(unit="q7", scores={"score": s}, variant=v) for v, s in (("large", 1.0), ("small", 0.0))]
     >>> make_log("a tool", two).columns
     {'id': ['q7'], 'score@large': [1.0], 'score@small': [0.0]}
     """
@@ -281,9 +281,9 @@ EVALUATE = "Hugging Face evaluate"
 LARGEST, MOST = 100_000_000, 2000
 
 
-def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], Row]) -> list[Row]:
+def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], LogRow]) -> list[LogRow]:
     """Return the rows of a tool's records; an error numbers the record that it is of."""
-    found: list[Row] = []
+    found: list[LogRow] = []
     for number, record in enumerate(records, start=1):
         with as_written(f"{place} {number}", tool):
             found.append(row(record))
@@ -333,7 +333,7 @@ def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
     return make_log(LM_EVAL, rows, variants="filters")
 
 
-def _of_line(record: Mapping[str, Any]) -> Row:
+def _of_line(record: Mapping[str, Any]) -> LogRow:
     prompt, choices = _requested(record["arguments"])
     scores = {str(name): number_or_none(record[name]) for name in record["metrics"]}
     doc, target, answers = record["doc"], record.get("target"), record["filtered_resps"]
@@ -348,7 +348,7 @@ def _of_line(record: Mapping[str, Any]) -> Row:
         answer = choices[best].strip()
         scores["confidence"] = 1 / math.fsum(math.exp(entry - logs[best]) for entry in logs)
     shared = {"doc_id": record["doc_id"], "input": prompt, "target": target}
-    return Row(
+    return LogRow(
         unit="-".join(str(record[name])[:_DIGITS] for name in _HASHES),
         shared=shared | _with_prefix("doc", doc if isinstance(doc, Mapping) else {"text": doc}),
         own={"answer": None if answer is None else text_of(answer)},
@@ -384,7 +384,7 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
     repeats = dict(zip(tests, times(tests.values()), strict=True))
     names, alike = _variants(results), len({_prompt(result) for result in results}) == 1
 
-    def row(result: Mapping[str, Any]) -> Row:
+    def row(result: Mapping[str, Any]) -> LogRow:
         test, repeat = tests[result["testIdx"]], repeats[result["testIdx"]]
         prompt, response = result.get("prompt"), result.get("response")
         shared = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
@@ -395,7 +395,7 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
         scores |= {"success": result["success"]} if "success" in result else {}
         if answer is None and result.get("error"):
             scores |= dict.fromkeys({"score", "success"} & set(scores))
-        return Row(
+        return LogRow(
             unit=f"{test}{NTH}{repeat}" if max(repeats.values()) > 1 else test,
             shared=shared | requested if alike else shared,
             own=own if alike else requested | own,
@@ -487,7 +487,7 @@ def _inspect(found: Mapping[str, Any], source: str) -> Log:
     return make_log(INSPECT, rows, cluster="sample", notes=said)
 
 
-def _of_sample(sample: Mapping[str, Any]) -> Row:
+def _of_sample(sample: Mapping[str, Any]) -> LogRow:
     unit, target, output = str(sample["id"]), sample.get("target"), sample.get("output")
     shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
     shared["target"] = target[0] if isinstance(target, list) and len(target) == 1 else target
@@ -498,7 +498,7 @@ def _of_sample(sample: Mapping[str, Any]) -> Row:
         scores |= {part: _number(each) for part, each in parts.items()}
     own = {"answer": None if output is None else output.get("completion")}
     shared |= _with_prefix("metadata", sample.get("metadata"))
-    return Row(unit=unit, shared=shared, own=own, scores=scores)
+    return LogRow(unit=unit, shared=shared, own=own, scores=scores)
 
 
 def _number(value: Any) -> float | None:
@@ -553,11 +553,11 @@ def _turns(talk: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
         yield {**talk, "name": unit, "shared": shared, "actualOutput": answer, "metadata": None}
 
 
-def _of_case(case: Mapping[str, Any]) -> Row:
+def _of_case(case: Mapping[str, Any]) -> LogRow:
     scores = {str(entry["name"]): number_or_none(entry.get("score")) for entry in case["metricsData"]}
     shared = case.get("shared") or {"input": case["input"], "target": case.get("expectedOutput")}
     shared |= _with_prefix("metadata", case.get("metadata"))
-    return Row(
+    return LogRow(
         unit=case["name"],
         shared={name: value for name, value in shared.items() if value is not None},
         own={"answer": case["actualOutput"]},
@@ -587,7 +587,7 @@ def _evaluate(found: Mapping[str, Any], source: str) -> Log:
         raise InputError(f"{source}: lists of different lengths", given=lengths, allowed="one length")
     entries = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
     rows = [
-        Row(
+        LogRow(
             unit=str(number),
             shared={name: value for name, value in entry.items() if name not in scored},
             scores={name: number_or_none(value) for name, value in entry.items() if name in scored},

@@ -365,10 +365,12 @@ def test_the_target_reaches_every_table(demo, tmp_path):
 
 def test_no_name_is_broken_or_cut_in_a_table(capsys):
     from stratal.cli.output import print_table
-    from stratal.report.text import Table
+    from stratal.report.text import ReportTable
 
     names = ["a-model-whose-name-is-longer-than-any-terminal-is-wide-" * 3, "b"]
-    print_table(Table(header=["model", "mean", "other"], rows=[[name, 0.5, "x" * 40] for name in names]))
+    print_table(
+        ReportTable(header=["model", "mean", "other"], rows=[[name, 0.5, "x" * 40] for name in names])
+    )
 
     lines = capsys.readouterr().out.splitlines()
     assert any(names[0] in line for line in lines)

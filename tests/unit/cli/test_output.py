@@ -11,7 +11,7 @@ import pytest
 from tests.tiers import cells
 
 from stratal.cli.output import print_json, print_table, visible
-from stratal.report.text import Table
+from stratal.report.text import ReportTable
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 LEVELS = [
@@ -92,7 +92,7 @@ COMMANDING = ["\x9b2J", "\x7f", "\u202etxt", "\u2066a", "\u2028b"]
 @pytest.mark.parametrize("text", COMMANDING)
 def test_no_text_moves_the_cursor_or_turns_the_line_around(text, capsys):
     print_json({"level": text})
-    print_table(Table(header=[text], rows=[[text]]))
+    print_table(ReportTable(header=[text], rows=[[text]]))
     said = capsys.readouterr().out
 
     assert text[0] not in said
@@ -123,12 +123,14 @@ def test_an_option_with_markup_is_named_as_it_is(file):
 
 def test_a_title_longer_than_its_table_is_one_line(capsys):
     title = "Agreement: Krippendorff's alpha (nominal) 1; 0 disagreements open, 0 decided"
-    print_table(Table(title=title, header=["pair", "shared"], rows=[["ann, bob", 8]]))
+    print_table(ReportTable(title=title, header=["pair", "shared"], rows=[["ann, bob", 8]]))
     assert capsys.readouterr().out.splitlines()[1] == title
 
 
 def test_of_a_huge_table_the_first_rows_are_printed(capsys):
-    print_table(Table(header=["stratum", "units"], rows=[[f"s{number}", number] for number in range(3000)]))
+    print_table(
+        ReportTable(header=["stratum", "units"], rows=[[f"s{number}", number] for number in range(3000)])
+    )
 
     printed = capsys.readouterr().out
     assert "s299 " in printed

@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.report.document import report_html, report_markdown, table_latex, table_markdown
 from stratal.report.sections import report_sections
-from stratal.report.text import Table
+from stratal.report.text import ReportTable
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=alert(2)> & \" ' `x` [a](http://b) $x$ \\input"
 
@@ -95,11 +95,11 @@ def test_markdown_has_the_same_tables(found):
 
 
 def test_latex_escapes_and_balances():
-    text = table_latex(Table(header=["\\input{x}"], rows=[["a"]], title="\\input{y}"))
+    text = table_latex(ReportTable(header=["\\input{x}"], rows=[["a"]], title="\\input{y}"))
 
     assert "\\input" not in text
     assert text.count("\\begin{") == text.count("\\end{")
-    table = Table(header=["50 %"], rows=[["a_b & c"]])
+    table = ReportTable(header=["50 %"], rows=[["a_b & c"]])
     assert "50 \\%" in table_latex(table)
     assert "a\\_b \\& c" in table_latex(table)
 

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from stratal.report.text import Page, Table, page_html, page_text, plain
+from stratal.report.text import Page, ReportTable, page_html, page_text, plain
 
-TABLE = Table(
+TABLE = ReportTable(
     title="Letters",
     header=("letter", "kind", "count", "share"),
     rows=[("a", "vowel", 1200, 0.5), ("b<", "other", 7, None)],
@@ -27,13 +27,13 @@ def test_numbers_stand_to_the_right_and_text_to_the_left():
 
 
 def test_wide_letters_take_two_places():
-    table = Table(header=["name", "kind", "n"], rows=[["漢字漢", "x", 1], ["abc", "y", 2]])
+    table = ReportTable(header=["name", "kind", "n"], rows=[["漢字漢", "x", 1], ["abc", "y", 2]])
 
     assert page_text(Page(tables=[table])).splitlines()[1:] == ["漢字漢  x     1", "abc     y     2"]
 
 
 def test_a_table_without_rows_keeps_its_header():
-    assert page_text(Page(tables=[Table(header=("a", "b"), rows=[])])) == "a  b"
+    assert page_text(Page(tables=[ReportTable(header=("a", "b"), rows=[])])) == "a  b"
 
 
 def test_html_escapes_what_is_shown():

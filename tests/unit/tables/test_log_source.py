@@ -6,14 +6,14 @@ import pytest
 
 from stratal.population.declaration import Declaration, with_log
 from stratal.tables.engine import duckdb_connection
-from stratal.tables.logs import Row, make_log
+from stratal.tables.logs import LogRow, make_log
 from stratal.tables.readers import log_table
 
 
 @pytest.fixture
 def log():
     rows = [
-        Row(
+        LogRow(
             unit=f"{s}#{e}",
             shared={"sample": s},
             own={"answer": "x\ud800"},

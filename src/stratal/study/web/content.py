@@ -55,7 +55,7 @@ _ATTRIBUTES = {
 }  # fmt: skip
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class Display(Struct, frozen=True, kw_only=True):
     """How the columns of a study are shown.
 
     Parameters
@@ -70,7 +70,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
     Examples
     --------
-    >>> look = Look(media=Path("media"), address=lambda path: path)
+    >>> look = Display(media=Path("media"), address=lambda path: path)
     >>> look.show("text", "1 < 2")["html"]
     '<div class="text" dir="auto">1 &lt; 2</div>'
     """
@@ -220,11 +220,11 @@ def _spoken(content: Any, kind: str, https: bool = False) -> str:
     return _written("" if content is None else content, kind, https)
 
 
-def look_of(study: Study, address: Callable[[str], str]) -> Look:
+def look_of(study: Study, address: Callable[[str], str]) -> Display:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
     formats, media = json.loads(study.setting("page_formats") or "{}"), study.setting("page_media")
     https = study.setting("page_images") == "https"
-    return Look(media=Path(media) if media else study.media, address=address, formats=formats, https=https)
+    return Display(media=Path(media) if media else study.media, address=address, formats=formats, https=https)
 
 
 def keep_look(
@@ -342,7 +342,7 @@ def form_view(study: Study) -> dict[str, Any]:
     }
 
 
-def item_view(item: Item, form: Form, look: Look) -> dict[str, Any]:
+def item_view(item: Item, form: Form, look: Display) -> dict[str, Any]:
     """Return one item as the page has it."""
     pair = form.pair or ()
     named = zip(SIDES, item.sides or (), strict=False)
@@ -376,7 +376,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
 
-def state(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
+def state(study: Study, annotator: str, look: Display, _: Any = None) -> dict[str, Any]:
     """Return what a page needs when it opens."""
     return {
         "study": study.id,
@@ -388,7 +388,7 @@ def state(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, 
     }
 
 
-def _here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
+def _here(study: Study, annotator: str, look: Display) -> dict[str, Any]:
     """Return the item to label now, None if there is none, those after it, and the progress."""
     form = study.form
     shown = [item_view(item, form, look) for item in study.next_items(annotator, ahead=AHEAD)]
@@ -399,12 +399,12 @@ def _here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
     }
 
 
-def given_item(study: Study, annotator: str, look: Look, item: Any) -> dict[str, Any]:
+def given_item(study: Study, annotator: str, look: Display, item: Any) -> dict[str, Any]:
     """Return an item that this annotator was given before."""
     return {"item": item_view(study.item(annotator, str(item)), study.form, look)}
 
 
-def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
+def trail(study: Study, annotator: str, _: Display, before: Any) -> dict[str, Any]:
     """Return the items that this annotator answered, newest first; those before a line of the journal."""
     line = "0" if before is None else str(before)
     if not (line.isascii() and line.isdigit() and len(line) < 18):
@@ -413,7 +413,7 @@ def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in found]}
 
 
-def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
+def open_disagreements(study: Study, annotator: str, look: Display, _: Any = None) -> dict[str, Any]:
     """Return items that wait for a decision, with their answers; none for whoever does not decide.
 
     `mine` is how many are assigned to this annotator.
@@ -427,7 +427,7 @@ def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) 
     return {"disagreements": shown, "mine": mine}
 
 
-def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, Any]:
+def perform(study: Study, annotator: str, look: Display, body: Any) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
     given, form = page_action(body), study.form
     value: Any = given.value
@@ -449,7 +449,7 @@ def _column_of(columns: Mapping[str, str], side: Any) -> str:
 
 
 # What a page asks → who answers it; the last argument is what it sends.
-ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
+ANSWERS: dict[str, Callable[[Study, str, Display, Any], dict[str, Any]]] = {
     "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
 from stratal.study.web import content
-from stratal.study.web.content import ANSWERS, SIDES, Look, item_view
+from stratal.study.web.content import ANSWERS, SIDES, Display, item_view
 
 
 @names_mistyped
@@ -110,7 +110,7 @@ def annotate(
     return widget
 
 
-def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, Any]:
+def answer(study: Study, annotator: str, look: Display, message: Any) -> dict[str, Any]:
     """Return what the kernel says to a message of the page: an answer, or what is wrong.
 
     Examples

@@ -43,7 +43,7 @@ from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
 from stratal.study.web import content
-from stratal.study.web.content import ANSWERS, Look, look_of, media_address
+from stratal.study.web.content import ANSWERS, Display, look_of, media_address
 
 # Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should.
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
@@ -246,7 +246,7 @@ def origin(address: str) -> str:
 class Pages:
     """Answers the requests of a study's page."""
 
-    def __init__(self, study: Study, look: Look, limits: RateLimits) -> None:
+    def __init__(self, study: Study, look: Display, limits: RateLimits) -> None:
         self._study, self._look, self._limits = study, look, limits
         self._known: dict[bytes, tuple[str, str]] = {}
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
@@ -390,7 +390,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def application(study: Study, look: Look, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
+def application(study: Study, look: Display, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
     def refused(request: Request, error: Exception) -> Response:

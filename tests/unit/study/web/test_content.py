@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stratal import InputError
-from stratal.study.web.content import FORMATS, Look, keep_look, markdown, media_file, safe_html
+from stratal.study.web.content import FORMATS, Display, keep_look, markdown, media_file, safe_html
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -72,7 +72,7 @@ def runs(text):
 def look(tmp_path):
     (tmp_path / "cat.png").write_bytes(b"x")
     (tmp_path / "dog.wav").write_bytes(b"x")
-    return Look(media=tmp_path, address=lambda path: f"media/{path}")
+    return Display(media=tmp_path, address=lambda path: f"media/{path}")
 
 
 def showing(look, value, kind="auto"):
