@@ -32,8 +32,8 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
         "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?5)",
-        items,
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(*item, item[4]) for item in items],
     )
     connection.execute("UPDATE tally SET total = (SELECT sum(copies) FROM item)")
     append_round(connection, number, path.name, digest)
