@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.predictions import DATA, load
-from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.allocation import Bounds, optimal_integers
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray

@@ -166,7 +166,7 @@ def print_table(table: ReportTable) -> None:
 
     Examples
     --------
-    >>> from stratal.report.text import Table
+    >>> from stratal.report.text import ReportTable
     >>> print_table(ReportTable(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
     <BLANKLINE>
     Strata
