@@ -277,7 +277,7 @@ class CellStore:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pa.ReportTable.from_pylist(
+        table = pa.Table.from_pylist(
             [{"cell": key, **row} for key, kept in self.cells.items() for row in kept]
         )
         with replacing(self.path) as partial:  # whole or not at all, whenever the run is killed
