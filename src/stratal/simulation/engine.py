@@ -224,7 +224,8 @@ def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationT
     keys: list[str] = []
     for design in whole.designs:
         name = whole.proxy_name or design.proxy
-        group = (design.strata_key, name)
+        n_strata = design.n_strata if design.stratification else 1
+        group = (design.stratification, n_strata, design.by, design.proxy, name)
         if name not in columns:
             columns[name] = None if whole.z is None else _proxy_values(whole.population, name)
         task = tasks.get(group)
@@ -674,8 +675,9 @@ def _yardstick(
     random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
-        left = truth.residual_variances(FIXED_LAM[estimator])
-        closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
+        lam = FIXED_LAM[estimator]
+        left = truth.variances - 2 * lam * truth.covariances + lam**2 * truth.proxy_variances
+        closed = exact(truth.sizes, np.maximum(left, 0.0), counts[settings.budgets.index(budget)])
     whole = variance / budget if settings.target == "superpopulation" else random
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 

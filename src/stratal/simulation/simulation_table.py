@@ -210,8 +210,7 @@ def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
             f"{path}: already exists, and is not {what} of a simulation",
             action="Give a path that does not exist yet; nothing is overwritten that simulate did not write.",
         )
-    rows: list[Row] = table.to_pylist()
-    return rows
+    return list(table.to_pylist())
 
 
 @dataclass(slots=True, eq=False)
