@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text, plain
-from stratal.errors import InputError, LabelError, MissingExtraError, kind_of, names_mistyped
+from stratal.errors import InputError, LabelError, installed, kind_of, names_mistyped
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.labels.meanings import class_text
 
@@ -219,9 +219,7 @@ def _alpha(table: Any, level: str) -> float | None:
     values = table[np.isfinite(table)]
     if np.all(values == values[0]):
         return None
-    try:
+    with installed("krippendorff", extra="agreement"):
         import krippendorff
-    except ImportError:
-        raise MissingExtraError("krippendorff", extra="agreement") from None
     measure: Any = level
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))

@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Self
 
-from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
+from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names
 from stratal.labels.annotation_tools import (
     ARGILLA,
     ITEM_ID,
@@ -298,14 +298,12 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
 
 def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a workbook whose ids stay text, with the choices to pick from in the answer's column."""
-    try:
+    with installed("openpyxl", extra="excel"):
         from openpyxl import Workbook
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
         from openpyxl.styles import Alignment
         from openpyxl.utils import get_column_letter
         from openpyxl.worksheet.datavalidation import DataValidation
-    except ImportError:
-        raise MissingExtraError("openpyxl", extra="excel") from None
     book, rows = Workbook(), _rows(tasks)
     sheet = book.active
     sheet.title = "items"

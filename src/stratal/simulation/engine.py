@@ -24,7 +24,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, MissingExtraError, names_mistyped
+from stratal.errors import BudgetError, InputError, installed, names_mistyped
 from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
@@ -316,10 +316,8 @@ def completed(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], worker
         for task in tasks:
             yield from work(task)
         return
-    try:
+    with installed("joblib", extra="parallel"):
         from joblib import Parallel, delayed
-    except ImportError:
-        raise MissingExtraError("joblib", extra="parallel") from None
     jobs = [delayed(_listed)(work, task) for task in tasks]
     try:
         results = Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)

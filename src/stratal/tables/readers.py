@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, MissingExtraError, lone_surrogate, unreadable
+from stratal.errors import InputError, MissingExtraError, installed, lone_surrogate, unreadable
 from stratal.tables import files, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
@@ -443,10 +443,8 @@ def cell_text(value: Any) -> str | None:
 
 
 def _book(path: Path) -> Any:
-    try:
+    with installed("openpyxl", extra="excel"):
         import openpyxl
-    except ImportError:
-        raise MissingExtraError("openpyxl", extra="excel") from None
     import zipfile
 
     bad = (zipfile.BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException)
