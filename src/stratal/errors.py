@@ -10,7 +10,8 @@ import reprlib
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
 from os import PathLike, fspath
@@ -114,6 +115,24 @@ class MissingExtraError(StratalError, ImportError):
 
     def __init__(self, package: str, *, extra: str) -> None:
         super().__init__(f"{package} is not installed", action=f"Run: pip install 'stratal[{extra}]'")
+
+
+@contextmanager
+def installed(package: str, *, extra: str) -> Iterator[None]:
+    """Say which extra holds a package, where an import in the block fails.
+
+    Examples
+    --------
+    >>> with installed("scikit-learn", extra="learn"):
+    ...     import nothing_of_this_name
+    Traceback (most recent call last):
+        ...
+    stratal.errors.MissingExtraError: scikit-learn is not installed. Run: pip install 'stratal[learn]'
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, extra=extra) from None
 
 
 class RequirementError(StratalError, AssertionError):

@@ -123,13 +123,6 @@ def app() -> None:
     """Take the options that stand before a subcommand."""
 
 
-def _open_streams() -> None:
-    """Let what is said go nowhere where the caller closed a stream (`>&-`)."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
-
-
 def _say(message: str) -> None:
     print(visible(message), file=sys.stderr)
 
@@ -139,7 +132,9 @@ def main() -> None:
 
     A reader that leaves early (`| head`) is no mistake: exit status 0. Ctrl-C ends with one word and 130.
     """
-    _open_streams()
+    for name in ("stdout", "stderr"):  # which are None where they were closed
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     printable(sys.stdout)
 
     warned: list[str] = []

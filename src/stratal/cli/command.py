@@ -216,7 +216,10 @@ def command(
 
 def _declared(record: type[Struct]) -> Iterator[Option]:
     """Yield the options of a record."""
-    described = {name: rest for kind in record.__mro__[::-1] for name, *rest in _parameters(kind)}
+    pattern = r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)"
+    documented = [inspect.cleandoc(kind.__doc__ or "") for kind in record.__mro__[::-1]]
+    found_in = [each for text in documented for each in re.findall(pattern, text, re.MULTILINE)]
+    described = {name: rest for name, *rest in found_in}
     for entry in structs.fields(record):
         annotated = get_origin(entry.type) is Annotated
         kind, found = get_args(entry.type) if annotated else (entry.type, Option())
@@ -226,12 +229,6 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
             about, words_shown = " ".join(text.split()), shown or found.shown
             found = replace(found, metavar=placeholder, shown=words_shown, about=about)
         yield replace(found, field=entry.name, kind=kind, default=entry.default)
-
-
-def _parameters(record: type) -> list[tuple[str, str, str, str]]:
-    """Return name, type, words for the default and description of each parameter of a docstring."""
-    pattern = r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)"
-    return re.findall(pattern, inspect.cleandoc(record.__doc__ or ""), re.MULTILINE)
 
 
 def part(kind: type[Chosen], record: Struct) -> Chosen:

@@ -124,8 +124,10 @@ def _too_large(file: Path) -> bool:
     return file.stat().st_size > _LARGEST or parquet_cells(file) > _MOST_CELLS
 
 
-def _table(file: Path) -> SmallTable | None:
-    """Return a small table, None for anything else, a sample and an evaluation tool's log too."""
+def _of_table(file: Path) -> Result | None:
+    """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
+    from stratal.labels.exchange import AnswerColumn
+    from stratal.study.opening import homes_of
     from stratal.tables.small_table import SmallTable
 
     if not file.is_file() or _too_large(file):
@@ -134,18 +136,8 @@ def _table(file: Path) -> SmallTable | None:
         table = SmallTable.of(file, str(file))
     except InputError:
         return None
-    is_sample = {"stratum", "inclusion_probability", "round"} <= set(table.lists)
-    return None if is_sample or table.log is not None else table
-
-
-def _of_table(file: Path) -> Result | None:
-    """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
-    from stratal.labels.exchange import AnswerColumn
-    from stratal.study.opening import homes_of
-
-    table = _table(file)
-    if table is None:
-        return None
+    if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
+        return None  # an evaluation tool's log, a sample
     answers = AnswerColumn.of(table)
     homes = _nearest(file, homes_of(table.distinct_texts(_MODELS), (Path(), file.parent)))
     if homes:

@@ -22,7 +22,6 @@ from stratal.errors import InputError
 if TYPE_CHECKING:
     from stratal import Labels, Population, Sample, Selection
     from stratal.planning import Narrowing
-    from stratal.planning.plan import Plan
     from stratal.study import Study
 
 
@@ -262,11 +261,25 @@ def draw(requested: DrawOptions) -> Result:
     empty_folder(requested.output)
     needed = why = None
     if requested.extend is None:
-        requested, sample, why = _first(requested)
+        source = requested.file
+        plan = None if source is None else PlanFile.read(source)
+        requested = requested.with_plan(plan, extending=False)
+        if source is None:
+            raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
+        sample, why = requested.sample(pilot=requested.half_width is not None)
+        if plan is not None and sample.population is not None:
+            plan.require_unchanged(source, sample.population)
     else:
         requested, sample, needed = _extended(requested, requested.extend)
         if needed is not None and needed.additional == 0:
-            return _enough(requested, needed)
+            every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
+            reason = "the interval is narrow enough" if needed.reached else every
+            wanted, extended = needed.wanted, str(requested.extend)
+            return Result(
+                {"sample": extended, "new": 0, "half_width": wanted, "needed": needed.to_dict()},
+                f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {wanted:g}).",
+                ("estimate", extended, *(requested.labels or [])),
+            )
     sample = requested.declared(sample)
     text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
     written = write_handover(sample, requested.output, text)
@@ -298,19 +311,6 @@ def draw(requested: DrawOptions) -> Result:
     return Result(found, page, then)
 
 
-def _first(requested: DrawOptions) -> tuple[DrawOptions, Sample, str | None]:
-    """Return the options with those of a plan, the sample of a first round, and why a pilot is as large."""
-    given = requested.file
-    plan = None if given is None else PlanFile.read(given)
-    requested = requested.with_plan(plan, extending=False)
-    if given is None:
-        raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
-    sample, why = requested.sample(pilot=requested.half_width is not None)
-    if plan is not None and sample.population is not None:
-        plan.require_unchanged(given, sample.population)
-    return requested, sample, why
-
-
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, Narrowing | None]:
     """Return the options with those of the first round, the sample with another, and how narrow it is."""
     as_classes = requested.predicted is not None
@@ -337,17 +337,6 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
                 return requested, earlier, needed
         more = stratal.next_round(earlier, labels, additional=additional, half_width=half_width, **shared)
     return requested, more, needed
-
-
-def _enough(requested: DrawOptions, needed: Narrowing) -> Result:
-    """Say that no more labels are needed, or that none are left."""
-    every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
-    reason = "the interval is narrow enough" if needed.reached else every
-    return Result(
-        {"sample": str(requested.extend), "new": 0, "half_width": needed.wanted, "needed": needed.to_dict()},
-        f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.wanted:g}).",
-        ("estimate", requested.extend, *(requested.labels or [])),
-    )
 
 
 def _unequal(requested: SharedDrawOptions) -> Sample:
@@ -650,6 +639,7 @@ def plan(requested: PlanOptions) -> Result:
     With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
     instead of its own word.
     """
+    from stratal.designs.files import replacing
     from stratal.planning.detecting import plan_to_detect, width_to_detect
     from stratal.planning.planner import plan_for_rate
     from stratal.report.pages import detection_page, plan_page
@@ -686,7 +676,13 @@ def plan(requested: PlanOptions) -> Result:
     options = SharedDrawOptions(**wanted, design=design)
     drawing = words(options)
     if requested.output is not None:
-        _write(requested.output, options, made)
+        path = requested.output
+        if path.suffix.lower() != ".json":
+            raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
+        if path.exists() and PlanFile.read(path) is None:
+            raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
+        with replacing(path) as partly:
+            partly.write_text(PlanFile.of(options, made.population).text(path.parent), encoding="utf-8")
         drawing = [str(requested.output)]
     drawing += ["--seed", "7", "--output", new_folder("audit")]
     every = made.half_width is not None and made.budget == made.population_size
@@ -735,19 +731,6 @@ def _selection(requested: PlanOptions) -> Result:
     following = SelectOptions(**given(requested, *shared.split()))
     typed = (*words(following), "--output", new_folder("round1"))
     return Result(found, Page(lines=lines), ("select", *typed))
-
-
-def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
-    """Write a plan, over an earlier one at most."""
-    from stratal.designs.files import replacing
-
-    if path.suffix.lower() != ".json":
-        raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
-    if path.exists() and PlanFile.read(path) is None:
-        raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
-    text = PlanFile.of(options, made.population).text(path.parent)
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
 
 
 def new_folder(name: str) -> str:

@@ -692,12 +692,17 @@ def report(requested: ReportOptions) -> Result:
 
 
 def _findings(requested: ReportOptions) -> Findings:
+    from stratal.study.status import pairs_of
+
     result = made(requested)
-    asked, known = result.evidence.requested, dict[str, Any]()
+    asked, question, quantity = result.evidence.requested, requested.question, requested.quantity
+    pairs: list[dict[str, Any]] = []
     if requested.sample is not None and result.evidence.words is not None:
-        known = _of_study(requested.sample)
-    question = requested.question or known.get("question")
-    quantity = requested.quantity or known.get("quantity")
+        with stratal.study.open_study(requested.sample, reading=True) as study:
+            pairs, choices = pairs_of(study), study.question.choices
+            question = question or study.question.text
+        ones = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
+        quantity = quantity or (f"share of {ones[0]!r}" if len(ones) == 1 else None)
     if quantity is None and requested.positive is not None:
         quantity = f"share of {requested.positive!r}"
     if result.model is not None:
@@ -712,9 +717,12 @@ def _findings(requested: ReportOptions) -> Findings:
         title=None if question else _title(requested.sample),
         question=question,
         quantity=quantity,
-        pairs=known.get("pairs", ()),
+        pairs=pairs,
         new=None if requested.against is None else _new_version(requested, result, requested.against),
-        commands=_commands(requested),
+        commands=[
+            join(["stratal", name, *words(part(kind, requested))])
+            for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
+        ],
         examples=requested.items or 0,
         **given(requested, "confidence_level", "interval", "target"),
         **asked.shared,
@@ -725,18 +733,6 @@ def _title(sample: Path | None) -> str | None:
     """Return a heading with the file of predictions, if the plan next to the sample names it."""
     plan = None if sample is None else PlanFile.beside(sample)
     return None if plan is None else f"How good is the model on {Path(plan.options.file).name}?"
-
-
-def _of_study(folder: Path) -> dict[str, Any]:
-    """Return a study's question and how far each pair of its annotators agrees."""
-    from stratal.study.status import pairs_of
-
-    with stratal.study.open_study(folder, reading=True) as study:
-        pairs, question = pairs_of(study), study.question
-    choices = question.choices
-    ones = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
-    quantity = f"share of {ones[0]!r}" if len(ones) == 1 else None
-    return {"question": question.text, "pairs": pairs, "quantity": quantity}
 
 
 def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersion:
@@ -766,11 +762,3 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
         **asked.shared,
         **asked.fitted,
     )
-
-
-def _commands(requested: ReportOptions) -> list[str]:
-    """Return what to type to get the estimate and the report again."""
-    return [
-        join(["stratal", name, *words(part(kind, requested))])
-        for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
-    ]

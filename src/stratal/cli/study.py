@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,6 @@ from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from stratal.study import Form, Question
-    from stratal.study.web.server import Place
 
 
 OPEN = """Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
@@ -326,37 +326,30 @@ def label(requested: LabelOptions) -> None:
         def ready(reached: str, links: dict[str, str], owner: str) -> None:
             named = {f"{who} ({names[who]})" if who in names else who: link for who, link in links.items()}
             if requested.output is not None:
-                _write_links(requested.output, {names.get(who, who): link for who, link in links.items()})
+                rows = [(names.get(who, who), link) for who, link in links.items()]
+                try:
+                    with requested.output.open("x", newline="", encoding="utf-8") as file:
+                        requested.output.chmod(0o600)
+                        csv.writer(file).writerows([("annotator", "link"), *rows])
+                except FileExistsError:
+                    action = "Give the name of a new file."
+                    raise InputError(f"{requested.output}: already exists", action=action) from None
+            study = str(requested.study)
             if as_json:
-                study = str(requested.study)
                 print_json({"study": study, "address": reached, "owner": owner, "links": named})
             else:
-                _print_links(requested.study, served, named, owner)
+                if served.is_open:
+                    print_text(" ".join(OPEN.split()).format(port=served.port), "")
+                width = max(map(len, named), default=0)
+                print_text(
+                    f"{study}: one link for each annotator. Whoever has a link labels under that name.", ""
+                )
+                print_text(*(f"  {name:<{width}}  {link}" for name, link in named.items()), "")
+                watch = f"To watch, for the person who runs the study: {owner}"
+                print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
             sys.stdout.flush()
 
         serve(opened, served, fresh=requested.new_links, ready=ready)
-
-
-def _write_links(path: Path, links: dict[str, str]) -> None:
-    """Write annotator and link as a CSV that its owner alone can read."""
-    import csv
-
-    try:
-        with path.open("x", newline="", encoding="utf-8") as file:
-            path.chmod(0o600)
-            csv.writer(file).writerows([("annotator", "link"), *links.items()])
-    except FileExistsError:
-        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
-
-
-def _print_links(study: Path, place: Place, links: dict[str, str], owner: str) -> None:
-    width = max(map(len, links), default=0)
-    if place.is_open:
-        print_text(" ".join(OPEN.split()).format(port=place.port), "")
-    print_text(f"{study}: one link for each annotator. Whoever has a link labels under that name.", "")
-    print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()), "")
-    watch = f"To watch, for the person who runs the study: {owner}"
-    print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
 
 
 class StatusOptions(OfStudy, frozen=True, kw_only=True):

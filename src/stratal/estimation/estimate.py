@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
-from stratal.errors import InputError, MissingExtraError, names_mistyped
+from stratal.errors import InputError, installed, names_mistyped
 from stratal.estimation.linearised import Linearised, skewed_limits, undefined
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
@@ -789,10 +789,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         MissingExtraError
             If pandas is not installed.
         """
-        try:
+        with installed("pandas", extra="pandas"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", extra="pandas") from None
         rows = self.rows(confidence_level)
         ends = [row.pop("confidence_interval") or (np.nan, np.nan) for row in rows]
         return pandas.DataFrame(

@@ -8,14 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from stratal.errors import (
-    InputError,
-    MissingExtraError,
-    RequirementError,
-    kind_of,
-    names_mistyped,
-    near_names,
-)
+from stratal.errors import InputError, RequirementError, installed, kind_of, names_mistyped, near_names
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.text import plain
@@ -312,10 +305,8 @@ def log_to_mlflow(
         raise InputError(
             "a metric cannot be called so", given=repr(name), allowed="letters, digits, _, -, . and spaces"
         )
-    try:
+    with installed("mlflow-skinny", extra="mlflow"):
         import mlflow
-    except ImportError:
-        raise MissingExtraError("mlflow-skinny", extra="mlflow") from None
     described = estimate.to_dict(confidence_level)
     low, high = described["confidence_interval"]
     found = {name: described.pop("estimate"), f"{name}_low": low, f"{name}_high": high}

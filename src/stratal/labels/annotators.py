@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text, plain
-from stratal.errors import InputError, LabelError, MissingExtraError, kind_of, names_mistyped
+from stratal.errors import InputError, LabelError, installed, kind_of, names_mistyped
 from stratal.labels.labels import ADJUDICATED, Labels
 from stratal.labels.meanings import class_text
 
@@ -146,7 +146,10 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     shared = np.sum(np.isfinite(table), axis=0) > 1
     several, alpha, agreed, apart = table[:, shared], None, None, units[:0]
     if several.size:
-        alpha, agreed = _alpha(several, level), _same_pairs(several)
+        alpha = _alpha(several, level)
+        values = np.unique(several[np.isfinite(several)])
+        counts = np.sum(several[None] == values[:, None, None], axis=1)
+        agreed = float(np.sum(counts * (counts - 1)) / np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1)))
         apart = units[shared][np.nanmin(several, axis=0) < np.nanmax(several, axis=0)]
     return AnnotatorAgreement(
         annotators=tuple(people.tolist()),
@@ -216,17 +219,7 @@ def _alpha(table: Any, level: str) -> float | None:
     values = table[np.isfinite(table)]
     if np.all(values == values[0]):
         return None
-    try:
+    with installed("krippendorff", extra="agreement"):
         import krippendorff
-    except ImportError:
-        raise MissingExtraError("krippendorff", extra="agreement") from None
     measure: Any = level
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
-
-
-def _same_pairs(table: Any) -> float:
-    """Return the share of pairs of answers of one unit that are the same, of a table (annotators, units)."""
-    values = np.unique(table[np.isfinite(table)])
-    counts = np.sum(table[None] == values[:, None, None], axis=1)
-    same, pairs = np.sum(counts * (counts - 1)), np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1))
-    return float(same / pairs)

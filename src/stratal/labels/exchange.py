@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Self
 
-from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
+from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names
 from stratal.labels.annotation_tools import (
     ARGILLA,
     ITEM_ID,
@@ -86,11 +86,17 @@ def label_rows(
             what = f"{table.label}: several columns may be that of the labels"
             action = f"Rename or drop all but one, or name it: {named}."
             raise InputError(what, given=", ".join(map(repr, alike)), action=action)
-    entries = table.values(value, action=f"Name it: value= (--value COL){several}.")
+    entries, notes = table.values(value, action=f"Name it: value= (--value COL){several}."), table.notes
     if id_name == ROW and table.find(ROW) is None and order is not None:
-        ids, notes = _ids_by_order(table, order)
+        if len(table) != len(order):
+            what = (
+                f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order"
+            )
+            raise LabelError(what, given=f"{len(table)} rows", allowed=str(len(order)))
+        ids = tuple(map(id_text, order))
+        notes = (*notes, f"{table.label}: has no ids; its rows are taken in the order of the sample")
     else:
-        ids, notes = _ids(table, id_name), ()
+        ids = _ids(table, id_name)
     who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
     statuses = [None] * len(table) if status is None else table.values(status)
     given = [str(entry or SUBMITTED).strip().lower() for entry in statuses]
@@ -105,7 +111,7 @@ def label_rows(
         annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
         places=table.places,
         source=table.label,
-        notes=(*table.notes, *notes),
+        notes=notes,
     )
     return labels, skipped
 
@@ -125,14 +131,6 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             action = "Fill it in from the file that was handed out; an answer without one matches no unit."
             raise LabelError(what, action=action)
     return tuple(map(id_text, ids))
-
-
-def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if len(table) != len(order):
-        what = f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order"
-        raise LabelError(what, given=f"{len(table)} rows", allowed=str(len(order)))
-    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
-    return tuple(map(id_text, order)), (note,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,14 +298,12 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
 
 def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
     """Write a workbook whose ids stay text, with the choices to pick from in the answer's column."""
-    try:
+    with installed("openpyxl", extra="excel"):
         from openpyxl import Workbook
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
         from openpyxl.styles import Alignment
         from openpyxl.utils import get_column_letter
         from openpyxl.worksheet.datavalidation import DataValidation
-    except ImportError:
-        raise MissingExtraError("openpyxl", extra="excel") from None
     book, rows = Workbook(), _rows(tasks)
     sheet = book.active
     sheet.title = "items"
@@ -658,46 +654,36 @@ def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] 
     """Return the labels of a file; None of a second look at another column than this."""
     found = answers_of_tool(path) if value in (None, LABEL, VERDICT) else None
     if found is not None:
-        return _of_tool(found, str(path))
-    table = _of_drawn(SmallTable.of(path, str(path), (value or LABEL,)), order)
+        refuse_empty(found, str(path))
+        named = any(entry.annotator for entry in found.said)
+        return Labels(
+            ids=tuple(entry.id for entry in found.said),
+            values=tuple(entry.value for entry in found.said),
+            annotators=tuple(entry.annotator for entry in found.said) if named else None,
+            places=tuple(entry.place.removeprefix(f"{path}, ") for entry in found.said),
+            source=str(path),
+            notes=found.notes,
+        )
+    table = SmallTable.of(path, str(path), (value or LABEL,))
+    if table.log is not None and order is not None:  # of a log the drawn units alone
+        drawn = {id_text(entry) for entry in order}
+        rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
+        if not rows:
+            given, allowed = f"{table.lists['id'][0]!r}, …", f"ids of the sample: {order[0]!r}, …"
+            raise LabelError(f"{table.label}: none of its units was drawn", given=given, allowed=allowed)
+        left = len(table) - len(rows)
+        note = f"{table.label}: {left:,} units that were not drawn are left out"
+        table = replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))
     if table.find(DIFFERS_FROM) is None:
         return label_rows(table, value, id_name, order)[0]
     name = value or table.find(*ANSWER_NAMES) or LABEL
     first = table.find(FIRST + name)
     if first is None:
         return None
-    given = label_rows(table, name, id_name)[0]
-    rows = [row for row, answer in enumerate(given.values) if answer is not None]
-    before = replace(given, values=tuple(table.values(first))).only(rows)
-    return replace(given.only(rows), replaced=before)
-
-
-def _of_tool(found: Answers, source: str) -> Labels:
-    """Return what annotators said in a tool, those who are not named as nobody."""
-    refuse_empty(found, source)
-    named = any(entry.annotator for entry in found.said)
-    return Labels(
-        ids=tuple(entry.id for entry in found.said),
-        values=tuple(entry.value for entry in found.said),
-        annotators=tuple(entry.annotator for entry in found.said) if named else None,
-        places=tuple(entry.place.removeprefix(f"{source}, ") for entry in found.said),
-        source=source,
-        notes=found.notes,
-    )
-
-
-def _of_drawn(table: SmallTable, order: Sequence[Any] | None) -> SmallTable:
-    """Return an evaluation tool's log without the units that were not drawn; any other table as it is."""
-    if table.log is None or order is None:
-        return table
-    drawn = {id_text(entry) for entry in order}
-    rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
-    if not rows:
-        given, allowed = f"{table.lists['id'][0]!r}, …", f"ids of the sample: {order[0]!r}, …"
-        raise LabelError(f"{table.label}: none of its units was drawn", given=given, allowed=allowed)
-    left = len(table) - len(rows)
-    note = f"{table.label}: {left:,} units that were not drawn are left out"
-    return replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))
+    now = label_rows(table, name, id_name)[0]
+    rows = [row for row, answer in enumerate(now.values) if answer is not None]
+    before = replace(now, values=tuple(table.values(first))).only(rows)
+    return replace(now.only(rows), replaced=before)
 
 
 def by_model(models: Labels, outcomes: Labels, wanted: tuple[str, ...] = ()) -> dict[str, Labels]:

@@ -552,10 +552,24 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
     strangers = [row for row, text in enumerate(given.ids) if text not in position]
     if strangers:
-        raise _of_strangers(given, strangers, sample)
+        count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
+        raise LabelError(
+            f"{given.place(strangers[0])}: {count} not in this sample (first: {given.ids[strangers[0]]!r})",
+            allowed=f"the {sample.size} drawn ids",
+            action=f"Labels can only be joined to drawn units; check that they belong to this sample "
+            f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
+        )
     each = given.ids if given.annotators is None else list(zip(given.ids, given.annotators, strict=True))
     if len(set(each)) < len(each):
-        raise _of_twice(given, each)
+        row = next(row for row, entry in enumerate(each) if entry in each[:row])
+        who = given.annotators[row] if given.annotators else ""
+        by = f" by annotator {who!r}" if who else ""
+        raise LabelError(
+            f"{given.place(row)}: id {given.ids[row]!r} has two labels{by}",
+            allowed="one label per unit and annotator",
+            action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
+            "the column of theirs: --model COL.",
+        )
     units = np.array([position[text] for text in given.ids], dtype=np.int64)
     return _in_order(sample, units, *given.interpreted(), notes=given.notes)
 
@@ -588,27 +602,4 @@ def _in_order(
         ids=sample.ids,
         unanswered=unanswered,
         notes=(*notes, *declared.notes),
-    )
-
-
-def _of_strangers(labels: Labels, strangers: list[int], sample: UnitRows) -> LabelError:
-    """Return the error of rows whose ids the sample does not have."""
-    count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
-    return LabelError(
-        f"{labels.place(strangers[0])}: {count} not in this sample (first: {labels.ids[strangers[0]]!r})",
-        allowed=f"the {sample.size} drawn ids",
-        action=f"Labels can only be joined to drawn units; check that they belong to this sample "
-        f"(seed {sample.seed}). Where a spreadsheet changed the ids, format their column as text.",
-    )
-
-
-def _of_twice(labels: Labels, each: Sequence[Any]) -> LabelError:
-    """Return the error of a unit that somebody labelled twice; `each` row is of an id, and an annotator."""
-    row = next(row for row, entry in enumerate(each) if entry in each[:row])
-    by = f" by annotator {labels.annotators[row]!r}" if labels.annotators and labels.annotators[row] else ""
-    return LabelError(
-        f"{labels.place(row)}: id {labels.ids[row]!r} has two labels{by}",
-        allowed="one label per unit and annotator",
-        action="Keep one of them, or name the annotators in a column `annotator`; of several models name "
-        "the column of theirs: --model COL.",
     )

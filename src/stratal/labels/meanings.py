@@ -252,8 +252,15 @@ class Declared:
         unused = [str(label) for label in mapping or () if _key(label) not in given]
         notes = (f"no label is {' or '.join(map(repr, unused[:5]))}, as mapped",) if unused else ()
         if positive is not None:
-            rest = [text for text in texts if text not in found]
-            return cls._positive(rest, found, class_text(positive), notes)
+            one, rest = class_text(positive), [text for text in texts if text not in found]
+            refuse_no_answer([text for text in rest if _key(text) != _key(one)])
+            classes = {text: text for text in rest} | {
+                text: class_text(value) for text, value in found.items() if value is not None
+            }
+            ones = {text: float(_key(value) == _key(one)) for text, value in classes.items()}
+            if not any(ones.values()):
+                notes = (*notes, _never_given(one, list(classes.values())))
+            return cls(meanings={**found, **ones}, bounds=(0.0, 1.0), positive=one, notes=notes)
         numbers = [value for value in wanted.values() if isinstance(value, float)]
         of_numbers = any(_is_number(text) for text, value in wanted.items() if isinstance(value, float))
         left = [text for text in texts if text not in found and (of_numbers or not _is_number(text))]
@@ -263,21 +270,6 @@ class Declared:
             raise LabelError(what, given=", ".join(map(str, mapping or ())), action=action)
         bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
         return cls(meanings=found, bounds=bounds, notes=notes)
-
-    @classmethod
-    def _positive(
-        cls, rest: list[str], found: dict[str, float | str | None], positive: str, notes: tuple[str, ...]
-    ) -> Declared:
-        """Return one class as 1 and all others as 0, but for the texts that count as no answer."""
-        wanted = _key(positive)
-        refuse_no_answer([text for text in rest if _key(text) != wanted])
-        classes = {text: text for text in rest} | {
-            text: class_text(value) for text, value in found.items() if value is not None
-        }
-        ones = {text: float(_key(value) == wanted) for text, value in classes.items()}
-        if not any(ones.values()):
-            notes = (*notes, _never_given(positive, list(classes.values())))
-        return cls(meanings={**found, **ones}, bounds=(0.0, 1.0), positive=positive, notes=notes)
 
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the number that each text counts as, NaN where it is none."""

@@ -27,7 +27,10 @@ from stratal.tables.source import MOST_BYTES, WHOLE, EveryColumn, FileReading, R
 
 def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
-    named, bounds = _named_proxies(given.get("proxy")), given.get("bounds")
+    proxy, bounds = given.get("proxy"), given.get("bounds")
+    if proxy is not None and not isinstance(proxy, Mapping):
+        proxy = {str(getattr(proxy, "name", None) or "proxy"): proxy}
+    named: dict[str, Any] = dict(proxy or {})
     groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
     notes: tuple[str, ...] = ()
     on_scale = bounds, given.get("scaled"), declaration.label_bounds(given.get("label"))
@@ -51,7 +54,12 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         "features": {name: arrays.finite_vector(name, values) for name, values in features.items()},
         "shown": {name: frozen(object_column(v), object) for name, v in (given.get("show") or {}).items()},
     }
-    ids = None if ids is None else _ids(ids)
+    if ids is not None:
+        ids = id_array(ids)
+        blank = ids.dtype.kind == "U" and np.char.strip(ids) == ""
+        if np.any(blank):
+            what = f"an id is missing (empty, at position {np.argmax(blank)})"
+            raise InputError(what, action="Every unit needs an id.")
     predicted = given.get("predicted")
     if predicted is not None and predicted not in groups:
         raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
@@ -91,14 +99,6 @@ def describe_proxy(
     values = arrays.finite_vector(name, entry)
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
-
-
-def _named_proxies(proxy: Any) -> dict[str, Any]:
-    if proxy is None:
-        return {}
-    if isinstance(proxy, Mapping):
-        return dict(proxy)
-    return {str(getattr(proxy, "name", None) or "proxy"): proxy}
 
 
 def _named_features(features: Any) -> dict[str, Any]:
@@ -155,16 +155,6 @@ def _missing(array: AnyArray, values: Any) -> Any:
     return [arrays.is_null(entry) or bool(entry != entry) for entry in entries]
 
 
-def _ids(given: Any) -> AnyArray:
-    ids = id_array(given)
-    blank = ids.dtype.kind == "U" and np.char.strip(ids) == ""
-    if np.any(blank):
-        raise InputError(
-            f"an id is missing (empty, at position {np.argmax(blank)})", action="Every unit needs an id."
-        )
-    return ids
-
-
 def _common_size(ids: AnyArray | None, columns: Mapping[str, Mapping[str, AnyArray]]) -> int:
     named = {} if ids is None else {"ids": ids}
     for kind, entries in columns.items():
@@ -188,20 +178,15 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             allowed="a model with classes_, and predict_proba or decision_function",
             action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
         )
-    proxy, answers = _confidence(model, rows)
+    if hasattr(model, "predict_proba"):
+        scores = np.asarray(model.predict_proba(rows))
+        proxy = accuracy(scores, name=declaration.CONFIDENCE)
+    else:
+        scores = np.asarray(model.decision_function(rows))
+        proxy = margin(scores)
+    answers = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(np.int64)
     groups = {**(columns.pop("groups", None) or {}), declaration.PREDICTED: np.asarray(classes)[answers]}
     return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
-
-
-def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
-    """Return the proxy of each row (N,) and the number of its answer's class (N,)."""
-    if hasattr(model, "predict_proba"):
-        probabilities = np.asarray(model.predict_proba(rows))
-        return accuracy(probabilities, name=declaration.CONFIDENCE), probabilities.argmax(axis=1)
-    scores = np.asarray(model.decision_function(rows))
-    if scores.ndim == 1:
-        return margin(scores), (scores > 0).astype(np.int64)
-    return margin(scores), scores.argmax(axis=1)
 
 
 Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}

@@ -24,7 +24,7 @@ from stratal.arrays import (
     refuse_nonfinite,
     same_length,
 )
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, installed
 from stratal.proxy.history import HISTORY, FactorPosterior
 from stratal.proxy.proxy import Proxy
 
@@ -501,10 +501,8 @@ def fresh(learner: Any, *, binary: bool) -> Any:
     >>> type(fresh("ridge", binary=True)).__name__
     'Pipeline'
     """
-    try:
+    with installed("scikit-learn", extra="learn"):
         from sklearn.base import clone
-    except ImportError:
-        raise MissingExtraError("scikit-learn", extra="learn") from None
     if isinstance(learner, str):
         return _named(learner, binary)
     made = not inspect.isclass(learner)

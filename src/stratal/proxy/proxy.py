@@ -67,9 +67,23 @@ class Proxy(Record):
             moments = finite_vector("second_moments", self.second_moments)
             self._set(second_moments=moments)
             same_length(second_moments=moments, **{self.name: self.values})
-            self._refuse_impossible_moments(moments)
+            if not self.scaled:
+                raise InputError("a proxy that only orders has no second moments", action="Leave them out.")
+            short = moments < self.values**2 * (1.0 - _SLACK) - 1e-12
+            if np.any(short):
+                first = int(np.argmax(short))
+                what = f"{short.sum()} second_moments are below the squared mean (first at position {first})"
+                allowed = f"at least {self.values[first] ** 2:g}"
+                raise InputError(what, given=f"{moments[first]:g}", allowed=allowed)
         if self.bounds is not None and self.scaled:
-            self._refuse_outside(*self.bounds)
+            low, high = self.bounds
+            outside = (self.values < low) | (self.values > high)
+            if np.any(outside):
+                first = int(np.argmax(outside))
+                what = f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})"
+                given, allowed = f"{self.values[first]:g}", f"{low:g} to {high:g}"
+                action = "Give bounds=, or scaled=False for a score that only orders."
+                raise InputError(what, given=given, allowed=allowed, action=action)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -83,25 +97,6 @@ class Proxy(Record):
             return np.zeros(len(self.values))
         low, high = self.bounds
         return np.asarray((self.values - low) * (high - self.values))
-
-    def _refuse_impossible_moments(self, moments: FloatArray) -> None:
-        if not self.scaled:
-            raise InputError("a proxy that only orders has no second moments", action="Leave them out.")
-        short = moments < self.values**2 * (1.0 - _SLACK) - 1e-12
-        if np.any(short):
-            first = int(np.argmax(short))
-            what = f"{short.sum()} second_moments are below the squared mean (first at position {first})"
-            allowed = f"at least {self.values[first] ** 2:g}"
-            raise InputError(what, given=f"{moments[first]:g}", allowed=allowed)
-
-    def _refuse_outside(self, low: float, high: float) -> None:
-        outside = (self.values < low) | (self.values > high)
-        if np.any(outside):
-            first = int(np.argmax(outside))
-            what = f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})"
-            given, allowed = f"{self.values[first]:g}", f"{low:g} to {high:g}"
-            action = "Give bounds=, or scaled=False for a score that only orders."
-            raise InputError(what, given=given, allowed=allowed, action=action)
 
 
 # Rows of probabilities may miss a sum of one by this much.
@@ -155,7 +150,15 @@ def accuracy(
     if predicted is None:
         classes: IntArray = np.argmax(judge if own is None else own, axis=1)
     else:
-        classes = _class_numbers(predicted, judge)
+        classes, (n, k) = np.asarray(predicted), judge.shape
+        if classes.shape != (n,):
+            given = f"shape {classes.shape}"
+            raise InputError("predicted must have one class per unit", given=given, allowed=f"({n},)")
+        if classes.dtype.kind not in "biu" or (n and (classes.min() < 0 or classes.max() >= k)):
+            action = "Number the classes in the order of the columns."
+            what, allowed = "predicted holds something else than class numbers", f"whole numbers 0 to {k - 1}"
+            raise InputError(what, allowed=allowed, action=action)
+        classes = classes.astype(np.int64)
     return Proxy(values=np.clip(judge[np.arange(len(judge)), classes], 0.0, 1.0), name=name)
 
 
@@ -294,19 +297,6 @@ def _same_shape(f: AnyArray, p: AnyArray) -> None:
         what = "probabilities and the surrogate's must have one row per unit and one column per class"
         allowed = "two arrays (N, K), or (N,) for two classes"
         raise InputError(what, given=f"{f.shape} and {p.shape}", allowed=allowed)
-
-
-def _class_numbers(predicted: Any, judge: AnyArray) -> IntArray:
-    classes = np.asarray(predicted)
-    n, k = judge.shape
-    if classes.shape != (n,):
-        given = f"shape {classes.shape}"
-        raise InputError("predicted must have one class per unit", given=given, allowed=f"({n},)")
-    if classes.dtype.kind not in "biu" or (n and (classes.min() < 0 or classes.max() >= k)):
-        action = "Number the classes in the order of the columns."
-        what, allowed = "predicted holds something else than class numbers", f"whole numbers 0 to {k - 1}"
-        raise InputError(what, allowed=allowed, action=action)
-    return classes.astype(np.int64)
 
 
 def absolute_regression_error(

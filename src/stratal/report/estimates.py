@@ -228,13 +228,16 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
             lines = [best, *(line for line in lines[1:] if not line.startswith("Your "))]
             notes = [note for note in notes if not note.endswith("the first of the models compared")]
         else:
-            lines += _more(found)
+            more = found.get("more_labels") or ()
+            kept = [row for k, row in enumerate(more) if k in (0, len(more) // 2, len(more) - 1)]
+            parts = [f"± {number(row['half_width'])} with {row['labels']:,}" for row in kept]
+            lines += [f"More labels: {', about '.join(parts)}."] if len(parts) > 1 else []
     elif found.get("judge"):
         lines = [*judge_sentences(found["judge"]), *lines]
     warned = found.get("warnings", ())
     if warned:
-        first, more = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
-        lines.append(f"{first}{f' ({more} more: --details)' if more else ''}.")
+        first, others = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
+        lines.append(f"{first}{f' ({others} more: --details)' if others else ''}.")
     tables = []
     for kind in TABLES:
         rows = found.get(kind, ())
@@ -267,16 +270,6 @@ def _lowest(rows: Rows, kind: str, level: float) -> ReportTable:
             title = f"{TABLES[kind]}: the {_WORST} lowest ({len(rows) - _WORST} others: --details)"
             rows = rows[:_WORST]
     return estimates_table(title, rows, level)
-
-
-def _more(found: Mapping[str, Any]) -> list[str]:
-    """Return what more labels would buy: the widths at once and at twice the labels, and at most."""
-    rows = found.get("more_labels") or ()
-    kept = [row for k, row in enumerate(rows) if k in (0, len(rows) // 2, len(rows) - 1)]
-    if len(kept) < 2:
-        return []
-    parts = [f"± {number(row['half_width'])} with {row['labels']:,}" for row in kept]
-    return [f"More labels: {', about '.join(parts)}."]
 
 
 def _two_models(row: Mapping[str, Any], level: float, *, shares: bool) -> str:

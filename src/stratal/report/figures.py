@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import MissingExtraError
+from stratal.errors import installed
 from stratal.report.text import level_text
 
 # What others are compared with.
@@ -171,10 +171,8 @@ def grid_of_axes(
     MissingExtraError
         If Matplotlib is not installed.
     """
-    try:
+    with installed("matplotlib", extra="plot"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", extra="plot") from None
     columns = min(columns, max(panels, 1))
     rows = max(math.ceil(panels / columns), 1)
     dots = max(130, math.ceil(LEAST_PIXELS / (width * columns)))

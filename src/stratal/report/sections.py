@@ -503,10 +503,25 @@ def forest_drawing(
     if share and known and min(known) >= 0 and max(known) <= 1:
         ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
     scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
-    marks, words = [_axis(scale, _ROW * len(rows) + 8, share)], []
+    bottom, words = _ROW * len(rows) + 8, []
+    marks = [_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
+    for tick in ticks(scale.low, scale.high):
+        x, text = scale(tick), f"{100 * tick:.6g}%" if share else f"{tick:g}"
+        marks += [_line(x, 0, x, bottom, "grid"), _text(x, bottom + 15, text, "tick", "middle")]
     for number, row in enumerate(rows):
-        marks.append(_interval_row(row, scale, _ROW * number, share))
-        words.append(f"{row['name']}: {_row_text(row, share)}")
+        value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
+        kind, y = "reported" if reported else "other", _ROW * number + 28
+        called, text = row["name"], _row_text(row, share)
+        short = called if len(called) <= _NAME else f"{called[: _NAME // 2 - 1]}…{called[-(_NAME // 2) :]}"
+        marks.append(_text(_LEFT, y - 14, short, "name" + (" strong" if reported else "")))
+        marks.append(_text(_RIGHT, y - 14, text, "value", "end"))
+        if interval is not None:
+            low, high = scale.ends(interval)
+            marks.append(_line(low, y, high, y, f"range {kind}"))
+            marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
+        if value is not None:
+            marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
+        words.append(f"{called}: {text}")
     return Drawing(name, title, "; ".join(words), _ROW * len(rows) + 30, marks)
 
 
@@ -514,22 +529,6 @@ def _row_text(row: Row, share: bool) -> str:
     value, interval = row["estimate"], row["confidence_interval"]
     ends = [] if interval is None else [interval_text(interval, share)]
     return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
-
-
-def _interval_row(row: Row, scale: Scale, top: float, share: bool) -> str:
-    value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
-    kind, y = "reported" if reported else "other", top + 28
-    marks = [
-        _text(_LEFT, top + 14, _cut(row["name"]), "name" + (" strong" if reported else "")),
-        _text(_RIGHT, top + 14, _row_text(row, share), "value", "end"),
-    ]
-    if interval is not None:
-        low, high = scale.ends(interval)
-        marks += [_line(low, y, high, y, f"range {kind}")]
-        marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
-    if value is not None:
-        marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
-    return "".join(marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -573,16 +572,6 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
     return Drawing("calibration-curve", "Labels by proxy", "; ".join(words), 306, marks)
 
 
-def _axis(scale: Scale, y: float, share: bool) -> str:
-    marks = [_line(_LEFT, y, _RIGHT, y, "axis")]
-    for tick in ticks(scale.low, scale.high):
-        marks += [
-            _line(scale(tick), 0, scale(tick), y, "grid"),
-            _text(scale(tick), y + 15, f"{100 * tick:.6g}%" if share else f"{tick:g}", "tick", "middle"),
-        ]
-    return "".join(marks)
-
-
 def _dot(x: float, y: float, kind: str = "reported", r: int = 4) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" class="mark {kind}"/>'
 
@@ -593,8 +582,3 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _cut(text: str) -> str:
-    """Return a text without its middle if it is too long: names of strata differ at both ends."""
-    return text if len(text) <= _NAME else f"{text[: _NAME // 2 - 1]}…{text[-(_NAME // 2) :]}"

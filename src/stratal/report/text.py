@@ -10,7 +10,7 @@ from itertools import compress
 from typing import Any
 from unicodedata import east_asian_width
 
-from stratal.errors import MissingExtraError
+from stratal.errors import installed
 
 # What an entry begins with that stands to the right of its column.
 _NUMERIC = "0123456789+-−–<∞"
@@ -390,10 +390,8 @@ class Tabular:
         MissingExtraError
             If pandas is not installed.
         """
-        try:
+        with installed("pandas", extra="pandas"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", extra="pandas") from None
         return pandas.DataFrame({name: _listed(values) for name, values in self._columns().items()})
 
 

@@ -18,7 +18,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
 from stratal.designs.handover import empty_folder
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, installed
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
@@ -121,13 +121,11 @@ def make_data() -> DemoData:
     >>> float(make_data().confidence.min()) > 0.1
     True
     """
-    try:
+    with installed("scikit-learn", extra="demo"):
         from sklearn.datasets import load_digits
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        raise MissingExtraError("scikit-learn", extra="demo") from None
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(DATA_SEED).permutation(len(labels))
     training, rest = order[:TRAINING_IMAGES], np.sort(order[TRAINING_IMAGES:])

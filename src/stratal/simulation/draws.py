@@ -86,12 +86,6 @@ class Truth:
         between = self.sizes @ (self.means - self.value) ** 2
         return float((within + between) / max(self.size - 1, 1))
 
-    def residual_variances(self, lam: float | FloatArray) -> FloatArray:
-        """True S_h² (H,) of z − λẑ."""
-        return np.asarray(
-            np.maximum(self.variances - 2 * lam * self.covariances + lam**2 * self.proxy_variances, 0.0)
-        )
-
     @classmethod
     def of(
         cls,

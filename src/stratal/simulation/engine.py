@@ -24,7 +24,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, MissingExtraError, names_mistyped
+from stratal.errors import BudgetError, InputError, installed, names_mistyped
 from stratal.estimation.estimand import ToolQuestion, as_estimand
 from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
@@ -224,7 +224,8 @@ def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationT
     keys: list[str] = []
     for design in whole.designs:
         name = whole.proxy_name or design.proxy
-        group = (design.strata_key, name)
+        n_strata = design.n_strata if design.stratification else 1
+        group = (design.stratification, n_strata, design.by, design.proxy, name)
         if name not in columns:
             columns[name] = None if whole.z is None else _proxy_values(whole.population, name)
         task = tasks.get(group)
@@ -315,10 +316,8 @@ def completed(work: Callable[[Any], Iterator[Any]], tasks: Sequence[Any], worker
         for task in tasks:
             yield from work(task)
         return
-    try:
+    with installed("joblib", extra="parallel"):
         from joblib import Parallel, delayed
-    except ImportError:
-        raise MissingExtraError("joblib", extra="parallel") from None
     jobs = [delayed(_listed)(work, task) for task in tasks]
     try:
         results = Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
@@ -674,8 +673,9 @@ def _yardstick(
     random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
     if counts is not None and estimator in FIXED_LAM:
-        left = truth.residual_variances(FIXED_LAM[estimator])
-        closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
+        lam = FIXED_LAM[estimator]
+        left = truth.variances - 2 * lam * truth.covariances + lam**2 * truth.proxy_variances
+        closed = exact(truth.sizes, np.maximum(left, 0.0), counts[settings.budgets.index(budget)])
     whole = variance / budget if settings.target == "superpopulation" else random
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 

@@ -124,11 +124,6 @@ class SimulatedDesign:
         rounds = f":{pilot}{step}" if pilot or step else ""
         return f"{self.stratification}:{self.n_strata}:{self.allocation}{rounds}"
 
-    @property
-    def strata_key(self) -> tuple[Any, ...]:
-        """What designs with the same strata have in common."""
-        return (self.stratification, self.n_strata if self.stratification else 1, self.by, self.proxy)
-
     @classmethod
     def parse(cls, text: str) -> SimulatedDesign:
         """Return the design of a text.

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
 from stratal.errors import InputError, refuse_unknown
@@ -18,6 +13,10 @@ from stratal.report.pages import simulation_page
 from stratal.report.text import Page, Printed, plain_dict
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
+from typing import Any
+import math
+import numpy as np
+
 
 Row = dict[str, Any]
 
@@ -210,8 +209,7 @@ def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
             f"{path}: already exists, and is not {what} of a simulation",
             action="Give a path that does not exist yet; nothing is overwritten that simulate did not write.",
         )
-    rows: list[Row] = table.to_pylist()
-    return rows
+    return list(table.to_pylist())
 
 
 @dataclass(slots=True, eq=False)

@@ -18,14 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import (
-    BudgetError,
-    InputError,
-    MissingExtraError,
-    names_mistyped,
-    near_names,
-    refuse_unknown,
-)
+from stratal.errors import BudgetError, InputError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
@@ -621,10 +614,8 @@ def fit_centres(
 
 
 def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
-    try:
+    with installed("scikit-learn", extra="learn"):
         from sklearn.cluster import KMeans
-    except ImportError:
-        raise MissingExtraError("scikit-learn", extra="learn") from None
     # Large tables are spared the sort that counts distinct rows.
     distinct = len(np.unique(rows, axis=0)) if len(rows) <= 4096 else n_strata
     model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)

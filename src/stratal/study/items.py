@@ -244,7 +244,14 @@ def save(connection: Connection, entry: Entry) -> Receipt:
     if entry.action == "adjudicate":
         return _save_decision(connection, entry)
     if entry.action in ("set-aside", "take-back"):
-        return _set_standing(connection, entry)
+        seq, aside = append(connection, entry), int(entry.action == "set-aside")
+        connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
+        for row in connection.all(
+            "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
+            entry.annotator, entry.annotator,
+        ):  # fmt: skip
+            recount(connection, row["item"])
+        return Receipt(seq=seq, action=entry.action, item=None)
     row = given_item(connection, entry.annotator, entry.id or "")
     return Receipt(
         seq=append(connection, structs.replace(entry, item=row["item"])), action=entry.action, item=entry.id
@@ -324,19 +331,6 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
             query = f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?"
             connection.execute(query, (change, annotator))
     recount(connection, item)
-
-
-def _set_standing(connection: Connection, entry: Entry) -> Receipt:
-    """Set all labels of an annotator aside, or take them back; none is deleted."""
-    seq = append(connection, entry)
-    aside = int(entry.action == "set-aside")
-    connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
-    for row in connection.all(
-        "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
-        entry.annotator, entry.annotator,
-    ):  # fmt: skip
-        recount(connection, row["item"])
-    return Receipt(seq=seq, action=entry.action, item=None)
 
 
 def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -47,8 +47,7 @@ class Shown(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as a JSON-ready dict."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        return dict(msgspec.to_builtins(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -411,11 +410,6 @@ class Form(Plain):
                     raise InputError("two outcomes would have the same name", given=column, allowed=allowed)
                 found[column] = question, part
         return found
-
-    def with_rubric(self, rubric: str) -> Self:
-        """Return the form with another rubric, one version on."""
-        first = replace(self.first, rubric=rubric, rubric_version=self.first.rubric_version + 1)
-        return replace(self, questions=(first, *self.questions[1:]))
 
     def answer(self, value: Any) -> str:
         """Return the answers as they are kept, by question; that of a single question may come by itself."""

@@ -57,6 +57,14 @@ def study_status(
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
+        seconds, wanted_yet = items.pace(connection), connection.one("SELECT total - done FROM tally")[0]
+        working = max(1, items.at_work(connection, study.clock()))
+        left = None if seconds is None else seconds * wanted_yet / working
+        people = _dicts(connection, _PEOPLE)
+        for row in people:
+            row["set_aside"] = bool(row["set_aside"])
+            row["seconds_per_item"] = items.pace(connection, row["annotator"], most=-1)
+            row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
         described = {
             "study": study.id,
             "folder": str(study.folder),
@@ -64,13 +72,13 @@ def study_status(
             "rubric_version": form.first.rubric_version,
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
-            "annotators": _annotators(connection),
+            "annotators": people,
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
             "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
             "flags": _dicts(connection, _FLAGS),
             "notes_of_annotators": _dicts(connection, _NOTES),
-            "time": _time(connection, study),
+            "time": {"seconds_per_item": seconds, "seconds_left": left},
         }
         answers, labelled = _shared_answers(connection), described["nonresponse"]["labelled"]
         by_time = connection.all(
@@ -89,7 +97,13 @@ def study_status(
             if not found:  # the plan was made for the first question
                 first, refuted = _of_first(study, interim, figures, confidence_level, wanted)
                 reasons = [*refuted, *reasons]
-            reasons = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(drifts)]
+            reasons = [*(agreed.warnings if agreed is not None else ()), *reasons]
+            reasons += [
+                f"{entry['annotator']}: {entry['what']} changed over time "
+                f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
+                for entry in drifts
+                if entry["p_value"] is not None and entry["p_value"] < UNLIKELY
+            ]
             notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
             figures |= {"agreement": agreement, "drift": drifts}
             found.append({"outcome": name, "text": question.text, **figures})
@@ -112,15 +126,6 @@ def pairs_of(study: Study) -> list[dict[str, Any]]:
 
 def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.all(query, *values)]
-
-
-def _annotators(connection: Connection) -> list[dict[str, Any]]:
-    found = _dicts(connection, _PEOPLE)
-    for row in found:
-        row["set_aside"] = bool(row["set_aside"])
-        row["seconds_per_item"] = items.pace(connection, row["annotator"], most=-1)
-        row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
-    return found
 
 
 _PEOPLE = (
@@ -167,14 +172,6 @@ def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, An
         row["stratum"] = dict(enumerate(names)).get(row["stratum"], str(row["stratum"]))
     counts = ("items", "labelled", "skipped", "open")
     return {**{name: sum(row[name] for row in strata) for name in counts}, "strata": strata}
-
-
-def _time(connection: Connection, study: Study) -> dict[str, float | None]:
-    seconds = items.pace(connection)
-    wanted = connection.one("SELECT total - done FROM tally")[0]
-    working = max(1, items.at_work(connection, study.clock()))
-    left = None if seconds is None else seconds * wanted / working
-    return {"seconds_per_item": seconds, "seconds_left": left}
 
 
 # Item, annotator and answer in the journal's order, of items that several people labelled.
@@ -304,15 +301,6 @@ def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[dict[s
     work += [(who, "outcome", values) for who, values in counted.items()]
     found = [{"annotator": who, "what": what, **(drift(values) or {})} for who, what, values in work]
     return [entry for entry in found if "parts" in entry]
-
-
-def _drift_notes(drifts: Sequence[dict[str, Any]]) -> list[str]:
-    return [
-        f"{entry['annotator']}: {entry['what']} changed over time "
-        f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
-        for entry in drifts
-        if entry["p_value"] is not None and entry["p_value"] < UNLIKELY
-    ]
 
 
 def _of_value(text: str) -> Requirement:

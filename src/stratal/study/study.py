@@ -323,12 +323,13 @@ class Study:
 
     def set_rubric(self, text: str) -> int:
         """Change the rubric, how annotators judge; return the rubric's new version."""
-        form = self.form.with_rubric(text)
-        version = str(form.first.rubric_version)
+        first, *others = self.form.questions
+        first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
+        form, version = Form(questions=(first, *others)), str(first.rubric_version)
         with self.saving() as connection:
             connection.keep(question=form.encode(), rubric_version=version)
             append_setting(connection, version, text, "rubric")
-        return form.first.rubric_version
+        return first.rubric_version
 
     def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
         """Return all free items, or so many, for a page in one file, kept for this annotator."""

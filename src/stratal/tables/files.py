@@ -251,9 +251,20 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
     InputError
         For a file that is not JSON, or larger.
     """
+    parts = list[str]()
+    characters = values = 0
     try:
         with opened(path) as text:
-            parts = list(_limited_parts(text, path, most, what))
+            while part := text.read(_CHUNK):
+                characters, values = characters + len(part), values + sum(map(part.count, ",[{"))
+                if characters > most or values > MOST_VALUES:
+                    raise InputError(
+                        f"{path}: is too large {what}",
+                        allowed=f"up to {most // 2**20:,} MiB of text and {MOST_VALUES:,} values",
+                        action="Write one object per line and call it .jsonl, or keep the columns that are "
+                        "needed.",
+                    )
+                parts.append(part)
         return json.loads("".join(parts), object_pairs_hook=_once)
     except InputError:
         raise
@@ -264,20 +275,6 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
             allowed="an array of objects",
             action="With one object per line, call it .jsonl.",
         ) from None
-
-
-def _limited_parts(text: TextIO, path: Path, most: int, what: str) -> Iterator[str]:
-    """Yield a JSON document piece by piece, refusing to go on where it holds too much."""
-    characters = values = 0
-    for part in iter(lambda: text.read(_CHUNK), ""):
-        characters, values = characters + len(part), values + sum(map(part.count, ",[{"))
-        if characters > most or values > MOST_VALUES:
-            raise InputError(
-                f"{path}: is too large {what}",
-                allowed=f"up to {most // 2**20:,} MiB of text and {MOST_VALUES:,} values",
-                action="Write one object per line and call it .jsonl, or keep the columns that are needed.",
-            )
-        yield part
 
 
 def json_array(found: Any, path: Path) -> list[dict[str, Any]]:

@@ -89,7 +89,10 @@ def _reader(table: Any) -> Any:
     import pyarrow as pa
 
     if hasattr(table, "with_format") and hasattr(table, "column_names"):
-        table = _hugging_face(table)
+        if isinstance(table.column_names, Mapping):
+            given, action = ", ".join(map(repr, table.column_names)), "Give one of them: dataset['test']."
+            raise InputError("this holds several splits", given=given, action=action)
+        table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not hasattr(table, "__arrow_c_stream__"):
@@ -100,7 +103,15 @@ def _reader(table: Any) -> Any:
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
             action=lazy or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
-    _refuse_python_objects(table)
+    schema = getattr(table, "schema", None)
+    kinds = schema.items() if isinstance(schema, Mapping) else ()
+    objects = [name for name, kind in kinds if str(kind) == "Object"]
+    if objects:
+        raise InputError(
+            f"{LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
+            given=", ".join(map(repr, objects)),
+            action=f"Leave it out, .drop({', '.join(map(repr, objects))}), or turn it into numbers or texts.",
+        )
     try:
         return pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, OSError, RuntimeError) as error:
@@ -109,32 +120,6 @@ def _reader(table: Any) -> Any:
             given=str(error),
             action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
         ) from error
-
-
-def _refuse_python_objects(table: Any) -> None:
-    """Refuse columns of Python objects: Polars 1 ends the process when Arrow asks for them."""
-    schema = getattr(table, "schema", None)
-    named = (
-        [name for name, kind in schema.items() if str(kind) == "Object"]
-        if isinstance(schema, Mapping)
-        else []
-    )
-    if named:
-        raise InputError(
-            f"{LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
-            given=", ".join(map(repr, named)),
-            action=f"Leave it out, .drop({', '.join(map(repr, named))}), or turn it into numbers or texts.",
-        )
-
-
-def _hugging_face(dataset: Any) -> Any:
-    """Return a `datasets.Dataset` as an Arrow table, refusing a dictionary of splits."""
-    if isinstance(dataset.column_names, Mapping):
-        splits = ", ".join(map(repr, dataset.column_names))
-        raise InputError(
-            "this holds several splits", given=splits, action="Give one of them: dataset['test']."
-        )
-    return dataset.with_format("arrow")[:]
 
 
 def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:

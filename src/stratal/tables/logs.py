@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, installed
 
 # Columns that are taken as the id when none is named.
 ID_NAMES = ("id", "item_id")
@@ -454,10 +454,8 @@ def read_packed(path: Path) -> Log:
     InputError
         For a file that its reader cannot read.
     """
-    try:
+    with installed("inspect_ai", extra="inspect"):
         from inspect_ai.log import read_eval_log
-    except ImportError:
-        raise MissingExtraError("inspect_ai", extra="inspect") from None
     try:
         log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=_HEAVY)
         left_out: Any = {"plan": True, "stats": True, "samples": {"__all__": _HEAVY}}

@@ -99,8 +99,24 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
     if len(parts) < 2 and not keys:
         return
     schemas = {part: _schema(part) for part in parts}
-    _refuse_other_letters(schemas)
-    _refuse_both(schemas, used, keys)
+    if len({tuple(schema.names) for schema in schemas.values()}) > 1:
+        for part, schema in schemas.items():  # engines tell `P` from `p` by the order of columns alone
+            counts = Counter(map(str.lower, schema.names))
+            same = [name for name in schema.names if counts[name.lower()] > 1]
+            if same:
+                what = f"{part}: an engine takes columns {same[0]!r} and {same[1]!r} for one"
+                action = "Rename or drop one of them, or give every part the same columns in the same order."
+                raise InputError(what, action=action)
+    requested = {name.lower() for name in used}
+    for key, where in keys.items():  # of a column in a folder's name and in a part an engine takes the former
+        if str(where).lower().count(f"{key.lower()}=") > 1:
+            raise InputError(f"{where}: two folders give {key!r}", action="Rename one of them.")
+        for part, schema in schemas.items():
+            if key.lower() in requested.intersection(map(str.lower, schema.names)):
+                raise InputError(
+                    f"{part}: column {key!r} is in the file and in the folder's name",
+                    action="Rename the folders, or write the parts without the column.",
+                )
     read = [name for name in used if name not in keys]
     first, *others = ((part, _held(part, schema, read)) for part, schema in schemas.items())
     for part, kinds in others:
@@ -173,35 +189,6 @@ def parquet_names(part: Path, count: int) -> list[str]:
         )
     names = list(schema.names)
     return names if len(names) <= count else []
-
-
-def _refuse_other_letters(schemas: Mapping[Path, Any]) -> None:
-    """Refuse `P` beside `p` unless all parts have the same columns: an engine tells them by their order."""
-    names = {part: list(schema.names) for part, schema in schemas.items()}
-    if len({tuple(columns) for columns in names.values()}) == 1:
-        return
-    for part, columns in names.items():
-        counts = Counter(map(str.lower, columns))
-        same = [name for name in columns if counts[name.lower()] > 1]
-        if same:
-            raise InputError(
-                f"{part}: an engine takes columns {same[0]!r} and {same[1]!r} for one",
-                action="Rename or drop one of them, or give every part the same columns in the same order.",
-            )
-
-
-def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping[str, Path]) -> None:
-    """Refuse a column that is in a folder's name and in a part too: an engine takes the folder's."""
-    requested = {name.lower() for name in used}
-    for key, where in keys.items():
-        if str(where).lower().count(f"{key.lower()}=") > 1:
-            raise InputError(f"{where}: two folders give {key!r}", action="Rename one of them.")
-        for part, schema in schemas.items():
-            if key.lower() in requested.intersection(map(str.lower, schema.names)):
-                raise InputError(
-                    f"{part}: column {key!r} is in the file and in the folder's name",
-                    action="Rename the folders, or write the parts without the column.",
-                )
 
 
 def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:

@@ -9,12 +9,12 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError, MissingExtraError, lone_surrogate, unreadable
+from stratal.errors import InputError, MissingExtraError, installed, lone_surrogate, unreadable
 from stratal.tables import files, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
@@ -423,85 +423,6 @@ def _log_column(values: Sequence[Any]) -> Any:
 LARGEST_WHOLE = 2.0**53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """One sheet of a workbook.
-
-    Parameters
-    ----------
-    title : str
-    names : tuple of str (columns,)
-    rows : list of list of str or None (m, columns)
-        Empty cells are None.
-    places : list of int (m,)
-        Number of each row in the sheet.
-    notes : tuple of str
-        Which sheet was read, where there are several.
-
-    Examples
-    --------
-    >>> Sheet(title="Sheet1", names=("id",), rows=[["a"]], places=[2]).notes
-    ()
-    """
-
-    title: str
-    names: tuple[str, ...]
-    rows: list[list[str | None]]
-    places: list[int]
-    notes: tuple[str, ...] = ()
-
-
-def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
-    """Return the sheet of a workbook that holds anything, of several the one whose columns fit.
-
-    Raises
-    ------
-    InputError
-        For a workbook that cannot be read or is empty, and where not exactly one of several sheets fits.
-    MissingExtraError
-        If openpyxl is not installed.
-    """
-    book = _book(path)
-    try:
-        found = [(page, _sheet(page.title, page.iter_rows(values_only=True))) for page in book.worksheets]
-        sheets = [(page, sheet) for page, sheet in found if sheet.names]
-        if not sheets:
-            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
-        titles = ", ".join(repr(sheet.title) for _, sheet in sheets)
-        fitting = [each for each in sheets if len(sheets) == 1 or fits(each[1].names)]
-        if len(fitting) != 1:
-            raise InputError(
-                f"{path}: {len(fitting)} of {len(sheets)} sheets have the columns",
-                given=titles,
-                allowed="one sheet with them",
-                action="Save the sheet that is meant as a file of its own.",
-            )
-        page, sheet = fitting[0]
-        _refuse_unreadable(path, sheet, _unreadable(book, page))
-    finally:
-        book.close()
-    note = f"{path}: sheet {sheet.title!r} was read, of {titles}"
-    return replace(sheet, notes=(note,)) if len(sheets) > 1 else sheet
-
-
-def _refuse_unreadable(path: Path, sheet: Sheet, unreadable: str) -> None:
-    """Refuse a title above the header, and cells that only look as if they held a value."""
-    if [name != "" for name in sheet.names] == [True] + [False] * (len(sheet.names) - 1) != [True]:
-        raise InputError(
-            f"{path}: the first row of sheet {sheet.title!r} is a title, and no header",
-            given=repr(sheet.names[0]),
-            allowed="a name for each column in the first row",
-            action="Delete the rows above the header.",
-        )
-    if unreadable:
-        raise InputError(
-            f"{path}: sheet {sheet.title!r} has {unreadable}",
-            allowed="a value in each cell",
-            action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, or "
-            "paste formulas as values.",
-        )
-
-
 def cell_text(value: Any) -> str | None:
     """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None where it is empty.
 
@@ -522,10 +443,8 @@ def cell_text(value: Any) -> str | None:
 
 
 def _book(path: Path) -> Any:
-    try:
+    with installed("openpyxl", extra="excel"):
         import openpyxl
-    except ImportError:
-        raise MissingExtraError("openpyxl", extra="excel") from None
     import zipfile
 
     bad = (zipfile.BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException)
@@ -554,46 +473,75 @@ def _unreadable(book: Any, page: Any) -> str:
     return ""
 
 
-def _sheet(title: str, lines: Any) -> Sheet:
-    """Return a sheet; its first row with an entry is the header, and empty columns at the end are none."""
+def _sheet(lines: Any) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]]]:
+    """Return the columns' names, and each row below with its number; empty columns at the end are none."""
     rows = [(number, [cell_text(cell) for cell in line]) for number, line in enumerate(lines, start=1)]
     header = next((at for at, (_, cells) in enumerate(rows) if any(cells)), None)
     if header is None:
-        return Sheet(title=title, names=(), rows=[], places=[])
+        return (), []
     names, below = rows[header][1], rows[header + 1 :]
     width = max((at + 1 for _, cells in rows for at, cell in enumerate(cells) if cell is not None), default=0)
-    padded = [(cells + [None] * width)[:width] for _, cells in below]
-    return Sheet(
-        title=title,
-        names=tuple((name or "").strip() for name in (names + [None] * width)[:width]),
-        rows=padded,
-        places=[number for number, _ in below],
-    )
+    padded = [(number, (cells + [None] * width)[:width]) for number, cells in below]
+    return tuple((name or "").strip() for name in (names + [None] * width)[:width]), padded
 
 
 def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
+    """Read the sheet of a workbook that holds anything, of several the one whose columns fit."""
     import pyarrow as pa
 
-    sheet = one_sheet(file, fits)
-    full = [row for row, cells in enumerate(sheet.rows) if any(map(str.strip, filter(None, cells)))]
-    places = [sheet.places[row] for row in full]
+    book = _book(file)
+    try:
+        found = [(page, *_sheet(page.iter_rows(values_only=True))) for page in book.worksheets]
+        sheets = [each for each in found if each[1]]
+        if not sheets:
+            raise InputError(f"{file}: is empty", allowed="a header and one row per unit")
+        titles = ", ".join(repr(page.title) for page, *_ in sheets)
+        fitting = [each for each in sheets if len(sheets) == 1 or fits(each[1])]
+        if len(fitting) != 1:
+            raise InputError(
+                f"{file}: {len(fitting)} of {len(sheets)} sheets have the columns",
+                given=titles,
+                allowed="one sheet with them",
+                action="Save the sheet that is meant as a file of its own.",
+            )
+        page, names, rows = fitting[0]
+        if [name != "" for name in names] == [True] + [False] * (len(names) - 1) != [True]:
+            raise InputError(
+                f"{file}: the first row of sheet {page.title!r} is a title, and no header",
+                given=repr(names[0]),
+                allowed="a name for each column in the first row",
+                action="Delete the rows above the header.",
+            )
+        unreadable = _unreadable(book, page)
+        if unreadable:
+            raise InputError(
+                f"{file}: sheet {page.title!r} has {unreadable}",
+                allowed="a value in each cell",
+                action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, "
+                "or paste formulas as values.",
+            )
+    finally:
+        book.close()
+    full = [(place, cells) for place, cells in rows if any(map(str.strip, filter(None, cells)))]
+    which = [f"{file}: sheet {page.title!r} was read, of {titles}"] if len(sheets) > 1 else []
+    notes = (*which, *blank_note(str(file), len(rows) - len(full)))
 
     def take(chosen: Chosen) -> Rows:
-        cells = {
-            name: pa.array([sheet.rows[row][sheet.names.index(name)] for row in full], pa.string())
-            for name in chosen.among(sheet.names)
+        columns = {
+            name: pa.array([cells[names.index(name)] for _, cells in full], pa.string())
+            for name in chosen.among(names)
         }
         return with_points(
             replace(
-                registered(connection, cells, str(file)),
+                registered(connection, columns, str(file)),
                 text=True,
-                notes=(*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full))),
-                locate=lambda row: f"row {places[row]}",
+                notes=notes,
+                locate=lambda row: f"row {full[row][0]}",
             ),
             chosen,
         )
 
-    return Table(label=str(file), names=sheet.names, take=take)
+    return Table(label=str(file), names=names, take=take)
 
 
 _READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _packed_log}

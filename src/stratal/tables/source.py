@@ -145,8 +145,7 @@ class Source:
 
     def first(self, expression: Any) -> dict[str, Any]:
         """Return the first row of a query's result by column."""
-        row: dict[str, Any] = self.run(expression).to_pylist()[0]
-        return row
+        return dict(self.run(expression).to_pylist()[0])
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
@@ -315,8 +314,7 @@ class Rows(Record):
     def one(self, *expressions: str) -> tuple[Any, ...]:
         """Return the answer of a query of one row."""
         with readable(self.label):
-            row: tuple[Any, ...] = self.connection.execute(self.sql(*expressions)).fetchall()[0]
-        return row
+            return tuple(self.connection.execute(self.sql(*expressions)).fetchall()[0])
 
     def totals(self, names: Sequence[str]) -> dict[str, Any]:
         """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
@@ -331,6 +329,8 @@ class Rows(Record):
         return self._read(expressions, "", MOST_ROWS if most is None else most)
 
     def _read(self, expressions: Sequence[str], end: str, most: int) -> list[Any] | None:
+        import pyarrow as pa
+
         found: list[Any] = []
         held = 0
         for group in _groups(expressions):
@@ -344,7 +344,7 @@ class Rows(Record):
                     if held > MOST_BYTES or rows > most:
                         reader.close()
                         return None
-                found += _columns(batches, reader.schema)
+                found += pa.Table.from_batches(batches, reader.schema).columns
         return found
 
     def source(self) -> Source:
@@ -395,12 +395,6 @@ class Rows(Record):
 
 def _groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
-
-
-def _columns(batches: Sequence[Any], schema: Any) -> list[Any]:
-    import pyarrow as pa
-
-    return list(pa.Table.from_batches(batches, schema).columns)
 
 
 def _batches(reader: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, installed
 from stratal.tables import files
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
@@ -87,10 +87,8 @@ def session_at(master: str | None) -> Any:
     InputError
         Without Java, where another Spark runs already, or if the master cannot be reached.
     """
-    try:
+    with installed("PySpark", extra="spark"):
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("PySpark", extra="spark") from None
     running = SparkSession.getActiveSession()
     if running is None:
         running = _started(SparkSession.builder, master or EVERY_CORE)

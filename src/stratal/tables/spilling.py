@@ -98,14 +98,6 @@ _held: list[tuple[int, Path, Callable[[], None] | None]] = []
 _TRIES = 20
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder into which the threads of a stopped query may still be writing."""
-    for _ in range(_TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-
-
 @atexit.register
 def remove_all() -> None:
     """Remove this process's private folders; called at its exit, and where it ends without one."""
@@ -114,7 +106,10 @@ def remove_all() -> None:
             if os.getpid() == process:
                 if release is not None:
                     release()
-                _remove(folder)
+                for _ in range(_TRIES):  # the threads of a stopped query may still be writing
+                    shutil.rmtree(folder, ignore_errors=True)
+                    if not folder.exists():
+                        break
         _held.clear()
 
 

@@ -25,14 +25,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import (
-    InputError,
-    LabelError,
-    MissingExtraError,
-    names_mistyped,
-    near_names,
-    refuse_unknown,
-)
+from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.columns import named_groups, number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
@@ -145,11 +138,9 @@ class Formula:
 
 
 def _formulaic() -> Any:
-    try:
+    with installed("formulaic", extra="formula"):
         import formulaic
         import formulaic.errors
-    except ImportError:
-        raise MissingExtraError("formulaic", extra="formula") from None
     return formulaic
 
 

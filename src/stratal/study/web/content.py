@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, structs
 
-from stratal.errors import InputError, MissingExtraError, StratalError, near_names
+from stratal.errors import InputError, StratalError, installed, near_names
 from stratal.labels.annotation_tools import is_chat
 from stratal.study.database import StudyError
 from stratal.study.exchange import page_action
@@ -135,10 +135,8 @@ def safe_html(text: str, https: bool = False) -> str:
     >>> safe_html('<b onclick="alert(1)">bold</b><script>alert(2)</script>')
     '<b>bold</b>'
     """
-    try:
+    with installed("nh3", extra="web"):
         import nh3
-    except ImportError:
-        raise MissingExtraError("nh3", extra="web") from None
     # Nothing that loads, and no landmarks, which are the page's own.
     tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
     return nh3.clean(
@@ -170,10 +168,8 @@ def markdown(text: str, https: bool = False) -> str:
 
 @cache
 def _parser() -> Any:
-    try:
+    with installed("markdown-it-py", extra="web"):
         from markdown_it import MarkdownIt
-    except ImportError:
-        raise MissingExtraError("markdown-it-py", extra="web") from None
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
 
 

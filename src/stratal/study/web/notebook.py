@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
+from stratal.errors import InputError, StratalError, installed, names_mistyped
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
@@ -70,10 +70,8 @@ def annotate(
     >>> widget.study.next_item("me").position
     1
     """
-    try:
+    with installed("anywidget", extra="notebook"):
         import anywidget
-    except ImportError:
-        raise MissingExtraError("anywidget", extra="notebook") from None
     folder = Path(study)
     if isinstance(sample, Study):
         opened = sample
