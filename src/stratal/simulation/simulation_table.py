@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, frozen
 from stratal.designs.files import replacing
 from stratal.errors import InputError, refuse_unknown
@@ -13,10 +18,6 @@ from stratal.report.pages import simulation_page
 from stratal.report.text import Page, Printed, plain_dict
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
-from typing import Any
-import math
-import numpy as np
-
 
 Row = dict[str, Any]
 

@@ -31,8 +31,7 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
     digest, items = digest_of(path), drawn_items(connection, sample, number)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
-        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(*item, item[4]) for item in items],
     )
     connection.execute("UPDATE tally SET total = (SELECT sum(copies) FROM item)")
