@@ -38,16 +38,7 @@ from stratal.estimation.columns import named_groups, number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
-from stratal.estimation.regression.losses import (
-    Block,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    PoissonLoss,
-    Unlabelled,
-    feature_matrix,
-    with_intercept,
-)
+from stratal.estimation.regression import losses
 from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
 from stratal.estimation.regression.quantiles import (
     quantile,
@@ -130,7 +121,8 @@ class Formula:
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        return feature_matrix("features", np.asarray(self._matrix(self._spec.get_model_matrix, None, frame)))
+        made = self._matrix(self._spec.get_model_matrix, None, frame)
+        return losses.feature_matrix("features", np.asarray(made))
 
     def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
         errors, frame = _formulaic().errors, _frame(data)
@@ -176,7 +168,7 @@ class Numbers:
     def features(self, data: Mapping[str, Any]) -> FloatArray:
         """Return the feature matrix (n, d) of units."""
         matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
-        return with_intercept(matrix) if self.intercept else matrix
+        return losses.with_intercept(matrix) if self.intercept else matrix
 
 
 Columns = Numbers | Formula
@@ -185,7 +177,9 @@ Columns = Numbers | Formula
 INTERCEPT = "intercept"
 
 
-FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
+FAMILIES: dict[str, type[losses.Loss]] = {
+    loss.name: loss for loss in (losses.LinearLoss, losses.LogisticLoss, losses.PoissonLoss)
+}
 
 
 _BATCH = 262_144
@@ -196,7 +190,7 @@ def regress(
     sample: Sample,
     labels: Any,
     *,
-    family: str | Loss = "linear",
+    family: str | losses.Loss = "linear",
     features: str | tuple[str, ...] = (),
     formula: str | None = None,
     population: Population | None = None,
@@ -273,8 +267,14 @@ def regress(
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix, names = columns.features(batch) if columns.names else None, columns.names or None
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
-    rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
-    result = replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
+    rows = []
+    for row in result:
+        row = units.complete(row, sample)
+        table = row.stratum_table
+        if table is not None and len(table.sizes) == len(result.lam):
+            table = replace(table, lam=result.lam[:, None])
+        rows.append(replace(row, stratum_table=table, remarks=()))  # the notes are all rows'
+    result = replace(result, estimates=tuple(rows), remarks=(*units.notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
 
@@ -311,21 +311,13 @@ def labelled_units(
     return joined, units, known
 
 
-def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
-    """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    table = row.stratum_table
-    if table is not None and len(table.sizes) == len(lam):
-        table = replace(table, lam=lam[:, None])
-    return replace(row, stratum_table=table, remarks=())
-
-
 def from_population(
     population: Population,
     proxy: str,
     columns: Columns,
     rule: Rule | None = None,
     merged: IntArray | None = None,
-) -> Unlabelled:
+) -> losses.Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
     Parameters
@@ -350,18 +342,19 @@ def from_population(
     """
     codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
     batches = partial(_blocks, population, proxy, columns, rule, codes)
-    return Unlabelled(batches, n_strata=int(codes.max()) + 1)
+    return losses.Unlabelled(batches, n_strata=int(codes.max()) + 1)
 
 
 def _blocks(
     population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
-) -> Iterator[Block]:
+) -> Iterator[losses.Block]:
     read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
     for batch in population.batches(read, _BATCH):
         values = np.asarray(batch[proxy], dtype=np.float64)
         stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
         features = columns.features(batch) if columns.names else np.empty((len(values), 0))
-        yield Block(features=features, proxy=values, stratum=codes[stratum].astype(np.int64, copy=False))
+        stratum = codes[stratum].astype(np.int64, copy=False)
+        yield losses.Block(features=features, proxy=values, stratum=stratum)
 
 
 def _first_batch(formula: str, population: Population) -> Any:
@@ -398,11 +391,11 @@ def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray
     return finite_vector(f"feature {name!r}", columns[name]) if numbers else np.asarray(columns[name])
 
 
-def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | None) -> Loss:
+def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
     """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
     if features and formula is not None:
         raise InputError("give features= or formula=, not both", action="Leave one of them out.")
-    if isinstance(family, Loss):
+    if isinstance(family, losses.Loss):
         return family
     refuse_unknown("family", family, FAMILIES)
     if not features and formula is None:
@@ -513,10 +506,7 @@ class Coefficient(Estimand):
         """The names of all coefficients."""
         return (INTERCEPT, *self.numbers)
 
-    @property
-    def reads_population(self) -> bool:
-        """Whether the estimate reads columns of the population: the features, and the proxy of all units."""
-        return True
+    reads_population = True  # the features, and the proxy of all units
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.
