@@ -52,7 +52,7 @@ class FoldFit(Record):
 
     Examples
     --------
-    >>> FoldFit(kind="none", fitted=Learned(level=0.5)).apply(np.zeros((2, 3)))
+    >>> FoldFit(kind="none", fitted=calibration.Learned(level=0.5)).apply(np.zeros((2, 3)))
     array([0.5, 0.5])
     """
 
@@ -168,7 +168,8 @@ def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -
 
     Examples
     --------
-    >>> fits = tuple(FoldFit(kind=kind, fitted=Learned(level=0.5)) for kind in ("none", "learner"))
+    >>> level = calibration.Learned(level=0.5)
+    >>> fits = tuple(FoldFit(kind=kind, fitted=level) for kind in ("none", "learner"))
     >>> kept_note(fits, "ridge", ("judge_a", "judge_b"))
     'ridge learned from judge_a, judge_b: kept in 1 of 2 folds, as the other folds decided (no proxy in 1)'
     """

@@ -195,6 +195,7 @@ def mean_estimate(
     Examples
     --------
     >>> from stratal.designs import StratifiedWeighting
+    >>> from stratal.estimation.lam import ProxyMoments
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
