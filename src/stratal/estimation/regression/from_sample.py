@@ -15,7 +15,7 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -254,7 +254,12 @@ def regress(
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, chosen, formula)
-    drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
+    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+    drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
+    if population is not None:
+        wanted = chosen if formula is None else Formula.words(formula)
+        read = tuple(name for name in population.feature_names if name in wanted)
+        drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
     columns: Columns = Numbers(chosen, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
@@ -366,18 +371,6 @@ def _first_batch(formula: str, population: Population) -> Any:
             f"the formula {formula!r} names no column of the population", allowed=", ".join(map(repr, names))
         )
     return next(population.batches(read))
-
-
-def _drawn_columns(
-    sample: Sample, population: Population | None, names: Collection[str]
-) -> dict[str, AnyArray]:
-    """Return the columns of the drawn units: in the sample, and the population's features by its ids."""
-    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
-    known: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
-    read = () if population is None else tuple(n for n in population.feature_names if n in names)
-    if population is not None and read:
-        known |= dict(zip(read, features_of(sample, population, read).T, strict=True))
-    return known
 
 
 def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray:
