@@ -90,21 +90,16 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
     draws = _proportional_draws(moments.sizes, budget, minimum)
     if draws is None:
         return float("inf")
-    unit_variances = _unit_variances(moments)
+    if moments.scaled:
+        unit_variances = expected_deviations(moments) ** 2
+    else:
+        between = (moments.proxy_means - moments.weights @ moments.proxy_means) ** 2
+        total = float(moments.weights @ (moments.proxy_variances + between))
+        share = moments.proxy_variances / total if total > 0 else np.zeros(len(between))
+        unit_variances = 1.0 - MARGIN_CORRELATION**2 + MARGIN_CORRELATION**2 * share
     variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
     quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
     return max(quantile**2 * variance, 0.0)
-
-
-def _unit_variances(moments: Moments) -> FloatArray:
-    if moments.scaled:
-        return expected_deviations(moments) ** 2
-    weights = moments.weights
-    between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
-    total = float(weights @ (moments.proxy_variances + between))
-    explained = MARGIN_CORRELATION**2
-    share = moments.proxy_variances / total if total > 0 else np.zeros(len(weights))
-    return np.asarray(1.0 - explained + explained * share)
 
 
 def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
