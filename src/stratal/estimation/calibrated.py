@@ -11,37 +11,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.extending import not_drawn_from, require_same_population
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
+from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.population.declaration import fitting, listed
+from stratal.population.population import Population
+from stratal.population.rules import Rule
 from stratal.population.summary import StratumSummary
-from stratal.proxy.calibration import (
-    METHODS,
-    NAMES,
-    Calibration,
-    Learned,
-    calibrate,
-    described,
-    is_learner,
-    learn,
-)
+from stratal.proxy import calibration
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
-
-if TYPE_CHECKING:
-    from stratal.designs.sample import Sample
-    from stratal.estimation.respondents import Respondents
-    from stratal.population.population import Population
-    from stratal.population.rules import Rule
-
 
 # Two to choose by, and one that the choice does not see.
 FEWEST_FOLDS = 3
@@ -64,12 +52,12 @@ class FoldFit(Record):
 
     Examples
     --------
-    >>> FoldFit(kind="none", fitted=Learned(level=0.5)).apply(np.zeros((2, 3)))
+    >>> FoldFit(kind="none", fitted=calibration.Learned(level=0.5)).apply(np.zeros((2, 3)))
     array([0.5, 0.5])
     """
 
     kind: str
-    fitted: Calibration | Learned
+    fitted: calibration.Calibration | calibration.Learned
     column: int | None = None
 
     def apply(self, matrix: FloatArray) -> FloatArray:
@@ -108,11 +96,12 @@ class LabelledUnits(Record):
         how: dict[str, Any] = {"weights": weights, "bounds": self.bounds}
         if kind == "none" or len(z) < FEWEST_LABELS:
             level = float(np.average(z, weights=weights))
-            return FoldFit(kind="none", fitted=Learned(level=level, bounds=self.bounds))
+            return FoldFit(kind="none", fitted=calibration.Learned(level=level, bounds=self.bounds))
         if kind == "learner":
-            return FoldFit(kind=kind, fitted=learn(self.features[kept], z, learner=learner, **how))
+            learned = calibration.learn(self.features[kept], z, learner=learner, **how)
+            return FoldFit(kind=kind, fitted=learned)
         assert self.column is not None
-        curve = calibrate(self.features[kept, self.column], z, method=kind, **how)
+        curve = calibration.calibrate(self.features[kept, self.column], z, method=kind, **how)
         return FoldFit(kind=kind, fitted=curve, column=self.column)
 
     def each(self, kind: str, learner: Any = None) -> tuple[FoldFit, ...]:
@@ -179,7 +168,8 @@ def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -
 
     Examples
     --------
-    >>> fits = tuple(FoldFit(kind=kind, fitted=Learned(level=0.5)) for kind in ("none", "learner"))
+    >>> level = calibration.Learned(level=0.5)
+    >>> fits = tuple(FoldFit(kind=kind, fitted=level) for kind in ("none", "learner"))
     >>> kept_note(fits, "ridge", ("judge_a", "judge_b"))
     'ridge learned from judge_a, judge_b: kept in 1 of 2 folds, as the other folds decided (no proxy in 1)'
     """
@@ -189,7 +179,7 @@ def kept_note(fits: tuple[FoldFit, ...], learner: Any, names: tuple[str, ...]) -
     more = f" and {len(names) - 4} more columns" if len(names) > 5 else ""
     shown = ", ".join(names[:4] if more else names) + more
     kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
-    return f"{described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
+    return f"{calibration.described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
 
 
 def feature_columns(population: Population, wanted: Iterable[str] | None) -> tuple[str, ...]:
@@ -331,8 +321,6 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     >>> population_of(sample, file).size
     2
     """
-    from stratal.population.population import Population
-
     others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
     more = [name for name in features if name not in (*sample.proxy_names, *others)]
     found = Population.read(
@@ -411,7 +399,7 @@ def calibrated_proxy(
     population = how.population if how.population is not None else sample.population
     folds = sample_folds(sample, labelled, frame, N_FOLDS) if how.folds is None else how.folds
     limits, method = infer_outcome(z, how.outcome, how.bounds)[1], how.method
-    learner, history = is_learner(method), isinstance(method, str) and method == HISTORY
+    learner, history = calibration.is_learner(method), isinstance(method, str) and method == HISTORY
     if not learner:
         _refuse_curve(how, limits)
     if population is None:
@@ -448,19 +436,28 @@ def calibrated_proxy(
     whole = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
     if frame.codes is not None:
         whole = whole.merged(frame.codes)
-    values, summary = _of_units(units.features, curves, folds, frame, whole)
+    stratum, n_strata = frame.stratum, len(whole.sizes)
+    shares = fold_shares(folds, stratum, n_strata)
+    centred = np.column_stack([curve.apply(units.features) for curve in curves]) - whole.proxy_means[stratum]
+    given = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
+    means = np.einsum("kh,hk->h", shares, whole.proxy_means)
+    variances = np.einsum("kh,hkk->h", shares, whole.proxy_covariances)
+    summary = StratumSummary(
+        sizes=whole.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
+    )
+    values = (given + means[stratum])[:, None]
     return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
 
 
 def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
-    if not isinstance(how.method, str) or how.method not in METHODS:
-        allowed = f"{', '.join((*METHODS, *NAMES))}, or a scikit-learn estimator"
+    if not isinstance(how.method, str) or how.method not in calibration.METHODS:
+        allowed = f"{', '.join((*calibration.METHODS, *calibration.NAMES))}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
     if how.features is not None:
         raise InputError(
             f"calibration '{how.method}' is of one proxy, so it takes no features",
-            action=f"Leave them out, or name a learner: {', '.join(NAMES)}.",
+            action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}.",
         )
     if len(how.column) != 1:
         raise InputError(
@@ -510,23 +507,3 @@ def _of_population(
 def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:
     """Return the sums (H, k) of values (N, k) in each stratum."""
     return np.stack([np.bincount(codes, column, minlength=n_strata) for column in values.T], axis=1)
-
-
-def _of_units(
-    units: FloatArray,
-    curves: tuple[FoldFit, ...],
-    folds: IntArray,
-    frame: Respondents,
-    whole: StratumSummary,
-) -> tuple[FloatArray, StratumSummary]:
-    """Return the labelled units' values (m, 1), and the summary that belongs to them."""
-    stratum, n_strata = frame.stratum, len(whole.sizes)
-    shares = fold_shares(folds, stratum, n_strata)
-    centred = np.column_stack([curve.apply(units) for curve in curves]) - whole.proxy_means[stratum]
-    given = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
-    means = np.einsum("kh,hk->h", shares, whole.proxy_means)
-    variances = np.einsum("kh,hkk->h", shares, whole.proxy_covariances)
-    summary = StratumSummary(
-        sizes=whole.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
-    )
-    return (given + means[stratum])[:, None], summary

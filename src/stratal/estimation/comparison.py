@@ -183,7 +183,6 @@ class ModelOutcomes(Record):
             result,
             weighting,
             limits=limits,
-            bounds=(0.0, np.inf),
             target=self.target,
             degrees_of_freedom=freedom,
         )

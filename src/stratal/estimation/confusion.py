@@ -114,12 +114,6 @@ class Shares:
         return np.asarray(parts + form[3] * self.everything)
 
 
-def _over(above: FloatArray, below: FloatArray, everything: float = 1.0) -> FloatArray:
-    """Return a ratio from 0 to 1, NaN where nothing is in the denominator."""
-    known = below > _DUST * everything
-    return np.where(known, np.clip(above / np.where(known, below, 1.0), 0.0, 1.0), np.nan)
-
-
 @dataclass(frozen=True, slots=True)
 class ClassRatio:
     """The ratio of two linear forms in the shares of one class (its number), or its average over K classes.
@@ -151,8 +145,11 @@ class ClassRatio:
         """Return the ratio or the average (…,), NaN where there is none."""
         each, part, _ = self._parts(shares)
         # A mean over the classes needs all of them.
-        all_of = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
-        return np.where(all_of, _over((part * each).sum(axis=-1), part.sum(axis=-1)), np.nan)
+        known = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
+        whole = part.sum(axis=-1)
+        known &= whole > _DUST
+        ratio = (part * each).sum(axis=-1) / np.where(known, whole, 1.0)
+        return np.where(known, np.clip(ratio, 0.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares) -> tuple[float, Shares, str]:
         """Return it, its slopes, and what is wrong where there is none."""
@@ -415,7 +412,6 @@ class Confusion:
             result,
             self.weighting,
             limits=limits,
-            bounds=bounds,
             target=target,
             n=n,
             standard_error=float(np.sqrt(max(own, 0.0))),
@@ -477,7 +473,6 @@ class Confusion:
             result,
             self.weighting,
             limits=replace(limits, value=value, bounds=bounds),
-            bounds=bounds,
             target=target,
             n=n,
             # Labels that all agree have no error of their own, but for rounding.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, Described, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
@@ -192,16 +192,12 @@ class LabelledInfluence(Record):
 
     Examples
     --------
-    >>> LabelledInfluence(u=[0.5], labelled=[False, True]).stratum(np.array([0, 1]))
-    array([1])
+    >>> LabelledInfluence(u=[0.5], labelled=[False, True]).u
+    array([0.5])
     """
 
     u: FloatArray
     labelled: BoolArray
-
-    def stratum(self, strata: IntArray) -> IntArray:
-        """Return the strata (m,) of the labelled units from those of all drawn units (n,)."""
-        return np.asarray(strata[self.labelled])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -382,11 +378,6 @@ class Estimand(Described):
         """Return the single estimands that it is made of, as the sample has them: itself alone."""
         return (self,)
 
-    @property
-    def outcome_columns(self) -> tuple[str, ...]:
-        """The columns that a mapping of labels may have: the outcomes of each model."""
-        return self._named("models")
-
     def refuse_a_misread_proxy(self, population: Population) -> None:
         """Raise an `InputError` where a proxy is plainly not the probability that an answer is right."""
 
@@ -504,7 +495,7 @@ class Estimand(Described):
         the strata were made for several estimands. On a scale of their own.
         """
         found, n_strata = self.labelled_influence(sample, labels), strata.n_strata
-        stratum = found.stratum(sample.stratum)
+        stratum = sample.stratum[found.labelled]
         if len(found.u) == 0:  # nothing is labelled, or the value is undefined
             return strata.standard_deviations if planned is None else planned
         moments = Moments(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
+from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.errors import InputError, installed, names_mistyped
 from stratal.estimation.linearised import Linearised, skewed_limits, undefined
@@ -27,9 +23,9 @@ from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
 from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
-
-if TYPE_CHECKING:
-    from stratal.designs.sample import Sample
+from typing import Any, Self, TypeVar, overload
+import math
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -486,7 +482,7 @@ def linearised_estimate(
     Parameters
     ----------
     limits : Limits, optional
-        The estimand's own interval; Student's t on the linearised variance unless given.
+        The estimand's own interval, with its bounds; Student's t on the linearised variance unless given.
     n : int, optional
         Labels that count towards it; all unless given.
     **shown
@@ -496,12 +492,9 @@ def linearised_estimate(
     freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
     error = shown.pop("standard_error", result.standard_error if defined else np.nan)
     if limits is None:
-        limits = StudentLimits(
-            value=result.value,
-            standard_error=result.standard_error,
-            degrees_of_freedom=max(freedom, 1.0),
-            bounds=bounds,
-        )
+        known = {"standard_error": result.standard_error, "degrees_of_freedom": max(freedom, 1.0)}
+        limits = StudentLimits(value=result.value, bounds=bounds, **known)
+    bounds = limits.bounds
     evidence = Evidence(
         value=result.value,
         variance=result.variance,
@@ -586,7 +579,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
         limits = skewed_limits([result], weighting)[0]
-    made = linearised_estimate(result, weighting, limits=limits, bounds=bounds, target=target, n=n, null=0.0)
+    made = linearised_estimate(result, weighting, limits=limits, target=target, n=n, null=0.0)
     return made.at(look)
 
 
@@ -645,17 +638,12 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     @overload
     def __getitem__(self, place: int) -> Estimate: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
-    def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
-        if isinstance(place, slice):
-            return tuple(self.estimates[place])
+    def __getitem__(self, place: slice) -> Sequence[Estimate]: ...
+    def __getitem__(self, place: int | slice) -> Estimate | Sequence[Estimate]:
         return self.estimates[place]
 
     def __len__(self) -> int:
         return len(self.estimates)
-
-    def __iter__(self) -> Iterator[Estimate]:
-        return iter(self.estimates)
 
     def of(self, **label: str | None) -> Estimate:
         """Return the one estimate whose label holds all of `label`.
@@ -719,8 +707,14 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
             return self
         freedoms = [row.degrees_of_freedom for row, known in zip(self, own, strict=True) if known]
         together = Together.of(self.covariance[np.ix_(own, own)], freedoms, seed)
-        rows = tuple(_member(row, together) if np.isfinite(row.value) else row for row in self)
-        return replace(self, estimates=rows, title=f"{self.title}, simultaneous")
+        least, rows = together.degrees_of_freedom, list(self)
+        for k in np.flatnonzero(own).tolist():
+            seen, freedom = rows[k].evidence, min(rows[k].degrees_of_freedom, least)
+            limits = seen.own and seen.own.with_freedom(freedom)
+            freedom = min(seen.degrees_of_freedom, least)
+            seen = replace(seen, own=limits, degrees_of_freedom=freedom, together=together)
+            rows[k] = replace(rows[k], evidence=seen)
+        return replace(self, estimates=tuple(rows), title=f"{self.title}, simultaneous")
 
     @property
     def values(self) -> FloatArray:
@@ -826,14 +820,6 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
             confidence_level=0.95,
             level=0.0 if tested else None,
         )
-
-
-def _member(row: Estimate, together: Together) -> Estimate:
-    seen = row.evidence
-    least = together.degrees_of_freedom
-    own = seen.own and seen.own.with_freedom(min(row.degrees_of_freedom, least))
-    freedom = min(seen.degrees_of_freedom, least)
-    return replace(row, evidence=replace(seen, own=own, degrees_of_freedom=freedom, together=together))
 
 
 def _several(names: Sequence[str]) -> str:

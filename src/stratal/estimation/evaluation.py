@@ -155,7 +155,7 @@ def estimate(
 def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
     """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
     if isinstance(labels, Mapping):
-        columns = set(requested.label_columns(sample) or requested.outcome_columns)
+        columns = set(requested.label_columns(sample) or getattr(requested, "models", ()))
         if columns and columns <= set(labels):
             several = joined_columns(sample, labels)
             return several, several

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,37 +20,16 @@ from stratal.designs.stratum_moments import (
     stratum_moments,
 )
 from stratal.errors import InputError, refuse_unknown
+from stratal.estimation import lam as tuning
+from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, StratumTable
-from stratal.estimation.lam import (
-    N_FOLDS,
-    SHRINKAGE,
-    ChosenLam,
-    ProxyMoments,
-    Trust,
-    cross_fitted,
-    fit_lam,
-    fit_stratified,
-    inflation,
-    intercept,
-)
 from stratal.estimation.linearised import Linearised, drawn_variance
 from stratal.estimation.notes import outcome_notes, promise_notes
-from stratal.estimation.respondents import (
-    LabelOutcomes,
-    Respondents,
-    known_outcome,
-    proxy_columns,
-    refuse_outside,
-    worst_bounds,
-)
 from stratal.intervals.evidence import Evidence, infer_outcome
+from stratal.population.summary import StratumSummary
 from stratal.proxy.history import HISTORY, history_columns
-
-if TYPE_CHECKING:
-    from stratal.population.summary import StratumSummary
-
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
@@ -87,7 +66,7 @@ class EstimateOptions(Request):
         For an unknown estimator or target.
     """
 
-    shrinkage: float = SHRINKAGE
+    shrinkage: float = tuning.SHRINKAGE
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
@@ -111,7 +90,7 @@ class EstimateOptions(Request):
     @property
     def fitting(self) -> dict[str, Any]:
         """How λ is fitted; `shrinkage=0` is the papers' own."""
-        trust = Trust(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
+        trust = tuning.Trust(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
         return {"shrinkage": self.own_shrinkage, "trust": trust}
 
 
@@ -184,7 +163,7 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
 
 def mean_estimate(
     z: FloatArray,
-    proxy: ProxyMoments | None = None,
+    proxy: tuning.ProxyMoments | None = None,
     *,
     weighting: Weighting,
     options: EstimateOptions = _PLAIN,
@@ -216,6 +195,7 @@ def mean_estimate(
     Examples
     --------
     >>> from stratal.designs import StratifiedWeighting
+    >>> from stratal.estimation.lam import ProxyMoments
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
@@ -227,12 +207,12 @@ def mean_estimate(
     chosen, by_unit = choose_lam(z, proxy, weighting, options), None
     if options.folds is not None:
         how = {"clip": options.clip, **options.fitting}
-        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
+        chosen, by_unit = tuning.cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     fitted = chosen.fitted and not weighting.random_within_strata
     lost = chosen.spent
     if fitted and weighting.groups is not None:
-        constant = intercept(residuals, weighting)
+        constant = tuning.intercept(residuals, weighting)
         residuals, known = residuals - constant, known + constant
     elif fitted or options.estimator == "hajek":
         # The linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4).
@@ -247,7 +227,7 @@ def mean_estimate(
     if chosen.leverages is not None and by_unit is None:
         varying = _left_out(varying, chosen.leverages, weighting)
     elif np.any(lost):
-        widened = inflation(_counts(weighting, len(lost)), lost)
+        widened = tuning.inflation(_counts(weighting, len(lost)), lost)
     parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
@@ -268,8 +248,8 @@ def mean_estimate(
 
 
 def choose_lam(
-    z: FloatArray, proxy: ProxyMoments | None, weighting: Weighting, options: EstimateOptions
-) -> ChosenLam:
+    z: FloatArray, proxy: tuning.ProxyMoments | None, weighting: Weighting, options: EstimateOptions
+) -> tuning.ChosenLam:
     """Return the λ that the options ask for.
 
     Raises
@@ -291,11 +271,11 @@ def choose_lam(
                 f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy",
                 action="Use estimator='horvitz-thompson', or give the population a proxy.",
             )
-        return ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
+        return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
     n_strata, k = proxy.means.shape
     if given is not None or estimator not in ("ppi++", "stratppi"):
-        return ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
-    found = fit_lam(z, proxy, weighting, **options.fitting)
+        return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
+    found = tuning.fit_lam(z, proxy, weighting, **options.fitting)
     if not np.any(found.lam):
         why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
         return replace(found, notes=(f"λ is 0: {why}",))
@@ -336,7 +316,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
 
 def _residuals(
     z: FloatArray,
-    proxy: ProxyMoments | None,
+    proxy: tuning.ProxyMoments | None,
     weighting: Weighting,
     lam: FloatArray,
     by_unit: FloatArray | None = None,
@@ -445,7 +425,7 @@ def separate_mean(
         known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
         trusted = None if options.shrinkage == 0 else replace(known, information=np.array(np.inf))
         cross = moments.cross_covariances * labelled_factor[:, None]
-        lam = fit_stratified(cross, spread, shares**2 / n, n, options.own_shrinkage, trusted).lam
+        lam = tuning.fit_stratified(cross, spread, shares**2 / n, n, options.own_shrinkage, trusted).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
@@ -463,14 +443,14 @@ def separate_mean(
     )
 
 
-def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
+def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Request) -> Estimate:
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
     z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
     declared = sample.outcome if bounds is None and sample.outcome not in ("binary", "bounded") else None
-    refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
-    frame = Respondents.of(sample, labelled)
-    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, found)
+    respondents.refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
+    frame = respondents.Respondents.of(sample, labelled)
+    outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, found)
     options = EstimateOptions.of(
         request,
         outcome=outcome,
@@ -481,8 +461,10 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
     if sample.design.unlabelled is not None:
         made = _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
         return frame.complete(made, sample)
-    column = proxy_columns(sample, request.proxy)
-    proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
+    column = respondents.proxy_columns(sample, request.proxy)
+    proxies, whole = sample.proxies[labelled][:, column], frame.summary
+    means, covariances = whole.proxy_means[:, column], whole.proxy_covariances[:, column][:, :, column]
+    summary = replace(whole, proxy_means=means, proxy_covariances=covariances)
     options = replace(
         options,
         scaled=all(sample.proxy_info[c].scaled for c in column),
@@ -508,7 +490,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
     made = replace(frame.complete(made, sample), doubts=partial(promise_notes, sample, labelled))
     if len(z) == sample.size:
         return made
-    ends = worst_bounds(sample, labelled, z, made.bounds)
+    ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
     return replace(made, nonresponse=replace(made.nonresponse, worst_bounds=ends))
 
 
@@ -527,7 +509,7 @@ def refits(sample: Sample, z: FloatArray, request: Request) -> bool:
     if not names or not history_columns(names):
         return False
     requested = set(request.given) - {"population", "predicted", "outcome", "target", "combine"}
-    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
+    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * tuning.N_FOLDS
 
 
 def _of_separate_samples(
@@ -607,7 +589,7 @@ def estimate_mean(
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
         if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
             refuse_extremes("proxies", proxies)
-        proxy = ProxyMoments.of(proxies, summary, stratum)
+        proxy = tuning.ProxyMoments.of(proxies, summary, stratum)
     if summary is not None and options.estimator == "post-stratified":
         weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)
@@ -641,7 +623,13 @@ def assemble(
     if options.bounds is not None:
         value = float(np.clip(value, *options.bounds))
     if abs(result.value - value) >= _ROUNDED_BOUND:
-        notes = (*notes, _clipped_note(result.value, value))
+        end = "below the least" if result.value < value else "above the largest"
+        note = (
+            f"the labels and the proxy put the mean at {result.value:.4g}, {end} that it can be, which is "
+            "shown: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of "
+            "it to use"
+        )
+        notes = (*notes, note)
     evidence = Evidence(
         value=value,
         variance=result.design_variance + result.population_variance,
@@ -669,15 +657,6 @@ def assemble(
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
         asides=partial(outcome_notes, proxies, summary, stratum),
-    )
-
-
-def _clipped_note(value: float, shown: float) -> str:
-    """Return what an estimate that left the outcome's bounds was: the value shown is the bound."""
-    end = "below the least" if value < shown else "above the largest"
-    return (
-        f"the labels and the proxy put the mean at {value:.4g}, {end} that it can be, which is shown: the "
-        "proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how much of it to use"
     )
 
 

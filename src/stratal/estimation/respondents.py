@@ -298,14 +298,6 @@ class Respondents(Record):
             remarks=(*self.notes, *found.remarks),
         )
 
-    def summary_of(self, column: list[int]) -> StratumSummary:
-        """Return the population summary of the chosen proxies."""
-        return StratumSummary(
-            sizes=self.summary.sizes,
-            proxy_means=self.summary.proxy_means[:, column],
-            proxy_covariances=self.summary.proxy_covariances[:, column][:, :, column],
-        )
-
 
 # Labels that are outcomes themselves, whatever the model's answers are called.
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}

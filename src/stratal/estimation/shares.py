@@ -704,7 +704,6 @@ def domain_mean(
         replace(result, value=value),
         weighting,
         limits=limits,
-        bounds=bounds,
         target=target,
         n=n,
         standard_error=shown,

@@ -62,8 +62,10 @@ def proxy_check(
         mean = plain_mean(proxy - z, weighting, outcome="unbounded", target=found.target, design=found.design)
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
     left, spread = np.diag(np.cov(found.evidence.residuals, z, aweights=weights, ddof=0)).tolist()
-    bins = []
-    for member in _bins(proxy):
+    values, count = np.sort(proxy), max(1, min(BINS, len(z) // LEAST))
+    cuts = values[[(k * len(values)) // count for k in range(1, count)]]
+    code, bins = np.searchsorted(np.unique(cuts), proxy, side="right"), []
+    for member in (code == k for k in np.unique(code)):
         inside = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
         bins.append(
             {
@@ -95,16 +97,6 @@ def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float
     covariance = np.cov(proxy, z, aweights=weights, ddof=0)
     both = covariance[0, 0] * covariance[1, 1]
     return float(covariance[0, 1] / np.sqrt(both)) if both > 0 else None
-
-
-def _bins(proxy: FloatArray) -> list[BoolArray]:
-    """Return the members (n,) of up to BINS groups of about equal size, from the lowest proxy on."""
-    values = np.sort(proxy)
-    count = max(1, min(BINS, len(values) // LEAST))
-    cuts = values[[(k * len(values)) // count for k in range(1, count)]]
-    code = np.searchsorted(np.unique(cuts), proxy, side="right")
-    members = (code == k for k in range(len(cuts) + 1))
-    return [member for member in members if member.any()]
 
 
 REPORTED = "with the design"

@@ -105,22 +105,16 @@ def random_labels_of_equal_width(
     lowest, highest = evidence.bounds
     scale = highest - lowest
     value, width = (evidence.value - lowest) / scale, (interval[1] - interval[0]) / scale
-    trials = _trials_worth(value, width, confidence_level)
-    binary = value * (1.0 - value)
-    labels = trials * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
-    if not evidence.superpopulation:
-        labels = labels / (1.0 + labels / evidence.weighting.population_size)
-    return float(labels) if size is None or range_ is None or labels < range_[0] else None
-
-
-def _trials_worth(value: float, width: float, confidence_level: float) -> float:
-    """Return the binary trials whose interval about a value has this width."""
     few, many = math.log(0.1), math.log(1e15)
-    for _ in range(_BISECTIONS):
+    for _ in range(_BISECTIONS):  # binary trials whose interval about the value has this width
         middle = (few + many) / 2.0
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
         few, many = (middle, many) if high - low > width else (few, middle)
-    return math.exp(many)
+    binary = value * (1.0 - value)
+    labels = math.exp(many) * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
+    if not evidence.superpopulation:
+        labels = labels / (1.0 + labels / evidence.weighting.population_size)
+    return float(labels) if size is None or range_ is None or labels < range_[0] else None
 
 
 def _replicated(evidence: Evidence) -> FloatArray:

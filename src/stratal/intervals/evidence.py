@@ -411,20 +411,6 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
     )
 
 
-def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
-    """Return the units' worth, moved to the number of clusters where units were drawn in clusters.
-
-    A few clusters say little of how much their units resemble each other; at worst each is worth one unit,
-    and clusters of unequal size as many as fewer equal ones (Kish's count).
-    """
-    groups = weighting.groups
-    if groups is None:
-        return worth
-    parts = np.bincount(groups, weighting.weights) / weighting.total
-    free, against = max(weighting.draws - 1.0, 0.0), _DRAWS_AGAINST_RESEMBLANCE
-    return (free + against) / (free / worth + against * np.sum(parts**2))
-
-
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 TARGETS = ("population", "superpopulation")
 
@@ -643,8 +629,14 @@ class Evidence(IntervalEvidence, Record):
             return self.given_trials
         labels = self.moments
         smooth = smoothed_moments(labels)
-        own = worth(smooth, self.variances(labels))
-        return float(binary_trials(_among_few_draws(own, self.weighting), smooth))
+        own, weighting = worth(smooth, self.variances(labels)), self.weighting
+        if weighting.groups is not None:
+            # A few clusters say little of how much their units resemble each other; at worst each is worth
+            # one unit, and clusters of unequal size as many as fewer equal ones (Kish's count).
+            parts = np.bincount(weighting.groups, weighting.weights) / weighting.total
+            free, against = max(weighting.draws - 1.0, 0.0), _DRAWS_AGAINST_RESEMBLANCE
+            own = (free + against) / (free / own + against * np.sum(parts**2))
+        return float(binary_trials(own, smooth))
 
     @property
     def weights_freedom(self) -> float:

@@ -27,19 +27,6 @@ from stratal.intervals.stratified import stratified_clopper_pearson
 Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
 
 
-def resolve_method(evidence: Any) -> str:
-    """Return the method that `auto` stands for: fixed by what is known of the outcome, never by the result.
-
-    An outcome with bounds gets Clopper–Pearson on the effective number of trials, those of each stratum
-    where there are several, any other Student's t with Satterthwaite's degrees of freedom, each limit moved
-    outwards where the labels are skewed.
-    docs/methods/intervals.md has the coverage, cell by cell.
-    """
-    if evidence.bounds is None:
-        return "skewness-corrected"
-    return "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
-
-
 def interval_of(
     evidence: Evidence, confidence_level: float, method: str = "auto", alternative: str = "two-sided"
 ) -> ConfidenceInterval:
@@ -99,8 +86,12 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
         raise InputError(
             f"an interval by {method!r} is for means", allowed="'auto', 't' and 'normal' for this estimand"
         )
-    if method == "auto":
-        method = resolve_method(evidence)
+    # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
+    # coverage, cell by cell.
+    if method == "auto" and evidence.bounds is None:
+        method = "skewness-corrected"
+    elif method == "auto":
+        method = "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
     _refuse_unfit(evidence, method)
     if evidence.census:
         return method, lambda level: (evidence.value, evidence.value)
@@ -113,7 +104,8 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
     prepared = kind.prepare(evidence, alternative)
     by_jumps = kind.counts_trials and (evidence.outcome != "binary" or evidence.tuned)
     widened = _with_jumps(evidence) if by_jumps else None
-    shifts = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
+    sizes = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
+    shift, further, wider, freedom = sizes
 
     def bounds(level: float) -> tuple[Any, Any]:
         low, high = prepared(level)
@@ -123,8 +115,13 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
         errors = tail_shares(level, alternative)
         if widened is not None:
             low, high = widened(low, high, errors)
-        if shifts[0] != 0.0 or shifts[1] != 0.0:
-            low, high = _with_shift(evidence, low, high, shifts, max(errors))
+        if shift != 0.0 or further != 0.0:
+            # Squared sizes widen only the limit that they move: on the other side nothing was left out.
+            lost = proportion.freedom_factor(evidence.weighting.draws, freedom, max(errors))
+            value, stretch = evidence.value, wider / np.sqrt(lost)
+            below = value + further - stretch * (value - low) if further < 0 else low
+            above = value + further + stretch * (high - value) if further > 0 else high
+            low, high = min(low + min(shift, 0.0), below), max(high + max(shift, 0.0), above)
         return _kept_within(evidence, low, high, alternative)
 
     return method, bounds
@@ -145,24 +142,6 @@ def _refuse_unfit(evidence: Any, method: str) -> None:
                 action="Give bounds=(lowest, highest) if the outcome has them.",
             )
         _ = evidence.textbook_variance  # refuses one label, which has none
-
-
-def _with_shift(
-    evidence: Any, low: Any, high: Any, shifts: tuple[float, ...], error: float
-) -> tuple[Any, Any]:
-    """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
-
-    That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
-    """
-    shift, further, wider, freedom = shifts
-    value = evidence.value
-    stretch = wider / np.sqrt(proportion.freedom_factor(evidence.weighting.draws, freedom, error))
-    below, above = low + min(shift, 0.0), high + max(shift, 0.0)
-    if further < 0:
-        below = min(below, value + further - stretch * (value - low))
-    if further > 0:
-        above = max(above, value + further + stretch * (high - value))
-    return below, above
 
 
 def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tuple[Any, Any]]:

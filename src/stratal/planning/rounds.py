@@ -64,9 +64,6 @@ _MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _ROUNDING = 1e-9
 
 
-DEVIATIONS = ("recalibrated", "raw")
-
-
 # Labels' worth of what the predictions themselves say of a stratum's residuals.
 STRENGTH = 16.0
 
@@ -115,7 +112,7 @@ def estimated_deviations(
     >>> estimated_deviations(strata, z, h, deviations="raw").round(2)
     array([0.  , 0.58])
     """
-    refuse_unknown("kind of deviations", deviations, DEVIATIONS)
+    refuse_unknown("kind of deviations", deviations, ("recalibrated", "raw"))
     n_strata = strata.n_strata
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
@@ -932,9 +929,6 @@ def more_labels(
     return rows
 
 
-ALLOCATIONS = ("total", "remainder")
-
-
 @names_mistyped
 def next_round(
     sample: Sample,
@@ -1020,7 +1014,7 @@ def next_round(
     array([13, 17])
     """
     require_sample(sample, "next_round")
-    refuse_unknown("allocation", allocation_of, ALLOCATIONS)
+    refuse_unknown("allocation", allocation_of, ("total", "remainder"))
     if sum(way is not None for way in (additional, half_width, design)) != 1:
         raise InputError(
             "give one of additional, half_width and design",
@@ -1127,9 +1121,6 @@ def _learning(
 Oracle = Callable[[AnyArray], Any]
 
 
-PILOTS = ("proportional", "equal")
-
-
 @names_mistyped
 def opt_a2(
     population: Population,
@@ -1176,7 +1167,7 @@ def opt_a2(
     size = max(total // 2, 2 * strata.n_strata)
     if initial is not None:
         size = min(whole_number("initial", initial) * strata.n_strata, total)
-    refuse_unknown("pilot", pilot, PILOTS)
+    refuse_unknown("pilot", pilot, ("proportional", "equal"))
     chunk = max(whole_number("step", step), 1)
     sample = Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
     labels = _answers(oracle, sample.ids)

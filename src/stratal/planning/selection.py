@@ -416,7 +416,7 @@ class Selection(Printed):
         )
         result = of_variable(value, np.where(own, gain[known] - mean, 0.0), weighting)
         return linearised_estimate(
-            result, weighting, limits=limits, bounds=limits.bounds, label=label, null=0.0, design=design.kind
+            result, weighting, limits=limits, label=label, null=0.0, design=design.kind
         )
 
     @property

@@ -274,7 +274,13 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     n_bins = len(distribution.values)
     sums = PrefixSums.of(distribution)
     edges = coarse_edges(distribution, NEYMAN_BINS)
-    layers = _full_recursion(sums, edges, min(n_strata, len(edges) - 1))
+    costs = _cost_table(sums, edges, edges)
+    best, layers = costs[:, 0], []
+    for _ in range(1, min(n_strata, len(edges) - 1)):
+        totals = costs + best
+        choice = totals.argmin(axis=1)
+        best = totals[np.arange(len(edges)), choice]
+        layers.append(choice)
     found = [edges[_trace(layers[:count], len(edges) - 1)] for count in range(len(layers) + 1)]
     if len(edges) == n_bins + 1:
         return found
@@ -292,19 +298,6 @@ def coarse_edges(distribution: Distribution, most: int) -> IntArray:
     )
     run = np.floor((0.5 * rank + 0.5 * height / most) * (most - 1)).astype(np.int64)
     return np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [n_bins]])
-
-
-def _full_recursion(sums: PrefixSums, edges: IntArray, n_strata: int) -> list[IntArray]:
-    """Return the best last cut of every layer from the second on, for every end among `edges`."""
-    costs = _cost_table(sums, edges, edges)
-    best = costs[:, 0]
-    layers = []
-    for _ in range(1, n_strata):
-        totals = costs + best
-        choice = totals.argmin(axis=1)
-        best = totals[np.arange(len(edges)), choice]
-        layers.append(choice)
-    return layers
 
 
 def _cost_table(sums: PrefixSums, ends: IntArray, starts: IntArray) -> FloatArray:
@@ -433,23 +426,19 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
         return np.array([low, high]), np.ones(1)
     position = np.clip(((distribution.values - low) / width).astype(np.int64), 0, cells - 1)
     mass = np.bincount(position, distribution.counts, minlength=cells) / distribution.size
-    bandwidth = max(_silverman(distribution) / width, 0.5)
+    share = (np.cumsum(distribution.counts) - 0.5 * distribution.counts) / distribution.size
+    quarter, three_quarters = np.interp([0.25, 0.75], share, distribution.values)
+    deviations = distribution.values - distribution.mean
+    spread = float(np.sqrt(distribution.counts @ deviations**2 / distribution.size))
+    if three_quarters > quarter:  # Silverman's rule
+        spread = min(spread, float(three_quarters - quarter) / 1.34)
+    bandwidth = max(float(0.9 * spread * distribution.size**-0.2) / width, 0.5)
     reflected = np.concatenate([mass, mass[::-1]])
     frequency = 2.0 * np.pi * np.fft.rfftfreq(2 * cells)
     kernel = np.exp(-0.5 * (bandwidth * frequency) ** 2)
     smooth: FloatArray = np.fft.irfft(np.fft.rfft(reflected) * kernel, 2 * cells)[:cells]
     smooth = np.maximum(smooth, 1e-12 / cells)
     return np.asarray(low + width * np.arange(cells + 1)), smooth / (smooth.sum() * width)
-
-
-def _silverman(distribution: Distribution) -> float:
-    share = (np.cumsum(distribution.counts) - 0.5 * distribution.counts) / distribution.size
-    quarter, three_quarters = np.interp([0.25, 0.75], share, distribution.values)
-    deviations = distribution.values - distribution.mean
-    deviation = float(np.sqrt(distribution.counts @ deviations**2 / distribution.size))
-    interquartile = float(three_quarters - quarter) / 1.34
-    spread = min(deviation, interquartile) if interquartile > 0 else deviation
-    return float(0.9 * spread * distribution.size**-0.2)
 
 
 def _even_split(mass: FloatArray, n_strata: int) -> IntArray:

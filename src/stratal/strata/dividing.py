@@ -6,56 +6,25 @@ columns, or intervals of what an estimand's influence is expected to be.
 
 from __future__ import annotations
 
-import copy
-import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
-
-import numpy as np
-
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError, installed, names_mistyped, near_names, refuse_unknown
+from stratal.population import rules
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
-from stratal.population.rules import (
-    CELL,
-    INFLUENCE,
-    Categories,
-    Crossed,
-    CutPoints,
-    Derived,
-    Everything,
-    NearestCentre,
-    Rule,
-    cut_between,
-    feature_rows,
-)
-from stratal.strata.boundaries import (
-    cumulative_root,
-    equal_size,
-    equal_width,
-    k_means_boundaries,
-    k_means_cuts,
-    mixture_boundaries,
-    neyman_boundaries,
-    weighted_mean,
-)
-from stratal.strata.strata import (
-    Moments,
-    Strata,
-    expected_deviations,
-    joined,
-    of_bins,
-    of_pictures,
-    of_sizes,
-    refuse_widest,
-)
+from stratal.strata import boundaries as cutting
+from stratal.strata.strata import Moments, Strata, expected_deviations, joined, of_bins, of_pictures, of_sizes, refuse_widest
+from typing import Any, Literal
+import copy
+import math
+import numpy as np
+import warnings
+
 
 # More strata than this are never chosen, though they can be asked for.
 MOST_STRATA = 50
@@ -104,21 +73,16 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
     draws = _proportional_draws(moments.sizes, budget, minimum)
     if draws is None:
         return float("inf")
-    unit_variances = _unit_variances(moments)
+    if moments.scaled:
+        unit_variances = expected_deviations(moments) ** 2
+    else:
+        between = (moments.proxy_means - moments.weights @ moments.proxy_means) ** 2
+        total = float(moments.weights @ (moments.proxy_variances + between))
+        share = moments.proxy_variances / total if total > 0 else np.zeros(len(between))
+        unit_variances = 1.0 - MARGIN_CORRELATION**2 + MARGIN_CORRELATION**2 * share
     variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
     quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95 %
     return max(quantile**2 * variance, 0.0)
-
-
-def _unit_variances(moments: Moments) -> FloatArray:
-    if moments.scaled:
-        return expected_deviations(moments) ** 2
-    weights = moments.weights
-    between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
-    total = float(weights @ (moments.proxy_variances + between))
-    explained = MARGIN_CORRELATION**2
-    share = moments.proxy_variances / total if total > 0 else np.zeros(len(weights))
-    return np.asarray(1.0 - explained + explained * share)
 
 
 def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
@@ -204,18 +168,18 @@ class StratificationRequest:
 
 # Methods that find the boundaries of 1, 2, …, H strata in one run.
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
-    "k-means": k_means_boundaries,
-    "neyman": neyman_boundaries,
+    "k-means": cutting.k_means_boundaries,
+    "neyman": cutting.neyman_boundaries,
 }
 
 # Methods that find the boundaries of a given number of strata.
 ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
-    "equal-size": equal_size,
-    "equal-width": equal_width,
-    "cum-sqrt-f": partial(cumulative_root, power=1 / 2),
-    "cum-cbrt-f": partial(cumulative_root, power=1 / 3),
-    "weighted-mean": weighted_mean,
-    "gaussian-mixture": mixture_boundaries,
+    "equal-size": cutting.equal_size,
+    "equal-width": cutting.equal_width,
+    "cum-sqrt-f": partial(cutting.cumulative_root, power=1 / 2),
+    "cum-cbrt-f": partial(cutting.cumulative_root, power=1 / 3),
+    "weighted-mean": cutting.weighted_mean,
+    "gaussian-mixture": cutting.mixture_boundaries,
 }
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
@@ -241,8 +205,12 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
     else:
         boundaries = boundaries_of(distribution, request.method, request.n_strata)
         if len(boundaries) + 1 < request.n_strata:
-            notes = _fewer(distribution, request.n_strata, len(boundaries) + 1)
-    rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
+            n_bins, made = len(distribution.values), len(boundaries) + 1
+            reason = "the others would hold no unit, as equal values are not split"
+            if distribution.exact and n_bins < request.n_strata:
+                reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
+            notes = (f"{request.n_strata} strata were asked for and {made} made: {reason}.",)
+    rule = rules.CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     names = interval_names(column, rule.cuts)
     return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
 
@@ -315,8 +283,8 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
         if method == "k-means":
-            return k_means_cuts(distribution, n_strata)
-        return neyman_boundaries(distribution, n_strata)[-1]
+            return cutting.k_means_cuts(distribution, n_strata)
+        return cutting.neyman_boundaries(distribution, n_strata)[-1]
     return ONE_BY_ONE[method](distribution, n_strata)
 
 
@@ -356,15 +324,6 @@ def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
     return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
 
 
-def _fewer(distribution: Distribution, requested: int, made: int) -> tuple[str, ...]:
-    n_bins = len(distribution.values)
-    if distribution.exact and n_bins < requested:
-        reason = f"the proxy has only {n_bins} distinct value{'s' if n_bins > 1 else ''}"
-    else:
-        reason = "the others would hold no unit, as equal values are not split"
-    return (f"{requested} strata were asked for and {made} made: {reason}.",)
-
-
 _SHOWN_LEVELS = 3
 
 
@@ -380,7 +339,7 @@ class Groups:
     notes : tuple of str
     """
 
-    rule: Categories
+    rule: rules.Categories
     sizes: IntArray
     notes: tuple[str, ...]
 
@@ -412,7 +371,7 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
     codes = np.arange(len(sizes))
     if request.budget is not None:
         codes = levels_within_budget(sizes, request.budget, request.minimum)
-    rule = Categories(column=column, levels=tuple(levels), codes=codes)
+    rule = rules.Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
     notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
     return Groups(rule=rule, sizes=sizes, notes=notes)
@@ -445,16 +404,16 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
         own = own if len(members) == 1 else own.pooled(np.zeros(len(members), np.int64))
         parts.append((pooled_picture(pictures, np.array(members)), own))
     boundaries, moments, notes = part_boundaries(parts, request)
-    inner: list[CutPoints] = []
+    inner: list[rules.CutPoints] = []
     names: list[str] = []
     for (picture, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
-        rule = CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
+        rule = rules.CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
         inner.append(rule)
         pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
     return Strata.of(
         moments,
-        Crossed(categories=groups.rule, inner=tuple(inner)),
+        rules.Crossed(categories=groups.rule, inner=tuple(inner)),
         tuple(names),
         notes=groups.notes + notes,
     )
@@ -546,7 +505,7 @@ def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
 
 
 # Fits rows (n, d) of feature columns to at most so many clusters.
-Fit = Callable[[FloatArray, tuple[str, ...], int], NearestCentre]
+Fit = Callable[[FloatArray, tuple[str, ...], int], rules.NearestCentre]
 
 # Rows that clusters are fitted on at most, evenly spaced where there are more.
 ROWS = 262_144
@@ -563,7 +522,7 @@ def fit_centres(
     clusterer: Any = None,
     seed: int = 0,
     standardise: bool = True,
-) -> NearestCentre:
+) -> rules.NearestCentre:
     """Fit k-means, or a clusterer of the user's, to rows; every unit then belongs to the nearest mean.
 
     So any clusterer gives a rule that a table can follow. k-means keeps its clusters as they are; others keep
@@ -610,7 +569,7 @@ def fit_centres(
         if labels.shape != (len(rows),) or not found:
             raise InputError("the clusterer found no cluster", action="Change its settings.")
         centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
-    return NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
+    return rules.NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
 
 
 def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
@@ -638,7 +597,7 @@ def rows_of_levels(
     seen = dict.fromkeys(sizes, 0)
     held: dict[str, list[FloatArray]] = {level: [] for level in sizes}
     for batch in population.batches(names if by is None else (by, *names)):
-        matrix = feature_rows(batch, names)
+        matrix = rules.feature_rows(batch, names)
         if not np.isfinite(matrix).all():
             bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
             raise InputError(
@@ -702,12 +661,12 @@ def cluster_strata(
     of_level = rows_of_levels(population, by, {level: sizes[level] for level in alone}, names)
 
     def draft(number: int) -> Strata:
-        inner: list[Rule] = [Everything()] * groups.rule.n_strata
+        inner: list[rules.Rule] = [rules.Everything()] * groups.rule.n_strata
         for level, g in alone.items():
             most = min(number, request.most(sizes[level] / population.size), sizes[level])
             if most > 1:
                 inner[g] = fit(of_level[level], names, most)
-        rule = Crossed(categories=groups.rule, inner=tuple(inner))
+        rule = rules.Crossed(categories=groups.rule, inner=tuple(inner))
         return _settled_groups(population, rule, groups, proxy)
 
     return _chosen(draft, request)
@@ -722,7 +681,7 @@ def _chosen(draft: Callable[[int], Strata], request: StratificationRequest) -> S
     return replace(drafts[best], notes=(*drafts[best].notes, note))
 
 
-def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
+def moments_by_pass(population: Population, rule: rules.Rule, proxy: str | None) -> Moments:
     """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
     n_strata = rule.n_strata
     if not population.proxies:
@@ -747,7 +706,7 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
     )
 
 
-def _settled(population: Population, rule: NearestCentre, proxy: str | None, requested: int) -> Strata:
+def _settled(population: Population, rule: rules.NearestCentre, proxy: str | None, requested: int) -> Strata:
     """Return the draft of a clustering: clusters that have units, in the order of their mean proxies."""
     notes: tuple[str, ...] = ()
     if rule.n_strata < requested:
@@ -759,15 +718,15 @@ def _settled(population: Population, rule: NearestCentre, proxy: str | None, req
     return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)
 
 
-def _settled_groups(population: Population, rule: Crossed, groups: Groups, proxy: str | None) -> Strata:
+def _settled_groups(population: Population, rule: rules.Crossed, groups: Groups, proxy: str | None) -> Strata:
     """Return the draft of clusters within groups, those that have units."""
     moments = moments_by_pass(population, rule, proxy)
     filled = moments.sizes > 0
-    inner: list[Rule] = []
+    inner: list[rules.Rule] = []
     names: list[str] = []
     for name, entry, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
         kept = entry
-        if isinstance(entry, NearestCentre):
+        if isinstance(entry, rules.NearestCentre):
             kept = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
         inner.append(kept)
         several = kept.n_strata > 1
@@ -918,24 +877,24 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
             allowed="methods of intervals",
         )
     view = influence.seen_in(population)
-    several = len(view.levels(CELL)) > 1 and method != "none"
-    found = stratify(view, by=CELL if several else None, proxy=INFLUENCE, **how)
+    several = len(view.levels(rules.CELL)) > 1 and method != "none"
+    found = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **how)
     known: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":
-        cells = list(view.levels(CELL)) * found.n_strata
-        if isinstance(found.rule, Categories):
+        cells = list(view.levels(rules.CELL)) * found.n_strata
+        if isinstance(found.rule, rules.Categories):
             cells = list(found.rule.levels)
-        if isinstance(found.rule, Crossed):
+        if isinstance(found.rule, rules.Crossed):
             counts = [part.n_strata for part in found.rule.inner]
             cells = np.repeat(found.rule.categories.levels, counts).tolist()
         known = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
-    (values,) = (batch[INFLUENCE] for batch in view.batches((INFLUENCE,), view.size))
-    inner = cut_between(found.rule, np.unique(values))
-    rule = Derived(inner=inner, cells=influence.cells, influence=influence.mean)
+    (values,) = (batch[rules.INFLUENCE] for batch in view.batches((rules.INFLUENCE,), view.size))
+    inner = rules.cut_between(found.rule, np.unique(values))
+    rule = rules.Derived(inner=inner, cells=influence.cells, influence=influence.mean)
     return replace(
         found,
-        rule=rule if found.n_strata > 1 else Everything(),
-        names=tuple(name.removeprefix(f"{CELL} = ") for name in found.names),
+        rule=rule if found.n_strata > 1 else rules.Everything(),
+        names=tuple(name.removeprefix(f"{rules.CELL} = ") for name in found.names),
         known=known,
         population=population,
     )

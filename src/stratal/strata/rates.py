@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, expit, logit, ndtri
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.strata.allocation import one_per_stratum, whole_numbers
 from stratal.strata.strata import SHRINKAGE, Moments, of_sizes, shrunk_log_odds
@@ -356,13 +356,9 @@ def _log_odds(
         seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
         n = counts.sum(axis=-1)
         centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
-        distance = _normal_scores(strata.weights, share) if strata.has_proxy else np.zeros(len(share))
+        distance = np.zeros(len(share))
+        if strata.has_proxy:  # that only orders: normal quantiles of the middle rank of each stratum's units
+            order, weights = np.argsort(share, kind="stable"), strata.weights
+            distance[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
+            distance = ndtri(np.clip(distance, _EDGE, 1.0 - _EDGE))
     return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
-
-
-def _normal_scores(weights: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the normal quantile of the middle rank of each stratum's units, for proxies that only order."""
-    order: IntArray = np.argsort(values, kind="stable")
-    below = np.empty(len(values))
-    below[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
-    return np.asarray(ndtri(np.clip(below, _EDGE, 1.0 - _EDGE)))

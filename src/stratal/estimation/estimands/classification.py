@@ -11,16 +11,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
+from stratal.estimation import confusion as measures
 from stratal.estimation.columns import GIVEN, split_answers, with_group
-from stratal.estimation.confusion import (
-    AVERAGES,
-    CLASS_METRICS,
-    METRICS,
-    OVERALL_METRICS,
-    Shares,
-    is_f_measure,
-    metric_function,
-)
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
@@ -89,8 +81,8 @@ class Classification(Estimand):
                 *(beliefs.of_class(row) for row in each),
             ],
         ).reshape(3, k)
-        shares = Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
-        value, slopes, why = metric_function(self.name, self._which(levels), k)(shares)
+        shares = measures.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
+        value, slopes, why = measures.metric_function(self.name, self._which(levels), k)(shares)
         if not np.isfinite(value):
             raise InputError(
                 f"nothing can be expected of {self.text!r}: {why.replace('labelled unit', 'unit')}",
@@ -150,10 +142,10 @@ class Classification(Estimand):
         """Return the influence of the labelled units, at the shares that the labels estimate."""
         answered = self._answered(sample, labels)
         confusion = answered.confusion
-        shares = Shares.of(
+        shares = measures.Shares.of(
             confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
         )
-        metric = metric_function(self.name, self._which(answered.levels), confusion.n_classes)
+        metric = measures.metric_function(self.name, self._which(answered.levels), confusion.n_classes)
         value, slopes, _ = metric(shares)
         u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
@@ -175,13 +167,13 @@ class Classification(Estimand):
             return None
         other, weights = confusion.n_classes, confusion.weighting.weights
         # One label of average weight, half right, keeps what few labels show from one of its ends.
-        shares = Shares.of(
+        shares = measures.Shares.of(
             np.append(confusion.true, [k, k, other]),
             np.append(confusion.predicted, [k, other, k]),
             np.append(weights, float(weights.mean()) * np.array([0.5, 0.25, 0.25])),
             confusion.n_classes + 1,
         )
-        _, slopes, _ = metric_function(self.name, k, confusion.n_classes + 1)(shares)
+        _, slopes, _ = measures.metric_function(self.name, k, confusion.n_classes + 1)(shares)
         either = [slopes.along(np.full(len(weights), truth), confusion.predicted) for truth in (k, other)]
         return (confusion.true == k).astype(np.float64), np.abs(either[0] - either[1])
 
@@ -357,8 +349,8 @@ class Average(Classification):
     predicted: str | None = None
 
     def __post_init__(self) -> None:
-        _names(self.metric, CLASS_METRICS, "metric of a class")
-        _names(self.average, AVERAGES, "average")
+        _names(self.metric, measures.CLASS_METRICS, "metric of a class")
+        _names(self.average, measures.AVERAGES, "average")
 
     @property
     def name(self) -> str:
@@ -646,8 +638,8 @@ class ClassReport(Estimand):
                 "classes must be a list", given=repr(self.classes), action="Write a list of one."
             )
         self._set(
-            metrics=_names(self.metrics, METRICS, "metric"),
-            average=_names(self.average, AVERAGES, "average"),
+            metrics=_names(self.metrics, measures.METRICS, "metric"),
+            average=_names(self.average, measures.AVERAGES, "average"),
             classes=tuple(class_text(entry) for entry in self.classes),
         )
 
@@ -672,7 +664,7 @@ class ClassReport(Estimand):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
         rows, lacking = [], []
         for name in self.metrics:
-            for which in (None,) if name in OVERALL_METRICS else each:
+            for which in (None,) if name in measures.OVERALL_METRICS else each:
                 level = levels[which] if isinstance(which, int) else which
                 known = needless_units(name, level if isinstance(which, int) else None, column)
                 if not all(implies(part, known) for part in left):
@@ -706,6 +698,6 @@ _ONLY_SEEN = (
 def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> tuple[str, ...]:
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
     for name in names:
-        if what == "average" or not is_f_measure(str(name)):
+        if what == "average" or not measures.is_f_measure(str(name)):
             refuse_unknown(what, name, allowed)
     return tuple(dict.fromkeys(names))

@@ -190,12 +190,12 @@ class RatioOfMeans(OfOutcomes):
                 action="Check the denominator, or label units in which it is not 0.",
             )
         _require_error(result, len(columns), "ratio")
-        limits, bounds = None, None
+        limits = None
         # Where all labels agree, or there is one, an interval is refused as that of any such outcome is.
         if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
             limits = replace(Fieller.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds)
-        found = linearised_estimate(result, weighting, limits=limits, bounds=bounds, target=target)
+        found = linearised_estimate(result, weighting, limits=limits, target=target)
         return replace(frame.complete(found, sample), label=self.label)
 
 

@@ -179,7 +179,6 @@ def association(
         result,
         weighting,
         limits=limits,
-        bounds=bounds,
         target=target,
         standard_error=smooth.standard_error if shown is None else shown,
         degrees_of_freedom=smooth.degrees_of_freedom,
@@ -472,7 +471,7 @@ def calibration_error(
     )
     means = np.bincount(bins, weights * x, minlength=BINS)[used] / shares[used]
     limits = _OfBins(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
-    return linearised_estimate(result, weighting, limits=limits, bounds=(0.0, 1.0), target=target)
+    return linearised_estimate(result, weighting, limits=limits, target=target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,6 @@ def ranking_metric(
         result,
         weighting,
         limits=limits,
-        bounds=bounds,
         target=target,
         n=n,
         # A perfect ranking has no variance of its own; what its labels may have missed has.

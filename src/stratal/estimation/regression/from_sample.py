@@ -14,40 +14,21 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.columns import named_groups, number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
-from stratal.estimation.regression.losses import (
-    Block,
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    PoissonLoss,
-    Unlabelled,
-    feature_matrix,
-    with_intercept,
-)
+from stratal.estimation.regression import losses
 from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
-from stratal.estimation.regression.quantiles import (
-    quantile,
-    quantile_estimate,
-    require_probability,
-    weighted_quantile,
-)
+from stratal.estimation.regression.quantiles import quantile, quantile_estimate, require_probability, weighted_quantile
 from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
@@ -55,6 +36,9 @@ from stratal.population.expressions import Cells, Constant, Exponential, Express
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
+from typing import Any, ClassVar
+import numpy as np
+import re
 
 
 class Formula:
@@ -123,7 +107,8 @@ class Formula:
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        return feature_matrix("features", np.asarray(self._matrix(self._spec.get_model_matrix, None, frame)))
+        made = self._matrix(self._spec.get_model_matrix, None, frame)
+        return losses.feature_matrix("features", np.asarray(made))
 
     def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
         errors, frame = _formulaic().errors, _frame(data)
@@ -167,7 +152,7 @@ class Numbers:
     def features(self, data: Mapping[str, Any]) -> FloatArray:
         """Return the feature matrix (n, d) of units."""
         matrix = np.stack([np.asarray(data[name], dtype=np.float64) for name in self.columns], axis=1)
-        return with_intercept(matrix) if self.intercept else matrix
+        return losses.with_intercept(matrix) if self.intercept else matrix
 
 
 Columns = Numbers | Formula
@@ -176,7 +161,9 @@ Columns = Numbers | Formula
 INTERCEPT = "intercept"
 
 
-FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
+FAMILIES: dict[str, type[losses.Loss]] = {
+    loss.name: loss for loss in (losses.LinearLoss, losses.LogisticLoss, losses.PoissonLoss)
+}
 
 
 _BATCH = 262_144
@@ -187,7 +174,7 @@ def regress(
     sample: Sample,
     labels: Any,
     *,
-    family: str | Loss = "linear",
+    family: str | losses.Loss = "linear",
     features: str | tuple[str, ...] = (),
     formula: str | None = None,
     population: Population | None = None,
@@ -251,7 +238,12 @@ def regress(
         if name in options:
             raise InputError(f"regress finds {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, chosen, formula)
-    drawn = _drawn_columns(sample, population, chosen if formula is None else Formula.words(formula))
+    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+    drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
+    if population is not None:
+        wanted = chosen if formula is None else Formula.words(formula)
+        read = tuple(name for name in population.feature_names if name in wanted)
+        drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
     columns: Columns = Numbers(chosen, intercept)
     if formula is not None:
         columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
@@ -264,8 +256,14 @@ def regress(
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix, names = columns.features(batch) if columns.names else None, columns.names or None
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
-    rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
-    result = replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
+    rows = []
+    for row in result:
+        row = units.complete(row, sample)
+        table = row.stratum_table
+        if table is not None and len(table.sizes) == len(result.lam):
+            table = replace(table, lam=result.lam[:, None])
+        rows.append(replace(row, stratum_table=table, remarks=()))  # the notes are all rows'
+    result = replace(result, estimates=tuple(rows), remarks=(*units.notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
 
@@ -302,21 +300,13 @@ def labelled_units(
     return joined, units, known
 
 
-def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
-    """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
-    table = row.stratum_table
-    if table is not None and len(table.sizes) == len(lam):
-        table = replace(table, lam=lam[:, None])
-    return replace(row, stratum_table=table, remarks=())
-
-
 def from_population(
     population: Population,
     proxy: str,
     columns: Columns,
     rule: Rule | None = None,
     merged: IntArray | None = None,
-) -> Unlabelled:
+) -> losses.Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
     Parameters
@@ -341,18 +331,19 @@ def from_population(
     """
     codes = np.arange(1 if rule is None else rule.n_strata) if merged is None else merged
     batches = partial(_blocks, population, proxy, columns, rule, codes)
-    return Unlabelled(batches, n_strata=int(codes.max()) + 1)
+    return losses.Unlabelled(batches, n_strata=int(codes.max()) + 1)
 
 
 def _blocks(
     population: Population, proxy: str, columns: Columns, rule: Rule | None, codes: IntArray
-) -> Iterator[Block]:
+) -> Iterator[losses.Block]:
     read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
     for batch in population.batches(read, _BATCH):
         values = np.asarray(batch[proxy], dtype=np.float64)
         stratum = np.zeros(len(values), dtype=np.int64) if rule is None else rule.assign(batch)
         features = columns.features(batch) if columns.names else np.empty((len(values), 0))
-        yield Block(features=features, proxy=values, stratum=codes[stratum].astype(np.int64, copy=False))
+        stratum = codes[stratum].astype(np.int64, copy=False)
+        yield losses.Block(features=features, proxy=values, stratum=stratum)
 
 
 def _first_batch(formula: str, population: Population) -> Any:
@@ -366,18 +357,6 @@ def _first_batch(formula: str, population: Population) -> Any:
     return next(population.batches(read))
 
 
-def _drawn_columns(
-    sample: Sample, population: Population | None, names: Collection[str]
-) -> dict[str, AnyArray]:
-    """Return the columns of the drawn units: in the sample, and the population's features by its ids."""
-    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
-    known: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
-    read = () if population is None else tuple(n for n in population.feature_names if n in names)
-    if population is not None and read:
-        known |= dict(zip(read, features_of(sample, population, read).T, strict=True))
-    return known
-
-
 def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray:
     """Return a column of the drawn units (n,), as `numbers` if it is a feature."""
     if name not in columns:
@@ -389,11 +368,11 @@ def _column(columns: Mapping[str, Any], name: str, *, numbers: bool) -> AnyArray
     return finite_vector(f"feature {name!r}", columns[name]) if numbers else np.asarray(columns[name])
 
 
-def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | None) -> Loss:
+def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
     """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
     if features and formula is not None:
         raise InputError("give features= or formula=, not both", action="Leave one of them out.")
-    if isinstance(family, Loss):
+    if isinstance(family, losses.Loss):
         return family
     refuse_unknown("family", family, FAMILIES)
     if not features and formula is None:
@@ -504,10 +483,7 @@ class Coefficient(Estimand):
         """The names of all coefficients."""
         return (INTERCEPT, *self.numbers)
 
-    @property
-    def reads_population(self) -> bool:
-        """Whether the estimate reads columns of the population: the features, and the proxy of all units."""
-        return True
+    reads_population = True  # the features, and the proxy of all units
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.

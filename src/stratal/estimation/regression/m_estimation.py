@@ -22,24 +22,8 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.estimation.linearised import Linearised, skewed_limits
-from stratal.estimation.regression.losses import (
-    LinearLoss,
-    LogisticLoss,
-    Loss,
-    LossSums,
-    MeanLoss,
-    PoissonLoss,
-    Unlabelled,
-)
-from stratal.estimation.regression.rectified_loss import (
-    RectifiedLoss,
-    Solution,
-    contrasts,
-    newton,
-    refuse_failure,
-    require_inverse,
-    whitening,
-)
+from stratal.estimation.regression import losses, rectified_loss
+from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.intervals.limits import SkewedLimits
 from stratal.report.text import plain_dict
 
@@ -167,7 +151,7 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
     loss, stratum, counts, units = rectified.loss, rectified.stratum, rectified.counts, rectified.unlabelled
     assert units is not None
-    wanted = contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
     directions = rectified.labelled_inverse(theta) @ wanted
     u, v = (
         loss.gradients(theta, rectified.features, given) @ directions
@@ -262,7 +246,8 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     own, by_proxy = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
     sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
-    whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
+    # The proxy's coefficients over the population.
+    whole = -rectified_loss.require_inverse(sums.hessian) @ sums.gradient
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
     leverages = np.clip(weights * np.einsum("ni,ni->n", x @ bread, x), 0.0, 1.0 - _LEAST_LEFT)
@@ -302,7 +287,7 @@ _DECIDES_GROWTH = 0.4
 _FEWEST = 10.0
 
 
-def m_estimate(loss: Loss, outcome: Any, *, weighting: Weighting, **options: Any) -> Coefficients:
+def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **options: Any) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -521,7 +506,7 @@ def _sandwich(
     rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
-    lam, bread = fit.lam[:, 0], require_inverse(hessian)
+    lam, bread = fit.lam[:, 0], rectified_loss.require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
     weights = rectified.weights * (1.0 - (1.0 - moved) * lam[rectified.stratum])  # not taken from the proxy
@@ -602,7 +587,7 @@ def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).values
     array([4.25])
     """
-    return m_estimate(MeanLoss(), outcome, **arguments)
+    return m_estimate(losses.MeanLoss(), outcome, **arguments)
 
 
 def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
@@ -626,7 +611,7 @@ def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffici
     >>> fit.values.round(6)
     array([-1.,  2.])
     """
-    return m_estimate(LinearLoss(), outcome, features=features, **arguments)
+    return m_estimate(losses.LinearLoss(), outcome, features=features, **arguments)
 
 
 def logistic_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
@@ -643,7 +628,7 @@ def logistic_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffi
     >>> bool(abs(fit.values[0] - np.log(3)) < 1e-9)
     True
     """
-    return m_estimate(LogisticLoss(), outcome, features=features, **arguments)
+    return m_estimate(losses.LogisticLoss(), outcome, features=features, **arguments)
 
 
 def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
@@ -660,10 +645,10 @@ def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coeffic
     >>> bool(abs(fit.values[0] - np.log(2)) < 1e-9)
     True
     """
-    return m_estimate(PoissonLoss(), outcome, features=features, **arguments)
+    return m_estimate(losses.PoissonLoss(), outcome, features=features, **arguments)
 
 
-def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
+def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution:
     """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
 
     Raises
@@ -682,13 +667,15 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     block = next(unlabelled.blocks())
     start = np.zeros(loss.n_parameters(block.features, block.proxy))
 
-    def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
+    def evaluate(theta: FloatArray, curvature: bool) -> losses.LossSums:
         return unlabelled.summed(loss, theta, shares, curvature=curvature)
 
-    fit = newton(evaluate, start, quadratic=loss.quadratic)
-    gram = unlabelled.summed(LinearLoss(), start, shares).hessian if block.features.shape[1] else fit.hessian
+    fit = rectified_loss.newton(evaluate, start, quadratic=loss.quadratic)
+    gram = fit.hessian
+    if block.features.shape[1]:
+        gram = unlabelled.summed(losses.LinearLoss(), start, shares).hessian
     try:
-        refuse_failure(fit, loss, block.proxy, whitening(gram), rectified=False)
+        rectified_loss.refuse_failure(fit, loss, block.proxy, rectified_loss.whitening(gram), rectified=False)
     except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None

@@ -446,7 +446,11 @@ def quantile_estimate(
     reached = counted * (z <= value)
     share = ratio_of_means(reached, counted, weighting)
     trials, _ = domain_trials(reached, counted, weighting, (0.0, 1.0), share.design_variance)
-    error = _half_reach(own, weights, probability, share.standard_error)
+    error = np.nan
+    if np.isfinite(share.standard_error):  # over the density there; 0 where the labels around agree
+        ends = (min(max(probability + side * share.standard_error, 1e-9), 1.0) for side in (-1.0, 1.0))
+        low, high = (weighted_quantile(own, weights, end) for end in ends)
+        error = (high - low) / 2.0
     scale = error / share.standard_error if share.standard_error > 0 else 1.0
     result = Linearised(
         value=value,
@@ -462,17 +466,4 @@ def quantile_estimate(
         share=BinomialLimits(value=probability, bounds=(0.0, 1.0), trials=trials),
         exact=bool(np.isinf(trials)),
     )
-    return linearised_estimate(result, weighting, limits=limits, bounds=bounds, n=len(own))
-
-
-def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
-    """Return half the distance of the quantiles one standard error of the share to either side.
-
-    That is the share's standard error over the density there; 0 where the labels around agree.
-    """
-    if not np.isfinite(error):
-        return float("nan")
-    low, high = (
-        weighted_quantile(z, weights, min(max(probability + side * error, 1e-9), 1.0)) for side in (-1.0, 1.0)
-    )
-    return (high - low) / 2.0
+    return linearised_estimate(result, weighting, limits=limits, n=len(own))

@@ -127,7 +127,7 @@ def test_the_labelled_influence_carries_the_variance(population, text):
     strata = sample.design.strata
     variance = 0.0
     for h in np.flatnonzero(sample.n_h):
-        u = found.u[found.stratum(sample.stratum) == h]
+        u = found.u[sample.stratum[found.labelled] == h]
         factor = strata.sizes[h] ** 2 * (1 - len(u) / strata.sizes[h]) / len(u)
         kept = strata.sizes[sample.n_h > 0].sum()
         variance += factor / kept**2 * np.var(u, ddof=1)
