@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any, Self, TypeVar, overload
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
@@ -23,9 +28,6 @@ from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
 from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
-from typing import Any, Self, TypeVar, overload
-import math
-import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

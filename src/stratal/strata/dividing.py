@@ -6,10 +6,17 @@ columns, or intervals of what an estimand's influence is expected to be.
 
 from __future__ import annotations
 
+import copy
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.population import rules
@@ -18,13 +25,16 @@ from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
 from stratal.strata import boundaries as cutting
-from stratal.strata.strata import Moments, Strata, expected_deviations, joined, of_bins, of_pictures, of_sizes, refuse_widest
-from typing import Any, Literal
-import copy
-import math
-import numpy as np
-import warnings
-
+from stratal.strata.strata import (
+    Moments,
+    Strata,
+    expected_deviations,
+    joined,
+    of_bins,
+    of_pictures,
+    of_sizes,
+    refuse_widest,
+)
 
 # More strata than this are never chosen, though they can be asked for.
 MOST_STRATA = 50

@@ -14,21 +14,31 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.columns import named_groups, number_columns
-from stratal.estimation.estimand import Estimand, LabelledInfluence, PLAIN, Request
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.regression import losses
 from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
-from stratal.estimation.regression.quantiles import quantile, quantile_estimate, require_probability, weighted_quantile
+from stratal.estimation.regression.quantiles import (
+    quantile,
+    quantile_estimate,
+    require_probability,
+    weighted_quantile,
+)
 from stratal.estimation.regression.rectified_loss import require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import Joined, join
@@ -36,9 +46,6 @@ from stratal.population.expressions import Cells, Constant, Exponential, Express
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
-from typing import Any, ClassVar
-import numpy as np
-import re
 
 
 class Formula:
