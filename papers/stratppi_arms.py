@@ -195,7 +195,7 @@ def _run(
     counts = fixed_counts(design, strata, replace(world.truth, sizes=world.sizes), budgets)
     counts = [np.minimum(n_h, world.truth.sizes) for n_h in counts]
     limits = np.max(counts, axis=0)
-    # The package's own interval reads how labels lean; its arm has λ = 0, so that shifted proxies do not matter.
+    # The package's own interval reads how labels lean; its arm has λ = 0, so shifted proxies do not matter.
     how = {"with_replacement": world.redrawn, "thirds": arm.interval == "auto"}
     draws = OrderedUnits(world.truth, limits, replicates, rng, **how)
     rows = [_row(arm, world, draws.sums(n_h), rng) for n_h in counts]
