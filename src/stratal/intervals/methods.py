@@ -102,7 +102,9 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
         method = "clopper-pearson"
     kind = TABLE[method]
     prepared = kind.prepare(evidence, alternative)
-    by_jumps = kind.counts_trials and (evidence.outcome != "binary" or evidence.tuned)
+    by_jumps = kind.counts_trials and (
+        evidence.outcome != "binary" or (evidence.tuned and not evidence.in_strata)
+    )
     widened = _with_jumps(evidence) if by_jumps else None
     sizes = (evidence.size_shift, *evidence.size_reach) if kind.widened else (0.0, 0.0, 1.0, 1.0)
     shift, further, wider, freedom = sizes
@@ -150,17 +152,16 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
     Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
     residuals do: those that were seen (`jump_reach`), or units unlike any label. These lie at a bound, as far
     from what was expected of them as units are in the root mean square: among the farther ones more often.
-    Where labels are 0 and 1, the test of strata knows which of them can be wrong in what direction.
+    Of labels of 0 and 1 in strata this is not asked: the test of strata knows in what direction each can be wrong.
     """
     (lowest, highest), value = evidence.limits, evidence.value
     scale = highest - lowest
     reach = np.array([value - lowest, highest - value]) / scale
     jumps = scale * np.sqrt(reach**2 + evidence.expected_spread)
     error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
-    tested = evidence.in_strata and evidence.outcome == "binary"
 
     def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
-        unseen = {side: 0.0 if tested else evidence.unseen(side) for side in set(errors)}
+        unseen = {side: evidence.unseen(side) for side in set(errors)}
         seen = proportion.jump_reach(skewness, errors)
         below, above = (
             np.maximum(unseen[side] * jump, error * own)
