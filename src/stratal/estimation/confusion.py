@@ -366,10 +366,9 @@ class Confusion:
         lowest = -1.0 if name in SIGNED else 0.0
         n, bounds = int(counted.sum()), (lowest, 1.0)
         if not np.isfinite(value):
-            averaged = which == "macro" or name == "balanced_accuracy"
-            found = (
-                self._some_classes_unseen("recall" if which is None else name, target) if averaged else None
-            )
+            found = None
+            if which == "macro" or name == "balanced_accuracy":
+                found = self._some_classes_unseen("recall" if which is None else name, target)
             return found or undefined_estimate(self.weighting, n, bounds, note, target=target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(name, which, function, counted, result, target)
