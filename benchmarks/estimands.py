@@ -139,7 +139,8 @@ Draw = Callable[[int], Any]
 
 def one_round(units: Pool, budget: int) -> Draw:
     """Return what draws a sample planned for the quantity."""
-    return units.plan(budget).draw
+    drawn: Draw = units.plan(budget).draw
+    return drawn
 
 
 def two_rounds(units: Pool, budget: int) -> Draw:

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import stratal
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.estimands import F1
 from stratal.estimation.estimands.ranking import area_under_curve
 
@@ -80,30 +80,27 @@ def of_counts(
 
     `form` gives for a value the coefficients and the sum that the rates must have.
     """
-    rng, counts, rates = (
-        np.random.default_rng(0),
-        np.maximum(np.round(counts), 1).astype(int),
-        np.clip(rates, 1e-12, 1 - 1e-12),
-    )
-    under_p = rng.binomial(counts, rates, (DRAWS, len(rates)))
+    rng, rates = np.random.default_rng(0), np.clip(rates, 1e-12, 1 - 1e-12)
+    labels: IntArray = np.maximum(np.round(counts), 1).astype(np.int64)
+    under_p = rng.binomial(labels, rates, (DRAWS, len(rates)))
     total = 0.0
     for side in (-1.0, 1.0):
         step = (
             6.0
-            * float(np.sqrt(np.sum(form(value)[0] ** 2 * (rates * (1 - rates) + 1 / counts) / counts)))
+            * float(np.sqrt(np.sum(form(value)[0] ** 2 * (rates * (1 - rates) + 1 / labels) / labels)))
             / STEPS
         )
         if value > 0.1 and form(value)[1] != value:  # a ratio, whose form is not in its units
             step = 0.6 * min(value, 1 - value) / STEPS
         for k in range(STEPS):
             at = value + side * (k + 0.5) * step
-            q = projected(counts, rates, *form(at)) if 0 < at < 1 else None
+            q = projected(labels, rates, *form(at)) if 0 < at < 1 else None
             if q is None:
                 break
             score = np.stack([np.log(q / rates), np.log((1 - q) / (1 - rates))])
             ratio = [
-                drawn @ score[0] + (counts - drawn) @ score[1]
-                for drawn in (under_p, rng.binomial(counts, q, under_p.shape))
+                drawn @ score[0] + (labels - drawn) @ score[1]
+                for drawn in (under_p, rng.binomial(labels, q, under_p.shape))
             ]
             total += step * float(np.mean(ratio[0] >= np.quantile(ratio[1], ERROR)))
     return total
@@ -237,7 +234,7 @@ def main() -> None:
             continue
         rows = [cell.run(seed) for seed in range(args.runs)]
         value, low, high = np.array([row[:3] for row in rows]).T
-        counts = None if rows[0][3] is None else np.mean([row[3] for row in rows], axis=0)
+        counts = None if rows[0][3] is None else np.mean(np.array([row[3] for row in rows]), axis=0)
         known = np.isfinite(value)
         width, ideal = (
             float(np.mean(high - low)),

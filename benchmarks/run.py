@@ -69,6 +69,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "coverage": list,
         "interval_cells": list,
         "near_census": list,
+        "narrowest": list,
         "mean_wrong_scores": lambda: ["--draws", "10000"],
         "heavy_tails": list,
         "metrics_coverage": list,

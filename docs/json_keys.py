@@ -11,7 +11,7 @@ import make_pages
 def kind(schema: dict[str, Any]) -> str:
     """Return in words what a value may be."""
     if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[-1].removeprefix("Printed")
+        name = schema["$ref"].rsplit("/", 1)[-1]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(kind(part) for part in schema["anyOf"]))
@@ -47,7 +47,7 @@ def page() -> str:
     sections = []
     for file_name, text in schemas.items():
         schema = json.loads(text)
-        shared |= {name.removeprefix("Printed"): part for name, part in schema.get("$defs", {}).items()}
+        shared |= schema.get("$defs", {})
         name = file_name.removesuffix(".json").replace("study-", "study ")
         ways = schema.get("anyOf", [schema] if "$ref" in schema else [])
         goals = [kind(way) for way in ways if "$ref" in way]

@@ -134,7 +134,7 @@ def test_every_figure_of_the_script_is_drawn():
 def test_kinds_of_objects_are_named_once(build_site):
     page = build_site.json_keys.page()
 
-    assert "One object: [Plan](#plan) or [Detection](#detection) or" in page
+    assert "One object: [Planned](#planned) or [Detection](#detection) or" in page
     assert "object or object" not in page
 
 

@@ -43,7 +43,7 @@ class Label(Struct, kw_only=True):
     b: Text | None = UNSET
 
 
-class PrintedRow(Label, kw_only=True):
+class EstimateRow(Label, kw_only=True):
     """One row of a table."""
 
     outcome: Text = UNSET
@@ -54,7 +54,7 @@ class PrintedRow(Label, kw_only=True):
     win_rate: Object | UnsetType = UNSET
 
 
-class PrintedRequirement(Struct, kw_only=True):
+class Required(Struct, kw_only=True):
     """What was required of an interval, and the verdict."""
 
     required: str
@@ -69,12 +69,12 @@ SEVERAL = [
     msgspec.defstruct(
         kind.title(),
         [
-            (kind, list[PrintedRow]),
+            (kind, list[EstimateRow]),
             ("confidence_level", float),
             ("notes", list[str]),
             ("leaderboard", Objects | UnsetType, UNSET),
             ("label_values", Objects | UnsetType, UNSET),
-            ("requirements", list[PrintedRequirement] | UnsetType, UNSET),
+            ("requirements", list[Required] | UnsetType, UNSET),
         ],
         namespace={"__doc__": "Several estimates, as a table only."},
     )
@@ -82,7 +82,7 @@ SEVERAL = [
 ]
 
 
-class PrintedEstimate(Label, kw_only=True):
+class Estimated(Label, kw_only=True):
     """An estimate with all that is needed to judge it."""
 
     degrees_of_freedom: Number
@@ -106,22 +106,22 @@ class PrintedEstimate(Label, kw_only=True):
     label_values: Objects | UnsetType = UNSET
     strata: list[StratumRow]
     notes: list[str]
-    estimands: list[PrintedRow] | UnsetType = UNSET
-    outcomes: list[PrintedRow] | UnsetType = UNSET
-    metrics: list[PrintedRow] | UnsetType = UNSET
-    comparisons: list[PrintedRow] | UnsetType = UNSET
-    questions: list[PrintedRow] | UnsetType = UNSET
-    domains: list[PrintedRow] | UnsetType = UNSET
-    judge: list[PrintedRow] | UnsetType = UNSET  # type: ignore[assignment]
-    judge_groups: list[PrintedRow] | UnsetType = UNSET
+    estimands: list[EstimateRow] | UnsetType = UNSET
+    outcomes: list[EstimateRow] | UnsetType = UNSET
+    metrics: list[EstimateRow] | UnsetType = UNSET
+    comparisons: list[EstimateRow] | UnsetType = UNSET
+    questions: list[EstimateRow] | UnsetType = UNSET
+    domains: list[EstimateRow] | UnsetType = UNSET
+    judge: list[EstimateRow] | UnsetType = UNSET  # type: ignore[assignment]
+    judge_groups: list[EstimateRow] | UnsetType = UNSET
     disagreements: Object | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     leaderboard: Objects | UnsetType = UNSET
-    requirements: list[PrintedRequirement] | UnsetType = UNSET
+    requirements: list[Required] | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
 
 
-class PrintedPlan(Struct, kw_only=True):
+class Planned(Struct, kw_only=True):
     """What a budget buys."""
 
     labels: Object | UnsetType = UNSET
@@ -162,8 +162,8 @@ class Detection(Struct, kw_only=True):
 class Demo(Struct, kw_only=True):
     """The demonstration: plan, estimate and truth; or the file whose labels were filled in, and how many."""
 
-    plan: PrintedPlan | UnsetType = UNSET
-    estimate: PrintedEstimate | UnsetType = UNSET
+    plan: Planned | UnsetType = UNSET
+    estimate: Estimated | UnsetType = UNSET
     truth: float | UnsetType = UNSET
     output: Text = UNSET
     file: Text = UNSET
@@ -194,7 +194,7 @@ class Recognised(Struct, kw_only=True):
     logs: dict[str, str] | UnsetType = UNSET
 
 
-class PrintedDraw(Struct, kw_only=True):
+class DrawnSample(Struct, kw_only=True):
     """What was drawn and written."""
 
     sample: str
@@ -210,7 +210,7 @@ class PrintedDraw(Struct, kw_only=True):
     needed: Object | UnsetType | None = UNSET
 
 
-class PrintedSelection(Struct, kw_only=True):
+class Selected(Struct, kw_only=True):
     """How models stand, and what is to be labelled next."""
 
     statement: str
@@ -253,7 +253,7 @@ class Report(Struct, kw_only=True):
     quantity: str
     share: bool
     confidence_level: float
-    estimate: PrintedEstimate
+    estimate: Estimated
     side_by_side: Objects
     strata: Objects
     calibration: Object | None
@@ -307,7 +307,7 @@ class Extended(Struct, kw_only=True):
     new: int
     round: int
     enough: bool
-    selection: PrintedSelection | UnsetType = UNSET
+    selection: Selected | UnsetType = UNSET
 
 
 class Team(Struct, kw_only=True):
@@ -345,10 +345,10 @@ class Status(Struct, kw_only=True):
     time: Object
     agreement: Object | None
     drift: Objects
-    estimate: PrintedEstimate | None
+    estimate: Estimated | None
     anytime_interval: Interval | None
     questions: Objects
-    requirements: list[PrintedRequirement] | UnsetType = UNSET
+    requirements: list[Required] | UnsetType = UNSET
     planned_look: Object | UnsetType | None = UNSET
     stop: Object
     notes: list[str]
@@ -389,15 +389,15 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "study check": (Checked,),
     "demo": (Demo,),
     "doctor": (Recognised,),
-    "draw": (PrintedDraw,),
-    "estimate": (PrintedEstimate, *SEVERAL),
+    "draw": (DrawnSample,),
+    "estimate": (Estimated, *SEVERAL),
     "study export": (Exported,),
     "study extend": (Extended,),
     "study import": (Imported, ImportedPage),
     "study new": (NewStudy,),
     "study label": (Served,),
-    "plan": (PrintedPlan, Detection, ExpectedLabels),
-    "select": (PrintedSelection,),
+    "plan": (Planned, Detection, ExpectedLabels),
+    "select": (Selected,),
     "report": (Report,),
     "schema": (Object,),
     "simulate": (Simulated,),

@@ -152,7 +152,7 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
     Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
     residuals do: those that were seen (`jump_reach`), or units unlike any label. These lie at a bound, as far
     from what was expected of them as units are in the root mean square: among the farther ones more often.
-    Of labels of 0 and 1 in strata this is not asked: the test of strata knows in what direction each can be wrong.
+    Labels of 0 and 1 in strata are left alone: the test of strata knows in what direction each can be wrong.
     """
     (lowest, highest), value = evidence.limits, evidence.value
     scale = highest - lowest

@@ -13,7 +13,7 @@ from tests.e2e.pasted import write
 
 import stratal
 from stratal.cli.application import commands
-from stratal.cli.printed import PRINTED, PrintedEstimate, command_schema
+from stratal.cli.printed import PRINTED, Estimated, command_schema
 from stratal.report.estimates import TABLES
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
@@ -150,7 +150,7 @@ def test_the_published_file_is_what_the_command_prints(command, run_command):
 
 def test_an_estimate_may_carry_every_table():
     """What commands print has the tables that a report knows."""
-    assert {*TABLES, "leaderboard"} <= set(PrintedEstimate.__struct_fields__)
+    assert {*TABLES, "leaderboard"} <= set(Estimated.__struct_fields__)
 
 
 @pytest.mark.parametrize("wrong", [{"estimate": "high"}, {"n": 1.5}, {"strata": [{}]}, {"bounds": [0, "1"]}])

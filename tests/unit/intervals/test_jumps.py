@@ -23,7 +23,7 @@ def test_the_reach_of_seen_jumps_is_garwoods_exact_limit(jumps):
 def test_the_reach_turns_with_the_lean_and_is_open_where_no_error_is_left():
     assert jump_reach(-0.5, (0.025, 0.025))[0] == jump_reach(0.5, (0.025, 0.025))[1]
     assert jump_reach(-0.5, (0.0, 0.05))[0] == 0
-    assert jump_reach(0.0, (0.025, 0.025)) == (0, 0)
+    assert [float(reach) for reach in jump_reach(0.0, (0.025, 0.025))] == [0.0, 0.0]
 
 
 def test_a_two_valued_proxy_that_erred_on_no_label_may_err_on_others():

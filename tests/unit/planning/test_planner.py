@@ -13,7 +13,12 @@ from stratal.strata import strata as partitions
 
 def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch):
     listed, scenarios = [], partitions.scenarios
-    monkeypatch.setattr(partitions, "scenarios", lambda strata: listed.append(strata) or scenarios(strata))
+
+    def noted(strata):
+        listed.append(strata)
+        return scenarios(strata)
+
+    monkeypatch.setattr(partitions, "scenarios", noted)
     population = stratal.Population.from_arrays(proxy=np.random.default_rng(3).beta(3, 1, 2_000))
 
     assert stratal.plan(population, half_width=0.03).budget > 100
