@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import stratal
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray
 from stratal.estimands import F1
 from stratal.estimation.estimands.ranking import area_under_curve
 
@@ -81,7 +81,7 @@ def of_counts(
     `form` gives for a value the coefficients and the sum that the rates must have.
     """
     rng, rates = np.random.default_rng(0), np.clip(rates, 1e-12, 1 - 1e-12)
-    labels: IntArray = np.maximum(np.round(counts), 1).astype(np.int64)
+    labels: Any = np.maximum(np.round(counts), 1).astype(np.int64)
     under_p = rng.binomial(labels, rates, (DRAWS, len(rates)))
     total = 0.0
     for side in (-1.0, 1.0):
