@@ -31,12 +31,12 @@ from typing import Any
 
 import numpy as np
 from benchmarks.predictions import DATA, load
-from stratal.strata.integers import Bounds, optimal_integers
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs import Stratified
 from stratal.estimands import F1, Difference, LevelMeans, Recall
+from stratal.strata.allocation import Bounds, optimal_integers
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)

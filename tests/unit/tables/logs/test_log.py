@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.logs import Row, make_log, one_kind
+from stratal.tables.logs import LogRow, make_log, one_kind
 
 
 def test_several_variants_become_columns_and_units_do_not_double():
     rows = [
-        Row(unit=unit, own={"answer": f"{unit}-{variant}"}, scores={"score": score}, variant=variant)
+        LogRow(unit=unit, own={"answer": f"{unit}-{variant}"}, scores={"score": score}, variant=variant)
         for unit, score in (("a", 1.0), ("b", 0.0))
         for variant in ("large", "small, old")
     ]
@@ -25,14 +25,14 @@ def test_several_variants_become_columns_and_units_do_not_double():
 
 
 def test_a_unit_that_one_variant_left_out_lacks_its_score():
-    rows = [Row(unit="a", scores={"s": 1.0}, variant=v) for v in ("x", "y")]
-    rows.append(Row(unit="b", scores={"s": 0.0}, variant="x"))
+    rows = [LogRow(unit="a", scores={"s": 1.0}, variant=v) for v in ("x", "y")]
+    rows.append(LogRow(unit="b", scores={"s": 0.0}, variant="x"))
 
     assert make_log("a tool", rows).columns["s@y"] == [1.0, None]
 
 
 def test_two_answers_of_one_variant_about_one_unit_are_refused():
-    rows = [Row(unit="a", scores={"s": 1.0}), Row(unit="a", scores={"s": 0.0})]
+    rows = [LogRow(unit="a", scores={"s": 1.0}), LogRow(unit="a", scores={"s": 0.0})]
 
     with pytest.raises(InputError, match="two answers of unit 'a'"):
         make_log("a tool", rows)
@@ -40,12 +40,12 @@ def test_two_answers_of_one_variant_about_one_unit_are_refused():
 
 def test_a_log_without_scores_is_refused():
     with pytest.raises(InputError, match="no unit has a score"):
-        make_log("a tool", [Row(unit="a", own={"answer": "x"})])
+        make_log("a tool", [LogRow(unit="a", own={"answer": "x"})])
 
 
 def test_a_cluster_counts_only_where_several_units_share_one():
-    alone = [Row(unit=u, shared={"sample": u}, scores={"s": 1.0}) for u in "ab"]
-    shared = [Row(unit=u, shared={"sample": "x"}, scores={"s": 1.0}) for u in "ab"]
+    alone = [LogRow(unit=u, shared={"sample": u}, scores={"s": 1.0}) for u in "ab"]
+    shared = [LogRow(unit=u, shared={"sample": "x"}, scores={"s": 1.0}) for u in "ab"]
 
     assert make_log("a tool", alone, cluster="sample").cluster is None
     assert make_log("a tool", shared, cluster="sample").cluster == "sample"
