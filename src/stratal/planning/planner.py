@@ -440,7 +440,10 @@ class Planner:
         found = self.at(min(size, max(least, share)))
         why = f"half of the {enough:,} that would do if the proxy is better than it says"
         if blind or share < least:
-            why = "fewer teach too little" + (", and nothing can be expected of the proxy" if blind else "")
+            nothing = (
+                "nothing can be expected of the proxy" if self.population.proxies else "there is no proxy"
+            )
+            why = "fewer teach too little" + (f", and {nothing}" if blind else "")
         notes = (*found.notes, f"The pilot has {found.budget:,} labels: {why}.")
         half_width = float(wanted[0]) if len(wanted) == 1 else None
         return replace(found, half_width=half_width, pilot=True, notes=notes)

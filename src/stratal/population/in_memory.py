@@ -202,12 +202,14 @@ class ArrayPopulation(Population):
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
-        if self._codes is not None and self._codes[0] is rule:
-            return self._codes[1]
+        known = self._codes  # another thread may ask for other strata
+        if known is not None and known[0] is rule:
+            return known[1]
         columns = {name: self._column(name) for name in rule.columns}
         if self.size <= PART:
-            self._codes = rule, rule.codes_of(columns).astype(np.int64, copy=False)
-            return self._codes[1]
+            found = rule.codes_of(columns).astype(np.int64, copy=False)
+            self._codes = rule, found
+            return found
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 

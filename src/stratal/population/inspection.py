@@ -195,6 +195,7 @@ def _below_each_other(rows: Rows, names: Sequence[str]) -> Rows | None:
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
     """Return the same of a table on another engine, through Ibis."""
+    from stratal.population.queries.units import is_nan
     from stratal.population.queries.units import number_of_text as number_of
 
     wanted = {"rows": source.table.count()}
@@ -203,9 +204,9 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str
         facts = [column.count(), column.nunique()]
         if text or column.type().is_numeric() or column.type().is_boolean():
             values = (number_of(column) if text else column).cast("float64")
-            finite = values.isnan().ifelse(None, values)
+            finite = is_nan(values).ifelse(None, values)
             ranges = finite.min(), finite.max(), finite.mean()
-            facts += [finite.count(), values.isnan().sum(), *ranges]
+            facts += [finite.count(), is_nan(values).sum(), *ranges]
         wanted |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
     found = source.first(source.table.aggregate(**wanted))
     described = [

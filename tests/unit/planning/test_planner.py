@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import json
-import math
-
-import numpy as np
-import pytest
-
-import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.strata import strata as partitions
+import json
+import math
+import numpy as np
+import pytest
+import stratal
 
 
 def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch):
@@ -123,12 +121,12 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
     assert pilot.pilot
     assert pilot.half_width == 0.05
     assert pilot.budget <= stratal.plan(population, half_width=0.05, assume="optimistic").budget
-    for other in (margin, certain, stratal.Population.from_arrays(ids=range(500))):
+    nothing = "nothing can be expected of the proxy"
+    without = (stratal.Population.from_arrays(ids=range(500)), "there is no proxy")
+    for other, why in ((margin, nothing), (certain, nothing), without):
         blind = stratal.plan(other, half_width=0.05, pilot=True)
         assert blind.draw(seed=1).size == 50
-        assert blind.notes[-1] == (
-            "The pilot has 50 labels: fewer teach too little, and nothing can be expected of the proxy."
-        )
+        assert blind.notes[-1] == f"The pilot has 50 labels: fewer teach too little, and {why}."
     narrow = stratal.plan(population, half_width=0.01, pilot=True)
     enough = stratal.plan(population, half_width=0.01, assume="optimistic").budget
     assert f"{narrow.budget:,} labels: half of the {enough:,} that would do" in narrow.to_dict()["notes"][-1]

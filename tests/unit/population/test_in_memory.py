@@ -250,3 +250,15 @@ def test_the_environment_says_how_many_unless_the_caller_does(monkeypatch, envir
 def test_a_number_of_threads_counts_from_one(threads):
     with pytest.raises(InputError, match="threads counts from 1"):
         checked_threads(threads)
+
+
+def test_another_thread_may_ask_for_other_strata_at_any_moment(monkeypatch):
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 30))
+    two, three = (stratal.strata.stratify(population, "equal-size", n_strata=count).rule for count in (2, 3))
+    other = two, population.codes(two)
+
+    monkeypatch.setattr(type(population), "_codes", property(lambda self: None, lambda self, kept: other))
+    assert np.bincount(population.codes(three)).tolist() == [10, 10, 10]
+    answers = iter([(three, np.arange(30))])
+    monkeypatch.setattr(type(population), "_codes", property(lambda self: next(answers, other)))
+    assert population.codes(three).tolist() == list(range(30))

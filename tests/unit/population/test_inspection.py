@@ -122,6 +122,7 @@ def mixed_table(columns):
         pa.array([[1], [2, 3], None, [1]]),
         pa.array(random.random(4)),
         pa.array([None] * 4, pa.float64()),
+        pa.array([0.5, float("nan"), 0.25, 1.0]),
     ]
     return pa.table({f"c{number}": values[number % len(values)] for number in range(columns)})
 
@@ -136,7 +137,7 @@ def write_mixed(columns, path):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkeypatch, ending):
     path = tmp_path / f"p'[1].{ending}"
-    write_mixed(21, path)
+    write_mixed(24, path)
 
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_AT_ONCE", 4)

@@ -182,13 +182,18 @@ def category(column: Any, words: str) -> Any:
     if kind.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
     if kind.is_floating():
-        double = ibis.ifelse(column.isnan(), ibis.null("float64"), column.cast("float64"))
+        double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
         return whole_number(double).cast("string").coalesce(double.cast("string"))
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
     if kind.is_timestamp():
         return moment_text(column)
     return column.cast("string")
+
+
+def is_nan(column: Any) -> Any:
+    """Return whether a number is NaN, by its text: DuckDB 2 else believes a Parquet file's extents."""
+    return column.cast("string").lower() == "nan"
 
 
 Predicate = Callable[[Any], Any]
@@ -253,7 +258,7 @@ def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
     """Return whether there is no value, NaN or one of these words in lower case, as an Ibis expression."""
     kind = raw.type()
     if kind.is_floating():
-        return raw.isnull() | raw.isnan()
+        return raw.isnull() | is_nan(raw)
     return raw.isnull() | raw.strip().lower().isin(words) if words and kind.is_string() else raw.isnull()
 
 
@@ -280,7 +285,7 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
         kinds[_COMMA] = lambda raw: numbers(raw).isnull() & with_point(raw).notnull()
         kinds[_WORD] = lambda raw: ~missing(raw) & numbers(raw).isnull()
     if text or source.column(name).type().is_floating():
-        kinds["value that is NaN"] = lambda raw: numbers(raw).isnan()
+        kinds["value that is NaN"] = lambda raw: is_nan(numbers(raw))
         kinds["value that is infinite"] = lambda raw: numbers(raw).isinf()
     refuse = _refusal(source, declared, name)
     for kind, predicate in kinds.items():
@@ -389,7 +394,7 @@ def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
     values = [number(source, name) for name in columns]
     total = reduce(add, values)
-    whole = total.notnull() & ~total.isnan()
+    whole = total.notnull() & ~is_nan(total)
     table = source.table.mutate(total=total, least=ibis.least(*values)).filter(whole)
     return source.first(
         table.aggregate(n=table.count(), least=table.least.min(), off=(table.total - 1.0).abs().max())
@@ -411,7 +416,7 @@ def _with_softmax(
     numbers = [number(source, name) for name in columns]
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
     whole = reduce(add, values.values())
-    largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
+    largest = ibis.ifelse(absent(whole), whole, ibis.greatest(*values.values()))
     made, name = {declaration.CONFIDENCE: largest}, declared.predicted
     answer = name and category(source.column(name), name)
     what = f"the most probable class ({name!r} names others)"
@@ -554,7 +559,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     counted = source.table.mutate(absent=gone, **{f"v{at}": v for at, v in enumerate(values.values())})
     facts = {"n": counted.absent.sum()}
     for at in range(len(names)):
-        known = ibis.ifelse(counted.absent | counted[f"v{at}"].isnan(), None, counted[f"v{at}"])
+        known = ibis.ifelse(counted.absent | is_nan(counted[f"v{at}"]), None, counted[f"v{at}"])
         facts |= {f"low{at}": known.min(), f"high{at}": known.max()}
     found = source.first(counted.aggregate(**facts))
     count = int(found["n"] or 0)
