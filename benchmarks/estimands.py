@@ -17,25 +17,26 @@ the mean of ten slices of very unequal size, each to a half-width.
 
 from __future__ import annotations
 
-from benchmarks.predictions import DATA, load
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.designs import Stratified
-from stratal.estimands import Difference, F1, LevelMeans, Recall
-from stratal.strata.allocation import Bounds, optimal_integers
-from typing import Any
 import argparse
 import json
-import numpy as np
-import stratal
 import subprocess
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from benchmarks.predictions import DATA, load
+
+import stratal
+from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.designs import Stratified
+from stratal.estimands import F1, Difference, LevelMeans, Recall
+from stratal.strata.allocation import Bounds, optimal_integers
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)

@@ -612,7 +612,7 @@ def as_estimand(given: ToolQuestion) -> Estimand:
     if isinstance(given, Estimand):
         return given
     if given is None:
-        mean: Estimand = Estimand.registry["mean"]()
+        mean: Estimand = Estimand.of_kind("mean")()
         return mean
     if isinstance(given, str) and ";" in given:
         return as_estimand(given.split(";"))

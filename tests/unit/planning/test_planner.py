@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from stratal.errors import BudgetError, InputError
-from stratal.strata import strata as partitions
 import json
 import math
+
 import numpy as np
 import pytest
+
 import stratal
+from stratal.errors import BudgetError, InputError
+from stratal.strata import strata as partitions
 
 
 def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch):
