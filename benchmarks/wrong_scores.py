@@ -33,8 +33,8 @@ from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
+from stratal.planning.labels_so_far import PLANNED, next_allocation
 from stratal.planning.plan import floored
-from stratal.planning.rounds import PLANNED, next_allocation
 from stratal.population.influence import stratum_averages
 from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations

@@ -267,6 +267,7 @@ _STRIDE = 2.0
 # Range of the first slope, which is guessed from how fast the variance falls.
 _SLOPES = (-2.0, -0.3)
 
+# Rows up to which a step costs what its calls cost, so that both ends are looked for in one.
 _FEW_ROWS = 100
 
 _ROWS_AT_ONCE = 2048

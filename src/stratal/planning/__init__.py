@@ -5,7 +5,8 @@ rounds against a callable that labels.
 """
 
 from stratal.planning.detecting import CheapestSamples, cheapest_samples, plan_to_detect
-from stratal.planning.rounds import Narrowing, estimated_deviations, labels_needed, next_round, opt_a1, opt_a2
+from stratal.planning.labels_so_far import estimated_deviations
+from stratal.planning.rounds import Narrowing, labels_needed, next_round, opt_a1, opt_a2
 
 __all__ = [
     "CheapestSamples",

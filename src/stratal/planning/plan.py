@@ -396,7 +396,7 @@ ENDS = ("conservative", "expected", "optimistic")
 # Allocations that the details of a plan compare: no trust in the proxy, some, and all.
 COMPARED = ("proportional", "robust", "neyman")
 
-
+# The allocation where a label's price depends on its stratum.
 BY_COST = "cost-optimal"
 
 

@@ -9,7 +9,7 @@ from tests.tiers import sized
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimands import F1, Difference
-from stratal.planning.rounds import LabelsSoFar
+from stratal.planning.labels_so_far import LabelsSoFar
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from benchmarks.counts import CountsSoFar
 
 import stratal
 from stratal.errors import InputError
+from stratal.planning.labels_so_far import LabelsSoFar
 from stratal.planning.plan import expected_of_counts, interval_of_counts, quantiles
-from stratal.planning.rounds import LabelsSoFar
 
 
 def changed(seen, **changes):

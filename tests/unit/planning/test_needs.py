@@ -7,7 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.rounds import further, half_width_of
+from stratal.planning.labels_so_far import half_width_of
+from stratal.planning.rounds import further
 
 
 def truth_of(size, seed=0):

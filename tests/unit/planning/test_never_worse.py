@@ -6,7 +6,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.estimands import F1
-from stratal.planning.rounds import LabelsSoFar
+from stratal.planning.labels_so_far import LabelsSoFar
 
 KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
 

@@ -32,14 +32,11 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
 
+# Sums of weights that should be equal differ by less.
 _ROUNDING = 1e-12
 
-
-_COARSE = 33
-
-
 # Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q.
-_MARGIN = 1.3
+_COARSE, _MARGIN = 33, 1.3
 
 
 class Pinball(MeanLoss):
