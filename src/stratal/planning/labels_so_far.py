@@ -35,12 +35,12 @@ from stratal.labels.meanings import Declared
 from stratal.planning.plan import expected_half_width, expected_of_counts, floor_of, likely_means
 from stratal.planning.planner import influence_spreads, one_stratum
 from stratal.strata import Allocation, Strata, allocate_several
-from stratal.strata.allocation import FROM_LABELS, Bounds, importance_of, optimal_integers
+from stratal.strata.allocation import FROM_LABELS, METHODS, Bounds, importance_of, optimal_integers
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import expected_variance
 
-# Shares of the first round's proportions in the deviations that are tried: the width is flat there.
-_MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Shares of what no label decides in the deviations that are tried: the width is flat there.
+_MIXTURES = (0.0, 0.5, 1.0)
 
 # Errors that differ by less differ by the rounding of their sums alone.
 _ROUNDING = 1e-9
@@ -285,8 +285,8 @@ class LabelsSoFar:
         What the plan took for granted and the labels refute.
     known : LabelledOutcomes, optional
         Of an estimand that is the mean of one outcome.
-    first : int (H,), optional
-        Units of the first round, in whose proportions one more round is never beaten by what is planned.
+    unread : callable, optional
+        A total to the n_h (H,) of one round that reads no label, which what is planned never falls behind.
 
     Examples
     --------
@@ -340,9 +340,9 @@ class LabelsSoFar:
         )
         self.known = requested.labelled_outcomes(found, labelled)
         self.refuted = (*forgotten, *(() if self.known is None else found.refuted))
-        self.first: IntArray | None = None
+        self.unread: Callable[[int], IntArray] | None = None
         if deviations == "recalibrated" and learner is None and n_strata > 1:
-            self.first = np.bincount(sample.stratum[sample.round == 1], minlength=n_strata)
+            self.unread = _unread(sample)
         self.width: Callable[..., Any] | None = None  # half the expected width, of labels (…, H)
         self.repeated: Callable[[IntArray, bool], float] | None = None
         if self.known is None:
@@ -417,14 +417,14 @@ class LabelsSoFar:
     ) -> IntArray:
         """Return n_h (H,) with so many units drawn in all, none of them taken back.
 
-        For one estimand between Neyman's, which has the least error, and one more round in the first one's
-        proportions, where the interval is expected to be narrowest; never less precise than the latter. Of
-        several the largest half-width over the wanted (J,), which are alike unless given, is smallest.
-        `stopping` is whether labels decide the total as well.
+        For one estimand between Neyman's, which has the least error, and one round that reads no label, where
+        the interval is expected to be narrowest; never less precise than the latter. Of several the largest
+        half-width over the wanted (J,), which are alike unless given, is smallest. `stopping` is whether
+        labels decide the total as well.
         """
         if total == self.drawn.sum():
             return self.drawn
-        if allocation_of != "total" or self.first is None or len(self.parts) > 1:
+        if allocation_of != "total" or self.unread is None or len(self.parts) > 1:
             return self._allocated(total, self.deviations, wanted, allocation_of)
         tried: dict[bytes, IntArray] = {}
         for part in _MIXTURES:
@@ -432,15 +432,15 @@ class LabelsSoFar:
             tried.setdefault(n_h.tobytes(), n_h)
         found = np.array(list(tried.values()))
         errors = _errors(self.strata, self.labels_of(found), self.learned[0])
-        found = found[errors <= errors[-1] * (1.0 + _ROUNDING)]  # the first round's proportions come last
+        found = found[errors <= errors[-1] * (1.0 + _ROUNDING)]  # the round that reads no label comes last
         widths = self._widths(found, label_driven=stopping) if len(found) > 1 else [0.0]
         return np.asarray(found[int(np.argmin(widths))])
 
     def _between(self, total: int, part: float) -> IntArray:
-        """Return n_h (H,) between Neyman's (0) and the first round's proportions (1)."""
-        assert self.first is not None
+        """Return n_h (H,) between Neyman's (0) and those of one round that reads no label (1)."""
+        assert self.unread is not None
         own, sizes = self.deviations[0], self.strata.sizes
-        mixed = first = np.where(self.most > 0, self.first / np.maximum(sizes, 1), 0.0)
+        mixed = first = np.where(self.most > 0, self.unread(total) / np.maximum(sizes, 1), 0.0)
         if part < 1.0:  # alone it is kept free of what rounds in another order of the rows
             first = first * float(own @ sizes) / max(float(first @ sizes), 1e-300)
             mixed = part * first + (1.0 - part) * own
@@ -463,8 +463,8 @@ class LabelsSoFar:
         return found
 
     def follows_labels(self, n_h: IntArray) -> bool:
-        """Return whether labels decided on n_h (H,): not where they are the first round's proportions."""
-        if self.first is None or self.label_driven or len(self.parts) > 1:
+        """Return whether labels decided on n_h (H,): not where one round that reads none has the same."""
+        if self.unread is None or self.label_driven or len(self.parts) > 1:
             return True
         return not np.array_equal(n_h, self._between(int(n_h.sum()), 1.0))
 
@@ -512,6 +512,25 @@ class LabelsSoFar:
             now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
             shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
         return np.asarray(self.scale * np.maximum(*shares))
+
+
+def _unread(sample: Sample) -> Callable[[int], IntArray]:
+    """Return what gives the n_h (H,) of a total that is shared out by the plan's rule and reads no label.
+
+    In the first round's proportions where that rule is gone: it took what the sample does not hold, or labels
+    have decided since.
+    """
+    allocation = sample.design.allocation
+    if allocation is None or allocation.method not in METHODS:
+        first = np.bincount(sample.stratum[sample.round == 1], minlength=len(sample.n_h))
+        return lambda total: first
+
+    def shared(total: int) -> IntArray:
+        larger = sample.design.larger(sample, total - sample.size).allocation
+        assert larger is not None
+        return larger.n_h
+
+    return shared
 
 
 def _repeating(

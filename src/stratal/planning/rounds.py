@@ -453,7 +453,7 @@ def next_round(
         warn_caller(note)
     # Where labels decide how many follow, and so when it ends, the interval allows for that in any case.
     follows = half_width is not None or seen.follows_labels(n_h)
-    how_shared = f"{allocation_of}, {seen.note}" if follows else "the first round's proportions"
+    how_shared = f"{allocation_of}, {seen.note}" if follows else "by the plan's rule"
     larger = extended(
         sample, design_with_counts(sample, n_h, how_shared, follows=follows, known=seen.known), where
     )

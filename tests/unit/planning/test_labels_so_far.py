@@ -71,7 +71,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
     seen = LabelsSoFar(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
-    larger = changed(seen, first=None).allocation(sample.size + 100)
+    larger = changed(seen, unread=None).allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
     expected = counted.half_width(larger, 0.95)
