@@ -80,8 +80,8 @@ def test_more_labels_are_what_the_next_rounds_expect(drawn):
     widths = [row["half_width"] for row in rows]
     assert widths == sorted(widths, reverse=True)
     wanted = stratal.labels_needed(sample, labels, rows[2]["half_width"])
-    # Labels that decide when a study ends cost a little width, which `more_labels` has no reason to count.
-    assert rows[2]["labels"] <= wanted.expected_total <= 1.03 * rows[2]["labels"]
+    # Labels that decide when a study ends cost some width, and may be shared out otherwise for that.
+    assert wanted.expected_total == pytest.approx(rows[2]["labels"], rel=0.03)
 
 
 @pytest.mark.parametrize("kind", ["Systematic", "Poisson", "ProportionalToSize"])

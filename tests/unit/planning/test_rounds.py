@@ -331,10 +331,9 @@ def test_what_only_labels_could_decide_is_refused_without_them(given):
 
 
 def test_sizes_that_labels_decided_follow_them_in_a_round_without_labels_too():
-    sample = stratal.plan(population(), budget=40).draw(seed=1)
+    sample = stratal.plan(population(), budget=40).draw(seed=9)
     assert not sample.weighting().sizes_follow_labels
-    against_the_proxy = {unit: 1 - label for unit, label in labelled(sample).items()}
-    second = stratal.next_round(sample, against_the_proxy, additional=200)
+    second = stratal.next_round(sample, labelled(sample), additional=200)
     third = stratal.next_round(second, additional=20)
 
     assert second.weighting().sizes_follow_labels
