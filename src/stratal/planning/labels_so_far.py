@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -383,10 +383,9 @@ class LabelsSoFar:
 
         Where there is no interval yet, the half-width is the one that the plan expects.
         """
-        strata, half_widths = self.strata, self.half_widths
-        usable, several = np.isfinite(half_widths) & (half_widths > 0), len(pairs) > 1
+        strata, several = self.strata, len(pairs) > 1
         planned, needless = strata.standard_deviations[None], strata.is_known[None]
-        if sample.population is not None and (several or (not np.all(usable) and strata.n_strata == 1)):
+        if sample.population is not None and (several or (strata.n_strata == 1 and not np.all(self._usable))):
             influences = list(requested.influences(sample.population))
             planned, _, needless = influence_spreads(sample.population, strata, influences)
         learned = np.ones(planned.shape)
@@ -394,13 +393,25 @@ class LabelsSoFar:
             learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
         learned, expected = _relative(learned, strata), _relative(planned, strata)
         shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
-        self.learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
+        self.planned = planned
+        self.learned, self.deviations = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
+        if several:  # one alone needs no scale, nor the interval that would set it
+            error = _errors(strata, self.labelled, self.deviations)
+            self.deviations *= np.divide(self.reached, error, out=np.ones_like(error), where=error > 0)[
+                :, None
+            ]
+
+    @property
+    def _usable(self) -> BoolArray:
+        """Which half-widths (J,) now are numbers that more labels can make smaller."""
+        return np.isfinite(self.half_widths) & (self.half_widths > 0)
+
+    @cached_property
+    def reached(self) -> FloatArray:
+        """Half-widths (J,) of now, or those that the plan expects where there is none yet."""
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
-        self.reached = np.where(usable, half_widths, normal * _errors(strata, self.labelled, planned))
-        error = _errors(strata, self.labelled, shared)
-        self.deviations = (
-            shared * np.divide(self.reached, error, out=np.ones_like(error), where=error > 0)[:, None]
-        )
+        expected = normal * _errors(self.strata, self.labelled, self.planned)
+        return np.where(self._usable, self.half_widths, expected)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -530,7 +541,7 @@ def _unread(sample: Sample) -> Callable[[int], IntArray]:
         assert larger is not None
         return larger.n_h
 
-    return shared
+    return cache(shared)
 
 
 def _repeating(
