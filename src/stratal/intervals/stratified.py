@@ -373,10 +373,11 @@ def stratified_clopper_pearson(
     """
     if found.shrunk is not None:
         moved = found.value + np.sum(found.shares * (found.shrunk - found.rates), axis=-1)
-        shrunk = replace(found, value=np.clip(moved, 0.0, 1.0), rates=found.shrunk, shrunk=None)
-        low, high = stratified_clopper_pearson(replace(found, shrunk=None), below, above)
-        lower, higher = stratified_clopper_pearson(shrunk, below, above)
-        return np.minimum(low, lower), np.maximum(high, higher)
+        values = np.stack(np.broadcast_arrays(found.value, np.clip(moved, 0.0, 1.0)))
+        rates = np.stack(np.broadcast_arrays(found.rates, found.shrunk))
+        both = replace(found, value=values, rates=rates, shrunk=None)
+        low, high = stratified_clopper_pearson(both, below, above)
+        return low.min(axis=0), high.max(axis=0)
     if _is_one_count(found):
         size, counts = round(found.units), np.round(found.counts[..., 0]).astype(np.int64)
         ones = np.round(found.rates[..., 0] * counts).astype(np.int64)
@@ -398,7 +399,12 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
     shape = np.broadcast_shapes(np.shape(found.value), np.shape(found.rates)[:-1], np.shape(found.factor))
     value, factor = (np.broadcast_to(part, shape).ravel() for part in (found.value, found.factor))
     rates = np.broadcast_to(found.rates, (*shape, found.rates.shape[-1])).reshape(len(value), -1)
-    layouts = [np.atleast_2d(part) for part in (found.counts, found.trials, found.shares)]
+    layouts = [
+        part[None]
+        if part.ndim == 1
+        else np.broadcast_to(part, (*shape, part.shape[-1])).reshape(len(value), -1)
+        for part in (found.counts, found.trials, found.shares)
+    ]
     alike = all(len(part) == 1 for part in layouts)
     batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // rates.shape[1] ** (1 if alike else 2))
     low, high = np.zeros(len(value)), np.ones(len(value))

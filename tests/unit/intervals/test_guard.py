@@ -147,8 +147,8 @@ def test_sizes_that_follow_labels_only_widen():
     plain_low, plain_high = stratified_clopper_pearson(plain, 0.025, 0.025)
     moved_low, moved_high = stratified_clopper_pearson(at_shrunk_rates(found), 0.025, 0.025)
 
-    assert low == min(plain_low, moved_low) == plain_low
-    assert high == max(plain_high, moved_high) == moved_high > plain_high
+    assert low == pytest.approx(min(plain_low, moved_low), rel=1e-12) == plain_low
+    assert high == pytest.approx(max(plain_high, moved_high), rel=1e-12) == moved_high > plain_high
 
 
 def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_shrunk():
