@@ -63,7 +63,8 @@ def estimate(
     by : str or sequence, optional
         A column of the sample, or a group for each drawn unit: an estimate for each group, from the whole
         design. Means of a column's groups have one λ over all of them, with each group's own mean proxy;
-        `estimator="horvitz-thompson"` leaves the proxy out.
+        `estimator="horvitz-thompson"` leaves the proxy out, and "composite" shrinks groups towards each
+        other, with intervals that hold on average over groups alone.
     judge : str or sequence of str, optional
         Instead of `estimand`: how far this judge agrees with people, see `stratal.estimands.JudgeReport`.
     target : {"population", "superpopulation"}

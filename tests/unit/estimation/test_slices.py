@@ -6,6 +6,7 @@ from tests.tiers import cells, sized
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimation.composite import composite_means
 
 SIZES = np.array([15, 60, 250, 700, 975])
 CODE = np.repeat(np.arange(5), SIZES)
@@ -125,3 +126,34 @@ def test_a_slice_of_which_no_unit_was_drawn_is_named():
     found = stratal.estimate(sample, z[sample.ids], by="g")
     assert len(found) < 5
     assert "no unit was drawn of g 'slice 0'" in str(found)
+
+
+def test_composites_hold_on_average_and_have_less_error():
+    rng, runs = np.random.default_rng(1), sized(4_000, 40_000)
+    truth = 0.7 + 0.05 * rng.standard_normal((runs, 8))
+    variances = np.broadcast_to(np.array([0.01, 0.01, 0.005, 0.005, 0.002, 0.002, 0.001, 0.0005]), (runs, 8))
+    found = truth + np.sqrt(variances) * rng.standard_normal((runs, 8))
+    values, errors = composite_means(found, variances)
+    held = np.abs(values - truth) < 1.96 * np.sqrt(errors)
+    assert held.mean() > 0.945
+    assert np.mean((values - truth) ** 2) < 0.75 * variances.mean()
+
+
+def test_a_composite_is_asked_for_and_says_what_it_promises():
+    rate, z = truth()
+    sample = drawn(rate, 300, 1)
+    plain, shrunk = (
+        stratal.estimate(sample, z[sample.ids], by="g", estimator=estimator)
+        for estimator in ("auto", "composite")
+    )
+    assert any("on average over slices" in note for note in shrunk.notes)
+    assert np.ptp(shrunk.values) < np.ptp(plain.values)
+    assert all(0 <= low <= high <= 1 for low, high in (row.confidence_interval() for row in shrunk))
+
+
+def test_a_composite_of_three_groups_is_refused():
+    rate, z = truth()
+    population = stratal.Population.from_arrays(proxy=rate, groups={"g": CODE // 2})
+    sample = stratal.plan(population, 300).draw(1)
+    with pytest.raises(InputError, match="several groups"):
+        stratal.estimate(sample, z[sample.ids], by="g", estimator="composite")

@@ -14,6 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import group_column, named_columns, named_groups
+from stratal.estimation.composite import composite
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -213,7 +214,8 @@ def _group_means(
         )
         rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
-    return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+    table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+    return composite(table) if request.estimator == "composite" else table
 
 
 # Labels' worth of λ = 0: few labels of rare outcomes would fit the noise.
@@ -285,8 +287,8 @@ def _not_drawn(sample: Sample, group: Any, names: Sequence[str]) -> list[str]:
 # Groups that a note names.
 _SHOWN = 5
 
-# One λ over all groups where there is a proxy, which "auto" stands for; or none.
-_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson")
+# One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other.
+_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
 
 
 @dataclass(frozen=True, slots=True)
