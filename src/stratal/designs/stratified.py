@@ -143,9 +143,12 @@ class Stratified(Design):
 
         Sizes that labels decided still depend on them when others are added, so that the rule's name stays.
         """
-        method = self.allocation.method
+        method, dense = self.allocation.method, None
         rule = "proportional" if method in FROM_LABELS else method
-        shared = allocate(self.strata, sample.size + additional, rule, minimum=sample.n_h)
+        if method == "cost-optimal":  # the costs are not kept, but the sizes so far follow them
+            rule, dense = "neyman", sample.n_h / np.maximum(sample.summary.sizes, 1)
+        total, least = sample.size + additional, sample.n_h
+        shared = allocate(self.strata, total, rule, minimum=least, standard_deviations=dense)
         shared = replace(shared, method=method)
         return Stratified(strata=self.strata, allocation=shared)
 

@@ -346,3 +346,14 @@ def test_a_round_whose_labels_were_forgotten_is_named(pilot):
 
     with pytest.warns(stratal.StratalWarning, match="no unit of round 1 has a label; give the labels of all"):
         stratal.next_round(later, {unit: TRUTH[unit] for unit in newest}, additional=10)
+
+
+def test_a_round_after_costs_keeps_to_the_sizes_that_followed_them():
+    units = population()
+    strata = stratal.strata.stratify(units, n_strata=3)
+    shared = stratal.strata.allocate(strata, method="cost-optimal", costs=[1.0, 1.0, 9.0], cost_budget=200)
+    sample = Stratified(strata=strata, allocation=shared).draw(units, 7)
+    for labels in (None, labelled(sample)):
+        later = stratal.next_round(sample, labels, additional=sample.size)
+        assert later.n_h.sum() == 2 * sample.size
+    assert np.abs(stratal.next_round(sample, additional=sample.size).n_h - 2 * sample.n_h).max() <= 1
