@@ -1,19 +1,19 @@
 """Do plans keep their word? Half-widths that are asked for, on real predictions and on generated proxies.
 
-    python -m benchmarks.promises [--runs 1000] [--only "NAME;…"]
+    python -m benchmarks.promises [--runs 1000] [--only "NAME;…"] [--one-by-one]
 
-Each run draws the pilot, then as many rounds as `labels_needed` says, four at most with the pilot, by the
-library's own rule for thousands of studies at once. Next to the labels it took stand those of a planner that
-knows every stratum's true rate before the first label: the same strata and interval, the smallest budget
-whose expected half-width is the one asked for. Its shares are Neyman's of the true S_h, none taken for less
-than a part of the largest, whichever part is cheapest: the interval does not know that a stratum has no
-error, and two labels in a large one would keep it wide.
+Each run draws the pilot, then as many rounds as `labels_needed` says, four at most with the pilot: with
+`--one-by-one` by `next_round` itself, otherwise by Neyman's rule for thousands of studies at once. Next to
+the labels it took stand those of a planner that knows every stratum's true rate before the first label: the
+same strata and interval, the smallest budget whose expected half-width is the one asked for. Its shares are
+Neyman's of the true S_h, none taken for less than a part of the largest, whichever part is cheapest: the
+interval does not know that a stratum has no error, and two labels in a large one would keep it wide.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from benchmarks.predictions import BINARY, load
 from scipy.special import expit
 
 import stratal
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.planning.plan import Plan, expected_half_width, interval_of_counts, smallest_budget
 from stratal.strata import neyman
 
@@ -39,16 +39,25 @@ PARTS = (0.0, 0.05, 0.1, 0.2, 0.4)
 
 COLUMNS = (
     "population", "asked", "pilot", "labels, mean", "of a planner that knows", "ratio",
-    "at most 1.05 × asked", "coverage", "rounds",
+    "at most 1.05 × asked", "coverage", "bias / error", "rounds",
 )  # fmt: skip
 
 
-def stopped(
-    plan: Plan, z: FloatArray, half_width: float, *, studies: int, seed: int
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Return the labels, rounds and limits, each (R,), of studies that go on until they are narrow enough.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studies:
+    """What came of R studies, each (R,): labels, rounds, limits and value."""
 
-    `z` (N,) are outcomes of 0 and 1 in the order of the units; a study ends after four rounds anyhow.
+    labels: AnyArray
+    rounds: AnyArray
+    low: FloatArray
+    high: FloatArray
+    value: FloatArray
+
+
+def stopped(plan: Plan, z: FloatArray, half_width: float, *, studies: int, seed: int) -> Studies:
+    """Return studies that go on until they are narrow enough; they end after four rounds anyhow.
+
+    `z` (N,) are outcomes of 0 and 1 in the order of the units.
     """
     strata, level, random = plan.strata, plan.confidence_level, np.random.default_rng(seed)
     good = np.bincount(np.asarray(strata.codes), z, minlength=strata.n_strata).astype(np.int64)
@@ -72,7 +81,27 @@ def stopped(
         ones[open_] += random.hypergeometric(good - ones[open_], bad - (n_h - ones)[open_], more)
         n_h[open_] = larger
         rounds[open_] += 1
-    return n_h.sum(axis=1), rounds, low, high
+    value = ones / n_h @ strata.weights
+    return Studies(labels=n_h.sum(axis=1), rounds=rounds, low=low, high=high, value=value)
+
+
+def one_by_one(plan: Plan, z: FloatArray, half_width: float, *, studies: int, seed: int) -> Studies:
+    """Return the same studies as the library makes them, each with the units that its seed draws."""
+    rows = []
+    for own in range(seed, seed + studies):
+        sample = plan.draw(own)
+        for number in range(1, MOST_ROUNDS + 1):
+            labels = z[sample.ids]
+            if number == MOST_ROUNDS:
+                break
+            larger = stratal.next_round(sample, labels, half_width=half_width)
+            if larger.size == sample.size:
+                break
+            sample = larger
+        found = stratal.estimate(sample, labels)
+        rows.append((sample.size, number, *found.confidence_interval(plan.confidence_level), found.value))
+    labels, rounds, low, high, value = np.array(rows).T
+    return Studies(labels=labels, rounds=rounds, low=low, high=high, value=value)
 
 
 def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, label_driven: bool) -> IntArray:
@@ -107,6 +136,7 @@ class Cell:
     enough: int
     kept: float
     coverage: float
+    bias: float
     rounds: float
 
     @property
@@ -127,7 +157,8 @@ class Cell:
     def __str__(self) -> str:
         return (
             f"| {self.name} | {self.requested} | {self.pilot} | {self.labels:.0f} | {self.enough} | "
-            f"{self.ratio:.2f} | {self.kept:.3f} | {self.coverage:.3f} | {self.rounds:.1f} |"
+            f"{self.ratio:.2f} | {self.kept:.3f} | {self.coverage:.3f} | {self.bias:+.2f} | "
+            f"{self.rounds:.1f} |"
         )
 
 
@@ -169,29 +200,30 @@ def known(plan: Plan, z: FloatArray, asked: float) -> int:
     return min(smallest_budget(partial(width, part=part), asked, 200, least, len(z)) for part in PARTS)
 
 
-def measured(case: Case, runs: int) -> Iterator[Cell]:
+def measured(case: Case, runs: int, made: Callable[..., Studies]) -> Iterator[Cell]:
     """Yield each half-width's cell."""
     population = stratal.Population.from_arrays(proxy=case.proxy)
     for number, asked in enumerate(ASKED):
         plan = stratal.plan(population, half_width=asked, pilot=True)
-        labels, rounds, low, high = stopped(plan, case.z, asked, studies=runs, seed=SEED + number)
+        found = made(plan, case.z, asked, studies=runs, seed=SEED + number)
         truth = float(case.z.mean())
         yield Cell(
             name=case.name,
             requested=asked,
             pilot=plan.budget,
-            labels=float(labels.mean()),
+            labels=float(found.labels.mean()),
             enough=known(plan, case.z, asked),
-            kept=float(np.mean((high - low) / 2.0 <= 1.05 * asked)),
-            coverage=float(np.mean((low <= truth) & (truth <= high))),
-            rounds=float(rounds.mean()),
+            kept=float(np.mean((found.high - found.low) / 2.0 <= 1.05 * asked)),
+            coverage=float(np.mean((found.low <= truth) & (truth <= found.high))),
+            bias=float((found.value.mean() - truth) / max(found.value.std(), 1e-12)),
+            rounds=float(found.rounds.mean()),
         )
 
 
 def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
     """Return the page of results; it says so when not all cells are in."""
-    kept, held, ratio = (
-        np.array([getattr(cell, name) for cell in cells]) for name in ("kept", "coverage", "ratio")
+    kept, held, ratio, bias = (
+        np.array([getattr(cell, name) for cell in cells]) for name in ("kept", "coverage", "ratio", "bias")
     )
     error = (0.95 * 0.05 / runs) ** 0.5
     missing = "" if len(cells) == every else f" ({every - len(cells)} more cells were not run)"
@@ -204,8 +236,9 @@ def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
         f"{error:.4f}. Labels are {ratio.mean():.2f} × those of the planner that knows, on average "
         f"({ratio.max():.2f} at most). The final half-width is at most 1.05 × the asked one in "
         f"{kept.mean():.3f} of all runs (worst cell {kept.min():.3f}). Coverage {held.mean():.4f}, lowest "
-        f"cell {held.min():.3f}, {int(np.sum(held < 0.94))} cells below .94. A cell misses where fewer than "
-        ".90 of the runs keep the half-width, where coverage is below .94 by more than 3.1 Monte Carlo "
+        f"cell {held.min():.3f}, {int(np.sum(held < 0.94))} cells below .94. The value's bias is "
+        f"{np.mean(np.abs(bias)):.2f} standard errors on average, {np.max(np.abs(bias)):.2f} at most. A cell "
+        "misses where fewer than .90 of the runs keep the half-width, where coverage is below .94 by more than 3.1 Monte Carlo "
         f"errors, or where labels exceed 1.25 times the planner's. {verdict}"
     )
     command = f"`OMP_NUM_THREADS=1 python -m benchmarks.promises {options}`, {circumstances()}"
@@ -217,6 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--only", help="populations, separated by semicolons, or 'real' for the files")
+    parser.add_argument("--one-by-one", action="store_true", help="by next_round itself")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells: list[Cell] = []
@@ -224,10 +258,11 @@ def main() -> None:
     for case in every:
         if options.only and case.name not in options.only.replace("real", ";".join(BINARY)).split(";"):
             continue
-        for cell in measured(case, options.runs):
+        for cell in measured(case, options.runs, one_by_one if options.one_by_one else stopped):
             print(cell, flush=True)
             cells.append(cell)
             command = f"--runs {options.runs}" + (f' --only "{options.only}"' if options.only else "")
+            command += " --one-by-one" if options.one_by_one else ""
             options.output.write_text(page(cells, command, len(ASKED) * len(every), options.runs), "utf-8")
 
 
