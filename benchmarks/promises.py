@@ -238,8 +238,8 @@ def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
         f"{kept.mean():.3f} of all runs (worst cell {kept.min():.3f}). Coverage {held.mean():.4f}, lowest "
         f"cell {held.min():.3f}, {int(np.sum(held < 0.94))} cells below .94. The value's bias is "
         f"{np.mean(np.abs(bias)):.2f} standard errors on average, {np.max(np.abs(bias)):.2f} at most. A cell "
-        "misses where fewer than .90 of the runs keep the half-width, where coverage is below .94 by more than 3.1 Monte Carlo "
-        f"errors, or where labels exceed 1.25 times the planner's. {verdict}"
+        "misses where fewer than .90 of the runs keep the half-width, where coverage is below .94 by more "
+        f"than 3.1 Monte Carlo errors, or where labels exceed 1.25 times the planner's. {verdict}"
     )
     command = f"`OMP_NUM_THREADS=1 python -m benchmarks.promises {options}`, {circumstances()}"
     header = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
