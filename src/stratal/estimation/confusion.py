@@ -371,12 +371,15 @@ class Confusion:
                 found = self._some_classes_unseen("recall" if which is None else name, target)
             return found or undefined_estimate(self.weighting, n, bounds, note, target=target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
-        trials, error, freedom = self._trials(name, which, function, counted, result, target)
-        # Labels that all agree have no variance of their own; what they may have missed has.
-        # No estimate within these bounds errs by more than half of them on average.
-        hidden = min(error, (1.0 - lowest) / 2.0) ** 2
-        own = result.variance if np.isfinite(result.variance) and result.variance > 0 else hidden
         limits: Limits | None = self._of_shares(name, which, function, target)
+        own = result.variance
+        varies = np.isfinite(own) and own > 0
+        if limits is None or not varies:
+            trials, error, freedom = self._trials(name, which, function, counted, result, target)
+        if not varies:
+            # Labels that all agree have no variance of their own; what they may have missed has.
+            # No estimate within these bounds errs by more than half of them on average.
+            own = min(error, (1.0 - lowest) / 2.0) ** 2
         if limits is not None:
             limits = replace(limits, value=value, bounds=bounds)
         else:

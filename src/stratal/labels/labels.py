@@ -211,15 +211,20 @@ class Labels(Record):
         self._set(ids=tuple(map(id_text, self.ids)))
         plain = set(map(type, self.values)) <= {float, int}
         if not plain or any(value != value for value in self.values):
-            self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
+            # Most labels are a few texts, many times over: each is read once.
+            read = {text: text_of_cell(text.strip()) or None for text in texts_among(self.values)}
+            self._set(
+                values=tuple(
+                    read[entry] if isinstance(entry, str) else self._value(row, entry)
+                    for row, entry in enumerate(self.values)
+                )
+            )
         for row, who in enumerate(self.annotators or ()):
             if not isinstance(who, str | int | np.generic):
                 raise self._not_one("annotator", row, who, "one name")
 
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
-        if isinstance(entry, str):
-            return text_of_cell(entry.strip()) or None
         if is_missing(entry):
             return None
         if isinstance(entry, np.generic) or (isinstance(entry, np.ndarray) and entry.ndim == 0):
@@ -252,7 +257,9 @@ class Labels(Record):
             except OverflowError:
                 pass
         texts = np.full(len(self.values), None, dtype=object)
-        texts[:] = [None if entry is None else class_text(entry) for entry in self.values]
+        read = {None: None} | {text: class_text(text) for text in texts_among(self.values)}
+        known = (str, type(None))
+        texts[:] = [read[e] if isinstance(e, known) else class_text(e) for e in self.values]
         before = () if self.replaced is None else self.replaced.values
         distinct = dict.fromkeys([*texts.tolist(), *(e if e is None else class_text(e) for e in before)])
         distinct.pop(None, None)
@@ -423,6 +430,11 @@ class LabelsRead:
         return tuple(row for part in rows for row in part)
 
 
+def texts_among(values: Iterable[Any]) -> set[str]:
+    """Return the different texts among values of any kind, which need not have a hash."""
+    return {entry for entry in values if isinstance(entry, str)}
+
+
 def noted_of(read: LabelsRead | None, remarks: Sequence[str]) -> tuple[str, ...]:
     """Return how labels were read, as notes, and then other remarks; none is said twice."""
     if read is None:
@@ -549,7 +561,7 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
     ):
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
     given = with_ids_of(sample, labels, what)
-    position = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
     strangers = [row for row, text in enumerate(given.ids) if text not in position]
     if strangers:
         count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
