@@ -520,8 +520,7 @@ def listing(
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
             try:
-                if not keywords.keys() <= shown.keys():  # what is unknown before what is missing
-                    signature.bind_partial(*args, **keywords)
+                signature.bind_partial(*args, **keywords)  # what is unknown before what is missing
                 signature.bind(*args, **keywords)
             except TypeError as error:
                 taken = [name for name, one in shown.items() if one.kind is _KEYWORD]

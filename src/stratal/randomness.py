@@ -64,8 +64,6 @@ def id_text(value: object) -> str:
     """
     if type(value) is int:  # most of them, and abstract types are slow to ask
         return str(value)
-    if type(value) is str and "\0" not in value:
-        return value
     if isinstance(value, str) and "\0" in value:
         action = "Remove it; NumPy would drop it."
         raise InputError("an id holds the character NUL", given=repr(value), action=action)

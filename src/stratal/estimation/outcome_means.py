@@ -487,10 +487,11 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    ends = None
-    if len(z) < sample.size:
-        ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
-    return frame.complete(made, sample, ends, doubts=partial(promise_notes, sample, labelled))
+    made = replace(frame.complete(made, sample), doubts=partial(promise_notes, sample, labelled))
+    if len(z) == sample.size:
+        return made
+    ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
+    return replace(made, nonresponse=replace(made.nonresponse, worst_bounds=ends))
 
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:

@@ -282,10 +282,8 @@ class Respondents(Record):
             share=share,
         )
 
-    def complete(
-        self, found: Estimate, sample: Sample, ends: tuple[float, float] | None = None, **known: Any
-    ) -> Estimate:
-        """Return an estimate from these units with what is known of their sample, and its worst bounds."""
+    def complete(self, found: Estimate, sample: Sample) -> Estimate:
+        """Return an estimate from these units with what is known of their sample."""
         sizes, table = self.summary.sizes, found.stratum_table
         if table is not None:
             table = replace(table, names=self.names)
@@ -295,10 +293,9 @@ class Respondents(Record):
             found,
             population_size=sample.population_size,
             design=sample.design.kind,
-            nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum), worst_bounds=ends),
+            nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
             stratum_table=table,
             remarks=(*self.notes, *found.remarks),
-            **known,
         )
 
 
@@ -363,9 +360,7 @@ def outcomes(
     if answers is None and own is not None and own in sample.groups:
         _refuse_averaged_classes(own, sample.groups[own], joined)
     given = joined.numbers() if answers is None else known_classes(joined, answers)
-    counts = np.bincount(joined.unit)
-    answered = np.flatnonzero(counts)
-    counts = counts[answered]
+    answered, counts = np.unique(joined.unit, return_counts=True)
     several, labelled, units = int(np.sum(counts > 1)), joined.labelled, joined.unit
     note = (
         f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
@@ -398,9 +393,8 @@ def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) 
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
     """
-    named = [name for name in joined.distinct_classes().values() if name not in _RIGHT_OR_WRONG]
-    known = set(answers.tolist()) if named else ()
-    found = next((name for name in named if name in known), None)
+    known = set(answers.tolist()) - _RIGHT_OR_WRONG
+    found = next((name for name in joined.distinct_classes().values() if name in known), None)
     if found is not None:
         raise LabelError(
             f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "

@@ -213,12 +213,9 @@ class Labels(Record):
         if not plain or any(value != value for value in self.values):
             # Most labels are a few texts, many times over: each is read once.
             read = {text: text_of_cell(text.strip()) or None for text in texts_among(self.values)}
-            self._set(
-                values=tuple(
-                    read[entry] if isinstance(entry, str) else self._value(row, entry)
-                    for row, entry in enumerate(self.values)
-                )
-            )
+            rows = enumerate(self.values)
+            each = (read[e] if isinstance(e, str) else self._value(row, e) for row, e in rows)
+            self._set(values=tuple(each))
         for row, who in enumerate(self.annotators or ()):
             if not isinstance(who, str | int | np.generic):
                 raise self._not_one("annotator", row, who, "one name")
