@@ -8,7 +8,9 @@ import stratal
 from stratal.estimands import F1
 from stratal.planning.labels_so_far import LabelsSoFar
 
-KINDS = cells(["crowded", "inflated", "calibrated", "useless"], fast=("crowded", "inflated"))
+KINDS = cells(
+    ["crowded", "inflated", "calibrated", "deflated", "inverted", "useless"], fast=("crowded", "inflated")
+)
 
 
 def pool(kind, size=8_000):
@@ -16,7 +18,14 @@ def pool(kind, size=8_000):
     rng = np.random.default_rng(4)
     odds = rng.normal(-4.5, 2.2, size)
     truth = rng.random(size) < 1 / (1 + np.exp(-odds))
-    steep, offset = {"crowded": (3, -2), "inflated": (1, 3.4), "calibrated": (1, 0), "useless": (0, 0)}[kind]
+    steep, offset = {
+        "crowded": (3, -2),
+        "inflated": (1, 3.4),
+        "calibrated": (1, 0),
+        "deflated": (0.6, 0),
+        "inverted": (-1, -3),
+        "useless": (0, 0),
+    }[kind]
     score = 1 / (1 + np.exp(-(steep * odds + offset)))
     return truth, rng.random(size) if kind == "useless" else score
 
@@ -28,6 +37,11 @@ def planned(kind, what):
     if what == "f1":
         return population, F1("m", probability="score"), np.where(truth, "m", "o")
     return population, None, truth * 1.0
+
+
+def f1_of(kind):
+    truth, score = pool(kind)
+    return 2 * np.sum(truth & (score > 0.5)) / (truth.sum() + np.sum(score > 0.5))
 
 
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
@@ -69,11 +83,12 @@ def test_a_round_in_the_first_proportions_is_none_that_follows_labels():
 
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_rounds_are_as_narrow_as_one_and_hold(kind):
-    population, _, labels = planned(kind, "mean")
-    runs, truth = sized(20, 400), labels.mean()
+@pytest.mark.parametrize("what", ["mean", "f1"])
+def test_two_rounds_are_as_narrow_as_one_and_hold(kind, what):
+    population, estimand, labels = planned(kind, what)
+    runs, truth = sized(20, 400), labels.mean() if what == "mean" else f1_of(kind)
     found = np.zeros((2, runs, 3))
-    one, half = stratal.plan(population, 300), stratal.plan(population, 150)
+    one, half = (stratal.plan(population, number, estimand=estimand) for number in (300, 150))
     for seed in range(runs):
         pilot = half.draw(seed)
         two = stratal.next_round(pilot, labels[pilot.ids], additional=150)
