@@ -30,6 +30,7 @@ BY_HAND = {
     "judge_peers": "two peers, each in an environment of its own",
     "judge_role": "three peers, each in an environment of its own",
     "peer_agreement_files": "peer_agreement with an option",
+    "promises_one_by_one": "promises with an option",
 }
 """Pages that `make bench` does not write, and why."""
 

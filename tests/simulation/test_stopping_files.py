@@ -20,7 +20,8 @@ def test_half_widths_are_kept_and_intervals_hold(shared, name, half_width):
     z = table["z"].to_numpy().astype(np.float64)
     population = stratal.Population.from_arrays(proxy=table["proxy"].to_numpy())
     plan = stratal.plan(population, half_width=half_width, pilot=True)
-    _, _, low, high = stopped(plan, z, half_width, studies=STUDIES, seed=4)
+    found = stopped(plan, z, half_width, studies=STUDIES, seed=4)
+    low, high = found.low, found.high
 
     assert np.mean((high - low) / 2 <= 1.05 * half_width) >= 0.9
     assert np.mean((low <= z.mean()) & (z.mean() <= high)) >= 0.94 - 2 * (0.05 * 0.95 / STUDIES) ** 0.5

@@ -27,7 +27,8 @@ def test_the_rule_is_the_one_of_labels_needed():
                 break
             sample, rounds = larger, rounds + 1
         by_hand.append((sample.size, rounds))
-    simulated, ended, _, _ = stopped(plan, z, 0.02, studies=400, seed=1)
+    found = stopped(plan, z, 0.02, studies=400, seed=1)
+    simulated, ended = found.labels, found.rounds
     sizes, rounds = np.array(by_hand).T
 
     error = np.hypot(sizes.std() / studies**0.5, simulated.std() / 400**0.5)
@@ -40,7 +41,8 @@ def test_intervals_hold_after_stopping():
     population, z = case()
     studies = sized(400, 2_000)
     plan = stratal.plan(population, half_width=0.02, pilot=True)
-    _, _, low, high = stopped(plan, z, 0.02, studies=studies, seed=2)
+    found = stopped(plan, z, 0.02, studies=studies, seed=2)
+    low, high = found.low, found.high
 
     assert np.mean((high - low) / 2 <= 1.05 * 0.02) > 0.9
     assert np.mean((low <= z.mean()) & (z.mean() <= high)) > 0.94 - 3.3 * (0.05 * 0.95 / studies) ** 0.5
