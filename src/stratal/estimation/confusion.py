@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -272,14 +273,16 @@ def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray]
     elif n_classes != 2:
         return None
 
-    def of_shares(hits: Any, misses: Any, answered: Any) -> FloatArray:
-        hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
-        true = hits + misses
-        either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
-        first, second, third = (np.stack(pair, axis=-1) for pair in either)
-        return metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
+    return partial(_at_two_shares, metric)
 
-    return of_shares
+
+def _at_two_shares(metric: Metric, hits: Any, misses: Any, answered: Any) -> FloatArray:
+    """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
+    hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
+    true = hits + misses
+    either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
+    first, second, third = (np.stack(pair, axis=-1) for pair in either)
+    return metric.value(Shares(hits=first, predicted=second, true=third, everything=1.0))
 
 
 def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -343,15 +344,20 @@ def hits_and_misses(
         # The share of the N units, as an estimate of that of the distribution that they came from.
         rates.append(BinomialLimits(value=share, trials=sum(sizes)))
 
-    def of_rates(shares: FloatArray) -> FloatArray:
-        given = iter(shares)
-        hit, missed = (next(given) if there else np.zeros(shares.shape[1:]) for there in needs)
-        part = next(given, np.full(shares.shape[1:], share))
-        return function(hit * part, missed * (1.0 - part), part)
-
     units = np.array([size for size, there in zip(sizes, needs, strict=True) if there])
     whole = target == "population" and not getattr(weighting, "with_replacement", False)
+    of_rates = partial(_at_rates, function, needs, share)
     return OfShares.of(of_rates, rates, units=units if whole else np.inf)
+
+
+def _at_rates(
+    function: Callable[..., FloatArray], needs: tuple[bool, bool], share: float, rates: FloatArray
+) -> FloatArray:
+    """Return a metric of a class at its rates (d, …) where it is answered and elsewhere; see above."""
+    given = iter(rates)
+    hit, missed = (next(given) if there else np.zeros(rates.shape[1:]) for there in needs)
+    part = next(given, np.full(rates.shape[1:], share))
+    return function(hit * part, missed * (1.0 - part), part)
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
@@ -418,12 +424,6 @@ def four_cells(
     largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
 
-    def of_cells(shares: FloatArray) -> FloatArray:
-        rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
-        whole = shares.sum(axis=0) + rest
-        every = np.insert(shares, largest, rest, axis=0) / whole
-        return function(every[0], every[1], every[0] + every[2])
-
     rates = [
         mean_of(cells[j], weighting, target)
         if member is None
@@ -432,7 +432,15 @@ def four_cells(
     ]
     whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = whole if target == "population" else np.inf
+    of_cells = partial(_at_cells, function, largest)
     return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
+
+
+def _at_cells(function: Callable[..., FloatArray], largest: int, shares: FloatArray) -> FloatArray:
+    """Return a metric of two classes at the shares (3, …) of all cells of its confusion but the largest."""
+    rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+    every = np.insert(shares, largest, rest, axis=0) / (shares.sum(axis=0) + rest)
+    return function(every[0], every[1], every[0] + every[2])
 
 
 def shares_above(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -363,3 +365,14 @@ def test_a_report_of_a_sample_for_one_metric_shows_what_it_tells_and_names_the_r
     )
     with pytest.raises(InputError, match="got no label, as nothing of 'precision' is left open there"):
         stratal.estimate(sample, labels, estimand=ClassReport(["recall", "accuracy"]))
+
+
+@pytest.mark.parametrize("estimand", ["f1:1", "recall:1", "precision:1", "mcc", "balanced_accuracy", "kappa"])
+def test_an_estimate_goes_to_another_process_with_its_interval(estimand):
+    score = np.linspace(0.05, 0.95, 60)
+    truth = np.random.default_rng(3).random(60) < score
+    answers = {"answer": np.where(score > 0.5, "1", "0")}
+    population = stratal.Population.from_arrays(proxy=score, groups=answers, predicted="answer")
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, 1)
+    found = stratal.estimate(sample, np.where(truth, "1", "0")[sample.ids], estimand=estimand)
+    assert pickle.loads(pickle.dumps(found)).confidence_interval() == found.confidence_interval()
