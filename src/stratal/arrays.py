@@ -33,6 +33,8 @@ def frozen(values: Any, dtype: Any = None) -> AnyArray:
     >>> frozen([1, 2]).flags.writeable
     False
     """
+    if type(values) is np.ndarray and not values.flags.writeable and dtype in (None, values.dtype):
+        return values
     view: AnyArray = np.asarray(values, dtype=dtype).view()
     view.flags.writeable = False
     return view
@@ -218,7 +220,9 @@ class Record:
         for name, declared in _to_freeze(type(self)):  # type: ignore[arg-type]  # a class has a hash
             value = getattr(self, name)
             if declared in _DTYPES and value is not None:
-                object.__setattr__(self, name, frozen(value, _DTYPES[declared]))
+                read_only = frozen(value, _DTYPES[declared])
+                if read_only is not value:
+                    object.__setattr__(self, name, read_only)
             elif type(value) is list and declared not in _DTYPES:
                 object.__setattr__(self, name, _tuples(value))
 

@@ -516,9 +516,15 @@ def listing(
             if one.name not in without:
                 shown.setdefault(one.name, one)
         signature = own.replace(parameters=list(shown.values()))
+        first = [name for name, one in shown.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+        known = shown.keys()
+        needed = {name for name, one in shown.items() if one.default is one.empty}
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
+            given = first[: len(args)]
+            if keywords.keys() <= known and needed.issubset((*given, *keywords)) and len(given) == len(args):
+                return function(*args, **keywords)  # the common case: `bind` takes as long as a small sum
             try:
                 signature.bind_partial(*args, **keywords)  # what is unknown before what is missing
                 signature.bind(*args, **keywords)

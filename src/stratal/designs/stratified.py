@@ -267,8 +267,16 @@ class StratifiedWeighting(Weighting):
 
     def freedoms(self, variables: FloatArray) -> FloatArray:
         """Satterthwaite's of each of several variables (n, q)."""
-        free = free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
-        return satterthwaite(self._parts(variables), free)
+        return satterthwaite(self._parts(variables), self._free)
+
+    def parts_and_freedom(self, variable: FloatArray) -> tuple[FloatArray, float]:
+        """Return each stratum's part (H,) of the variance, and Satterthwaite's degrees of freedom."""
+        parts = self.contributions(variable)
+        return parts, float(satterthwaite(parts, self._free))
+
+    @property
+    def _free(self) -> FloatArray:
+        return free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
 
     def population_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False

@@ -228,9 +228,11 @@ def mean_estimate(
         varying = _left_out(varying, chosen.leverages, weighting)
     elif np.any(lost):
         widened = tuning.inflation(_counts(weighting, len(lost)), lost)
-    parts = weighting.contributions(varying)
+    parts, own_freedom = weighting.parts_and_freedom(residuals)
+    if varying is not residuals:
+        parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
-    freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
+    freedom = max(own_freedom - float(lost.sum()), 1.0)
     drawn = 0.0
     if options.target != "population":
         weights_known = options.stratum_weights_known

@@ -360,8 +360,10 @@ def outcomes(
     if answers is None and own is not None and own in sample.groups:
         _refuse_averaged_classes(own, sample.groups[own], joined)
     given = joined.numbers() if answers is None else known_classes(joined, answers)
-    answered, counts = np.unique(joined.unit, return_counts=True)
-    several, labelled, units = int(np.sum(counts > 1)), joined.labelled, joined.unit
+    labelled, units = joined.labelled, joined.unit
+    answered, counts = np.flatnonzero(labelled), np.bincount(units)
+    counts = counts[counts > 0]
+    several = int(np.sum(counts > 1))
     note = (
         f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
     )
@@ -393,8 +395,9 @@ def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) 
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
     """
-    known = set(answers.tolist()) - _RIGHT_OR_WRONG
-    found = next((name for name in joined.distinct_classes().values() if name in known), None)
+    names = [name for name in joined.distinct_classes().values() if name not in _RIGHT_OR_WRONG]
+    known = set(answers.tolist()) if names else set()
+    found = next((name for name in names if name in known), None)
     if found is not None:
         raise LabelError(
             f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "

@@ -97,21 +97,22 @@ def count_quantile(
     rate = (ratio - skew) / scale
     rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
     size, reached = centre / (scale * rate), (from_end - half) / scale
-    guess = np.full(len(size), np.nan)
+    guess: Any = np.nan
     if not near:
         expected, rest = size * rate, size - reached
         one, two = np.log(reached / expected), np.log(rest / (size - expected))
-        root = np.sign(reached - expected) * np.sqrt(2.0 * np.maximum(reached * one + rest * two, 0.0))
+        root = np.sqrt(2.0 * np.maximum(reached * one + rest * two, 0.0))
+        root = np.copysign(root, reached - expected)
         wald = 2.0 * np.sinh((one - two) / 2.0) * np.sqrt(reached * rest / size)
-        guess = (root + np.log(wald / root) / root) * np.where(turned, 1.0, -1.0)
-        if np.all(np.isfinite(guess)):
+        guess = np.where(turned, 1.0, -1.0) * (root + np.log(wald / root) / root)
+        if np.isfinite(guess).all():
             return np.asarray(guess)
     count = np.maximum(reached + 0.5, _NOTHING)
     other = np.where(rate > 0, size - count + 1.0, -size)
     chance = np.where(rate > 0, np.minimum(rate, 1.0), -rate / (1.0 - rate))
     tail = np.where(other > 0, betainc(count, np.maximum(other, _NOTHING), chance), 0.0)
-    exact = ndtri(np.clip(np.where(turned, 1.0 - tail, tail), _NOTHING, _ALL))
-    return np.where(np.isfinite(guess), guess, exact)
+    exact = ndtri(np.minimum(np.maximum(np.where(turned, 1.0 - tail, tail), _NOTHING), _ALL))
+    return np.asarray(exact if near else np.where(np.isfinite(guess), guess, exact))
 
 
 def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
@@ -430,7 +431,7 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
 class _Sums:
     """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (H, R) or (H, 1).
 
-    `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
+    `weights` W_h and their sum `total`, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
     `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment, the
     latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
     `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials.
@@ -438,6 +439,7 @@ class _Sums:
 
     shares: FloatArray
     weights: FloatArray
+    total: FloatArray
     trials: FloatArray
     borrowed: FloatArray
     steps: FloatArray
@@ -461,6 +463,7 @@ class _Sums:
         return cls(
             shares=shares,
             weights=weights,
+            total=weights.sum(axis=0),
             trials=left,
             borrowed=others / n,
             steps=weights / n,
@@ -503,7 +506,7 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
     known = _weighted(sums.shares - sums.weights, rates)
-    total = np.broadcast_to(sums.weights.sum(axis=0), value.shape)
+    total = np.broadcast_to(sums.total, value.shape)
     limit, rest = np.zeros(len(value)), value - known
     sought = np.flatnonzero((rest > 0) & (total > 0))
     if len(sought) == 0:
@@ -536,38 +539,39 @@ def _solved(
     the step now taken misses by little: by about the product of the last two misses.
     """
     scale, n = _UNIT * max(abs(wanted), _UNIT), len(estimate)
-    unit, x, (slope, change, reach) = (
-        scale / deviation,
-        np.full(n, np.arcsinh(-wanted / scale)),
-        np.zeros((3, n)),
-    )
-    last_x, last_y, last_mean = np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n)
+    goal = np.arcsinh(wanted / scale)
+    unit, x = scale / deviation, np.full(n, -goal)
+    last_x, last_y, last_mean, reach = x, x, x, x
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     rows, result = np.arange(n), np.zeros(n)
     for look in range(_STEPS):
         price, near = unit * np.sinh(x), look >= _GUESSES
         rates = _constrained_rates(ones, labels, sums.weights, price)
         quantile, mean, bend = _tail(estimate, rates, price, sums, near)
-        y = np.arcsinh(quantile / scale) - np.arcsinh(wanted / scale)
-        reach = np.abs(last_y) + (reach if look == _GUESSES else 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            if look != _GUESSES:  # two formulas have no slope between them
-                run = np.where(x == last_x, 1.0, x - last_x)
-                expected = np.where(slope < 0, slope, np.clip(bend / 2.0 - 1.0, *_SLOPES))
-                slope = np.where((y - last_y) / run < _FLAT, (y - last_y) / run, expected)
-                change = (mean - last_mean) / run
-            ahead = x + np.clip(-y / slope, -_STRIDE, _STRIDE)
-            if near:
-                low, high = np.where(y > 0, x, low), np.where(y > 0, high, x)
-                beyond, middle = (ahead <= low) | (ahead >= high), (low + high) / 2.0
-                ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
+        y = np.arcsinh(quantile / scale) - goal
+        if look == 0:
+            slope, change = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1]), np.zeros(n)
+        elif look != _GUESSES:  # two formulas have no slope between them
+            run = x - last_x
+            run[run == 0.0] = 1.0
+            found = (y - last_y) / run
+            slope, change = np.where(found < _FLAT, found, slope), (mean - last_mean) / run
+        ahead = x + np.minimum(np.maximum(-y / slope, -_STRIDE), _STRIDE)
+        if near:
+            low, high = np.where(y > 0, x, low), np.where(y > 0, high, x)
+            with np.errstate(invalid="ignore"):
+                middle = (low + high) / 2.0
+            beyond = (ahead <= low) | (ahead >= high)
+            ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
+            reach = np.abs(last_y) + (reach if look == _GUESSES else 0.0)
+            left = np.flatnonzero(~((np.abs(y * reach) < _CLOSE) | (high - low < _EQUAL)))
             result[rows] = mean + (ahead - x) * change
-            settled = (np.abs(y * reach) < _CLOSE) | (high - low < _EQUAL)
-        left = np.flatnonzero(~settled) if near else rows
+            if len(left) == 0:
+                break
+        else:
+            reach, left = np.abs(last_y), rows
         last_x, last_y, last_mean, x = x, y, mean, ahead
-        if len(left) == 0:
-            break
-        if near and len(left) <= _LEFT_TO_COPY * len(rows):
+        if len(left) <= _LEFT_TO_COPY * len(rows):
             state = np.stack([estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high])
             estimate, unit, x, slope, change, reach, last_x, last_y, last_mean, low, high = state[:, left]
             rows = rows[left]
@@ -615,7 +619,7 @@ def _tail(
     rates *= -2.0
     rates += 1.0
     third = _weighted(sums.third, np.multiply(rates, apart, out=rates)) / sums.factor**2
-    rest = np.maximum(sums.weights.sum(axis=0) - mean, 0.0)
+    rest = np.maximum(sums.total - mean, 0.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
         return np.where(own > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance

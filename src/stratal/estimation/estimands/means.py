@@ -113,7 +113,8 @@ class Mean(Estimand):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
-        request = replace(request, proxy=self.proxy if request.proxy is None else request.proxy)
+        if request.proxy is None and self.proxy is not None:
+            request = replace(request, proxy=self.proxy)
         observed, limits = outcomes(sample, labels, request.predicted, request.combine), request.limits
         if limits is None:
             return outcome_mean(sample, observed, request)
