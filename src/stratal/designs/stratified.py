@@ -192,15 +192,18 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     sizes_follow_labels: bool = False
-    # n_h (H,), labels per stratum, and W_h / n_h per unit (n,): read many times for one estimate.
+    # n_h (H,), labels per stratum, W_h / n_h per unit (n,), and W_h² (1 − f_h) / n_h (H,), the factor of s_h²
+    # in the variance: read many times for one estimate.
     counts: IntArray = field(init=False, repr=False, compare=False)
     weights: FloatArray = field(init=False, repr=False, compare=False)
+    variance_factors: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         counts, sizes = stratum_counts(self.stratum, len(self.sizes)), np.asarray(self.sizes)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a label
             weights = (sizes / np.maximum(counts, 1) / np.sum(sizes[counts > 0]))[self.stratum]
-        self._set(counts=counts, weights=weights)
+            factors = stratified_factors(counts, sizes, with_replacement=self.with_replacement)
+        self._set(counts=counts, weights=weights, variance_factors=factors)
         self._freeze()
 
     @property
@@ -236,11 +239,6 @@ class StratifiedWeighting(Weighting):
         means = stratum_means(variables, self.stratum, len(self.sizes))[labelled]
         sizes = self.sizes[labelled]
         return np.asarray(sizes @ means / np.sum(sizes))
-
-    @property
-    def variance_factors(self) -> FloatArray:
-        """W_h² (1 − f_h) / n_h (H,), the factor of s_h² in the variance."""
-        return stratified_factors(self.counts, self.sizes, with_replacement=self.with_replacement)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Σ_h W_h² (1 − f_h) s_h² / n_h (q, q) (Cochran, eq. 5.12).

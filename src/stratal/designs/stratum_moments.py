@@ -47,8 +47,11 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
     array([[2.], [5.]])
     """
     counts = stratum_counts(stratum, n_strata)
-    columns = np.ascontiguousarray(variables.T)
-    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
+    if variables.shape[1] == 1:
+        sums = np.bincount(stratum, variables[:, 0], minlength=n_strata)[:, None]
+    else:
+        columns = np.ascontiguousarray(variables.T)
+        sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns]).T
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / counts[:, None])
 
@@ -319,8 +322,10 @@ def pooled_stratum_covariances(
     """
     n_strata = len(sizes)
     own = stratum_covariances(variables, stratum, n_strata)
-    group = np.arange(1) if n_strata == 1 else collapse_singletons(counts, sizes)
-    if n_strata > 1 and not np.array_equal(group, np.arange(n_strata)):
+    group = np.arange(n_strata)
+    if n_strata > 1 and (counts == 1).any():
+        group = collapse_singletons(counts, sizes)
+    if not np.array_equal(group, np.arange(n_strata)):
         joint = stratum_covariances(variables, group[stratum], n_strata)[group]
         own = np.where(np.isnan(own), joint, own)
     settled = (counts >= sizes) | (counts == 0)

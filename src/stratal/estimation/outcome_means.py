@@ -489,7 +489,7 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    made = replace(frame.complete(made, sample), doubts=partial(promise_notes, sample, labelled))
+    made = frame.complete(made, sample, doubts=partial(promise_notes, sample, labelled))
     if len(z) == sample.size:
         return made
     ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
@@ -623,7 +623,7 @@ def assemble(
     assert options.outcome is not None
     value, lam, notes = result.value, result.lam, (*options.notes, *result.notes)
     if options.bounds is not None:
-        value = float(np.clip(value, *options.bounds))
+        value = min(max(value, options.bounds[0]), options.bounds[1])
     if abs(result.value - value) >= _ROUNDED_BOUND:
         end = "below the least" if result.value < value else "above the largest"
         note = (

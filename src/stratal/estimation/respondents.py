@@ -282,8 +282,8 @@ class Respondents(Record):
             share=share,
         )
 
-    def complete(self, found: Estimate, sample: Sample) -> Estimate:
-        """Return an estimate from these units with what is known of their sample."""
+    def complete(self, found: Estimate, sample: Sample, **more: Any) -> Estimate:
+        """Return an estimate from these units with what is known of their sample, and more fields."""
         sizes, table = self.summary.sizes, found.stratum_table
         if table is not None:
             table = replace(table, names=self.names)
@@ -296,6 +296,7 @@ class Respondents(Record):
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
             stratum_table=table,
             remarks=(*self.notes, *found.remarks),
+            **more,
         )
 
 
@@ -395,6 +396,9 @@ def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) 
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
     """
+    given = joined.given
+    if given.dtype != object and ((given == 0) | (given == 1) | (given == 0.5)).all():
+        return
     names = [name for name in joined.distinct_classes().values() if name not in _RIGHT_OR_WRONG]
     known = set(answers.tolist()) if names else set()
     found = next((name for name in names if name in known), None)
@@ -469,8 +473,9 @@ _UNDECLARED = (
 
 def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:
     """Refuse labels outside the values that the user allowed, naming the first such unit."""
+    outside = int(np.sum((z < 0) | (z > 1)))
     # Labels that are 0 or 1 but for few look like slips of the finger, such as 11.
-    binary, outside = int(np.sum((z == 0) | (z == 1))), int(np.sum((z < 0) | (z > 1)))
+    binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
     few_slips = binary >= 2 and 0 < outside <= max(1.0, 0.05 * len(z))
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,7 +90,8 @@ class UnitMoments(Record):
         """Return the moments of labelled units (n,)."""
         weights = weighting.weights / weighting.weights.sum()
         kish = 1.0 / np.sum(weights**2)
-        powers = np.column_stack([unit, unit**2])
+        # The square of 0 or 1 is itself.
+        powers = unit[:, None] if binary else np.column_stack([unit, unit**2])
         own = weighting.random_within_strata
         if own:
             counts = weighting.counts.astype(np.float64)
@@ -99,7 +101,7 @@ class UnitMoments(Record):
             means = weights[None, :] @ powers
         return cls(
             means=means[:, 0],
-            squares=means[:, 1],
+            squares=means[:, -1],
             counts=counts,
             shares=weighting.shares,
             factors=weighting.variance_factors,
@@ -167,8 +169,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
 
     share, own = share[..., None], labels.means
     if labels.binary:
-        mean = mixed(own, over_strata(own))
-        square = mixed(labels.squares, over_strata(labels.squares))
+        mean = square = mixed(own, over_strata(own))
         binary = mean * (1.0 - mean)
     else:  # labels of a scale show where their stratum lies; of others they need the spread within strata
         mean = mixed(own, own)
@@ -251,6 +252,8 @@ class Variances:
 
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
+        if self.tuned is False:
+            return np.ones(())
         possible = self.of_design * smooth.possible
         left = remaining_share(self.plain, self.residual, smooth.information, possible)
         return np.where(self.tuned, left, 1.0)
@@ -761,7 +764,7 @@ def infer_outcome(
         refuse_unknown("kind of outcome", outcome, OUTCOMES)
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
-        if not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
+        if not -math.inf < bounds[0] < bounds[1] < math.inf:
             raise not_bounds(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
@@ -773,6 +776,8 @@ def infer_outcome(
         bounds = (0.0, 1.0)
     if bounds is None:
         raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
+    if outcome == "binary" and binary_labels:
+        return outcome, bounds
     outside = (z != 0) & (z != 1) if outcome == "binary" else (z < bounds[0]) | (z > bounds[1])
     if np.any(outside):
         raise LabelError(

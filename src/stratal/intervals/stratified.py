@@ -411,13 +411,14 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
     low, high = np.zeros(len(value)), np.ones(len(value))
     for start in range(0, len(value), batch):
         some = slice(start, start + batch)
-        sums = _Sums.of(factor[some], *(part if len(part) == 1 else part[some] for part in layouts))
         own = np.ascontiguousarray(rates[some].T)
         count = own.shape[1]
-        if below == above and count <= _FEW_ROWS:  # both at once: a step has its price
-            sides = sums.at(np.tile(np.arange(count), 2))
-            both = np.concatenate([value[some], 1.0 - value[some]])
-            limits = _lower_limit(both, np.hstack([own, 1.0 - own]), sides, below)
+        both = below == above and count <= _FEW_ROWS  # at once: a step has its price
+        rows = np.tile(np.arange(len(value))[some], 2) if both else some
+        sums = _Sums.of(factor[rows], *(part if len(part) == 1 else part[rows] for part in layouts))
+        if both:
+            values = np.concatenate([value[some], 1.0 - value[some]])
+            limits = _lower_limit(values, np.hstack([own, 1.0 - own]), sums, below)
             low[some], high[some] = limits[:count], 1.0 - limits[count:]
             continue
         if below > 0:

@@ -599,7 +599,7 @@ def _in_order(
     else:
         there = ~np.isnan(values)
     rows = np.flatnonzero(there)
-    if np.any(np.diff(units) <= 0):
+    if (units[1:] <= units[:-1]).any():
         rows = rows[np.argsort(units[rows], kind="stable")]
     labelled = np.zeros(sample.size, dtype=bool)
     labelled[units[rows]] = True

@@ -196,7 +196,7 @@ class RatioOfMeans(OfOutcomes):
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
             limits = replace(Fieller.of(columns[:, 0], columns[:, 1], weighting, target), bounds=bounds)
         found = linearised_estimate(result, weighting, limits=limits, target=target)
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +251,7 @@ class MeanFunction(OfOutcomes):
         )
         _require_error(result, len(columns), "function")
         found = linearised_estimate(result, frame.weighting, bounds=self.bounds, target=request.target)
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
 
 def _require_error(result: Linearised, n: int, what: str) -> None:

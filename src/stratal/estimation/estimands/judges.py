@@ -277,7 +277,7 @@ class Association(OfScores):
         """Return how far scores and labels go together."""
         x, y, frame, _ = self.units(sample, labels)
         found = association(type(self).statistic, x, y, frame.weighting, request.target)
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
     def influence(self, population: Population) -> Influence:
         """Return the moments of the influence where labels are at either bound and follow the score.
@@ -503,7 +503,7 @@ class CalibrationError(OfScores):
                 action="Ask how far they go together: pearson, spearman or icc.",
             )
         found = calibration_error(x, y, frame.weighting, request.target)
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
 
 # A judge with more verdicts is described by its agreement alone: each class has four rows.

@@ -213,7 +213,7 @@ def _group_means(
         found = domain_mean(
             z, member, frame.weighting, bounds=limits, target=request.target, assisted=assisted
         )
-        rows.append(replace(frame.complete(found, sample), label={"domain": name}, estimator=estimator))
+        rows.append(frame.complete(found, sample, label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
     table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
     return composite(table) if request.estimator == "composite" else table
@@ -513,7 +513,7 @@ class Means(Several):
             kind, bounds, _ = known_outcome(sample, column)
             _, limits = infer_outcome(column, kind, bounds)
             found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
-            rows.append(replace(frame.complete(found, sample), label={"outcome": name}))
+            rows.append(frame.complete(found, sample, label={"outcome": name}))
         return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:

@@ -192,7 +192,7 @@ class Ranking(Estimand):
         scores, hits, labelled = self._units(sample, labels)
         frame = Respondents.of(sample, labelled)
         found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""

@@ -615,7 +615,7 @@ class Quantile(Estimand):
                 sample, labels, sample.population, proxy, estimator=estimator
             )
             tuned = quantile(joined.by_unit(joined.numbers()), self.probability, **known, **options)
-            return replace(units.complete(tuned, sample), label=self.label)
+            return units.complete(tuned, sample, label=self.label)
         if request.target != "population":
             raise InputError(
                 "a quantile by weights is that of the population",
@@ -629,7 +629,7 @@ class Quantile(Estimand):
                 "the standard error of a quantile cannot be estimated",
                 action="Label at least 2 units, drawn at random.",
             )
-        return replace(frame.complete(found, sample), label=self.label)
+        return frame.complete(found, sample, label=self.label)
 
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
@@ -644,7 +644,7 @@ class Quantile(Estimand):
             found = quantile_estimate(
                 columns[:, 0], self.probability, frame.weighting, bounds=request.bounds, member=member
             )
-            rows.append(replace(frame.complete(found, sample), label={"domain": name}))
+            rows.append(frame.complete(found, sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
