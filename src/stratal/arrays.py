@@ -22,7 +22,12 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 
-_DTYPES = {"FloatArray": np.float64, "IntArray": np.int64, "BoolArray": np.bool_, "AnyArray": None}
+_DTYPES = {
+    "FloatArray": np.dtype(np.float64),
+    "IntArray": np.dtype(np.int64),
+    "BoolArray": np.dtype(np.bool_),
+    "AnyArray": None,
+}
 
 
 def frozen(values: Any, dtype: Any = None) -> AnyArray:
@@ -33,10 +38,10 @@ def frozen(values: Any, dtype: Any = None) -> AnyArray:
     >>> frozen([1, 2]).flags.writeable
     False
     """
-    if type(values) is np.ndarray and not values.flags.writeable and dtype in (None, values.dtype):
+    if type(values) is np.ndarray and not values.flags.writeable and (dtype is None or values.dtype == dtype):
         return values
-    view: AnyArray = np.asarray(values, dtype=dtype).view()
-    view.flags.writeable = False
+    view: AnyArray = np.asarray(values, dtype).view()
+    view.setflags(write=False)
     return view
 
 
@@ -190,10 +195,11 @@ def same_length(**arrays: AnyArray) -> int:
 
 
 @cache
-def _to_freeze(record: Any) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a record that hold arrays or tuples, and what each is declared as."""
-    declared = ((entry.name, str(entry.type).removesuffix(" | None")) for entry in fields(record))
-    return tuple((name, kind) for name, kind in declared if kind in _DTYPES or kind.startswith("tuple["))
+def _to_freeze(record: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
+    """Return the fields of a record that hold arrays, each with its dtype, and those that hold tuples."""
+    declared = [(entry.name, str(entry.type).removesuffix(" | None")) for entry in fields(record)]
+    arrays = tuple((name, _DTYPES[kind]) for name, kind in declared if kind in _DTYPES)
+    return arrays, tuple(name for name, kind in declared if kind.startswith("tuple["))
 
 
 class Record:
@@ -217,13 +223,13 @@ class Record:
 
     def _freeze(self) -> None:
         """Make every array field a read-only array of its declared type, and a tuple's list a tuple."""
-        for name, declared in _to_freeze(type(self)):  # type: ignore[arg-type]  # a class has a hash
+        arrays, tuples = _to_freeze(type(self))  # type: ignore[arg-type]  # a class has a hash
+        for name, dtype in arrays:
             value = getattr(self, name)
-            if declared in _DTYPES and value is not None:
-                read_only = frozen(value, _DTYPES[declared])
-                if read_only is not value:
-                    object.__setattr__(self, name, read_only)
-            elif type(value) is list and declared not in _DTYPES:
+            if value is not None:
+                object.__setattr__(self, name, frozen(value, dtype))
+        for name in tuples:
+            if type(value := getattr(self, name)) is list:
                 object.__setattr__(self, name, _tuples(value))
 
     __post_init__ = _freeze

@@ -201,7 +201,7 @@ class StratifiedWeighting(Weighting):
     def __post_init__(self) -> None:
         counts, sizes = stratum_counts(self.stratum, len(self.sizes)), np.asarray(self.sizes)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a label
-            weights = (sizes / np.maximum(counts, 1) / np.sum(sizes[counts > 0]))[self.stratum]
+            weights = (sizes / np.maximum(counts, 1) / sizes[counts > 0].sum())[self.stratum]
             factors = stratified_factors(counts, sizes, with_replacement=self.with_replacement)
         self._set(counts=counts, weights=weights, variance_factors=factors)
         self._freeze()
@@ -214,7 +214,7 @@ class StratifiedWeighting(Weighting):
     @property
     def population_size(self) -> float:
         """N, the units of all strata."""
-        return float(np.sum(self.sizes))
+        return float(self.sizes.sum())
 
     @property
     def total(self) -> float:
@@ -231,14 +231,14 @@ class StratifiedWeighting(Weighting):
     @property
     def census(self) -> bool:
         """Whether every unit of every stratum is labelled."""
-        return not self.with_replacement and bool(np.all(self.counts >= self.sizes))
+        return not self.with_replacement and bool((self.counts >= self.sizes).all())
 
     def mean(self, variables: FloatArray) -> FloatArray:
         """Σ N_h ȳ_h / N (q,): summed over whole numbers, so that labels which are all 1 average to 1."""
         labelled = self.counts > 0
         means = stratum_means(variables, self.stratum, len(self.sizes))[labelled]
         sizes = self.sizes[labelled]
-        return np.asarray(sizes @ means / np.sum(sizes))
+        return np.asarray(sizes @ means / sizes.sum())
 
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Σ_h W_h² (1 − f_h) s_h² / n_h (q, q) (Cochran, eq. 5.12).

@@ -395,7 +395,7 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
     total = kept.sum(axis=-1, keepdims=True)
     usable = np.isfinite(total) & (total > 0)
     shares = kept / np.where(usable, total, 1.0)
-    below = np.sum(shares**2 / np.where(used, degrees_of_freedom, 1.0), axis=-1)
+    below = (shares**2 / np.where(used, degrees_of_freedom, 1.0)).sum(axis=-1)
     whole = np.where(used, degrees_of_freedom, 0.0).sum(axis=-1)
     usable = usable[..., 0]
     return np.asarray(np.where(usable, 1.0 / np.where(usable, below, 1.0), whole))

@@ -115,7 +115,7 @@ class Weighting(Record, ABC):
     def shares(self) -> FloatArray:
         """W_h (H,), over the strata that have labels."""
         labelled = self.counts > 0
-        return np.asarray(np.where(labelled, self.sizes, 0) / np.sum(self.sizes[labelled]))
+        return np.asarray(np.where(labelled, self.sizes, 0) / self.sizes[labelled].sum())
 
     @property
     def total(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -226,12 +227,12 @@ def mean_estimate(
     widened = np.ones(len(lost))
     if chosen.leverages is not None and by_unit is None:
         varying = _left_out(varying, chosen.leverages, weighting)
-    elif np.any(lost):
+    elif lost.any():
         widened = tuning.inflation(_counts(weighting, len(lost)), lost)
     parts, own_freedom = weighting.parts_and_freedom(residuals)
     if varying is not residuals:
         parts = weighting.contributions(varying)
-    design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
+    design_variance = float((parts * (widened if len(parts) == len(widened) else widened.mean())).sum())
     freedom = max(own_freedom - float(lost.sum()), 1.0)
     drawn = 0.0
     if options.target != "population":
@@ -453,25 +454,31 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
     respondents.refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
     frame = respondents.Respondents.of(sample, labelled)
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, found)
+    separate, folds, column = sample.design.unlabelled, None, list[int]()
+    if separate is None:
+        column = respondents.proxy_columns(sample, request.proxy)
+        if request.cross_fit is not None:
+            folds = sample_folds(sample, labelled, frame, request.cross_fit)
     options = EstimateOptions.of(
         request,
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
+        scaled=all(sample.proxy_info[c].scaled for c in column),
+        folds=folds,
         notes=(*found.notes, *remarks),
     )
-    if sample.design.unlabelled is not None:
-        made = _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
-        return frame.complete(made, sample)
-    column = respondents.proxy_columns(sample, request.proxy)
-    proxies, whole = sample.proxies[labelled][:, column], frame.summary
-    means, covariances = whole.proxy_means[:, column], whole.proxy_covariances[:, column][:, :, column]
-    summary = replace(whole, proxy_means=means, proxy_covariances=covariances)
-    options = replace(
-        options,
-        scaled=all(sample.proxy_info[c].scaled for c in column),
-        folds=None if request.cross_fit is None else sample_folds(sample, labelled, frame, request.cross_fit),
-    )
+    if separate is not None:
+        return frame.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
+    proxies, summary = sample.proxies[labelled], frame.summary
+    if column != list(range(proxies.shape[1])):
+        means, covariances = summary.proxy_means, summary.proxy_covariances
+        proxies = proxies[:, column]
+        summary = replace(
+            summary,
+            proxy_means=means[:, column],
+            proxy_covariances=covariances[:, column][:, :, column],
+        )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:
         how = Calibrating(
@@ -643,7 +650,7 @@ def assemble(
         residuals=result.variable,
         known=result.known,
         weighting=weighting,
-        tuned=bool(np.any(lam)),
+        tuned=bool(lam.any()),
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
@@ -652,10 +659,10 @@ def assemble(
         sizes = np.array([weighting.population_size]) if summary is None else summary.sizes
     return Estimate.from_evidence(
         evidence,
-        standard_error=float(np.sqrt(evidence.reported_variance)),
+        standard_error=math.sqrt(evidence.reported_variance),
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
-        lam=tuple(lam[0].tolist()) if np.any(lam) and np.all(lam == lam[0]) else (),
+        lam=tuple(lam[0].tolist()) if evidence.tuned and np.all(lam == lam[0]) else (),
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
         asides=partial(outcome_notes, proxies, summary, stratum),

@@ -258,7 +258,7 @@ class Respondents(Record):
             )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
-        empty = weighting.random_within_strata and not np.all(counts > 0) and len(stratum) > 0
+        empty = weighting.random_within_strata and not (counts > 0).all() and len(stratum) > 0
         codes, notes = None, tuple[str, ...]()
         if len(stratum) < sample.size:
             notes = nonresponse_notes(sample, labelled, by_stratum_alone=empty)
@@ -354,7 +354,7 @@ def outcomes(
     """
     refuse_unknown("combination", combine, COMBINATIONS)
     joined = join(sample, labels)
-    if not np.any(joined.labelled):
+    if not joined.labelled.any():
         raise none_labelled()
     answers = None if predicted is False else answers_of(sample, predicted)
     own = sample.predicted
@@ -364,11 +364,11 @@ def outcomes(
     labelled, units = joined.labelled, joined.unit
     answered, counts = np.flatnonzero(labelled), np.bincount(units)
     counts = counts[counts > 0]
-    several = int(np.sum(counts > 1))
+    several = int((counts > 1).sum())
     note = (
         f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
     )
-    right_or_wrong = answers is not None or bool(np.all((given == 0) | (given == 1)))
+    right_or_wrong = answers is not None or bool(((given == 0) | (given == 1)).all())
     if several and combine == "majority":
         most = joined.majority(given)
         labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
@@ -473,7 +473,7 @@ _UNDECLARED = (
 
 def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:
     """Refuse labels outside the values that the user allowed, naming the first such unit."""
-    outside = int(np.sum((z < 0) | (z > 1)))
+    outside = int(((z < 0) | (z > 1)).sum())
     # Labels that are 0 or 1 but for few look like slips of the finger, such as 11.
     binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
     few_slips = binary >= 2 and 0 < outside <= max(1.0, 0.05 * len(z))

@@ -89,7 +89,7 @@ class UnitMoments(Record):
     def of(cls, unit: FloatArray, weighting: Weighting, *, binary: bool = False) -> UnitMoments:
         """Return the moments of labelled units (n,)."""
         weights = weighting.weights / weighting.weights.sum()
-        kish = 1.0 / np.sum(weights**2)
+        kish = 1.0 / (weights @ weights)
         # The square of 0 or 1 is itself.
         powers = unit[:, None] if binary else np.column_stack([unit, unit**2])
         own = weighting.random_within_strata
@@ -108,7 +108,7 @@ class UnitMoments(Record):
             draws=kish,
             own=own,
             label_driven=weighting.sizes_follow_labels,
-            units=weighting.population_size if own and np.all(counts > 0) else np.inf,
+            units=weighting.population_size if own and (counts > 0).all() else np.inf,
             binary=binary,
         )
 
@@ -162,7 +162,7 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     kept = kept * labels.own
 
     def over_strata(raw: FloatArray) -> FloatArray:
-        return np.asarray(np.sum(shares * raw, axis=-1)[..., None])
+        return np.asarray((shares * raw).sum(axis=-1)[..., None])
 
     def mixed(raw: FloatArray, others: FloatArray) -> FloatArray:
         return kept * raw + (1.0 - kept) * (share * others + (1.0 - share) * 0.5)
@@ -176,17 +176,17 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         square, ones = (mixed(raw, own**2 + over_strata(raw - own**2)) for raw in (labels.squares, own))
         binary = ones - mean**2
     within = np.maximum(square - mean**2, 0.0)
-    centre = np.sum(shares * mean, axis=-1)
+    centre = (shares * mean).sum(axis=-1)
     at_bounds = _LABELS_UNSEEN / (labels.draws + 2.0 * _LABELS_UNSEEN)
-    centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * np.sum(shares * labels.means, axis=-1)
+    centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * (shares * labels.means).sum(axis=-1)
     return SmoothedMoments(
         mean=centre,
-        spread=np.sum(shares * square, axis=-1) - centre**2,
-        within=np.sum(shares * within, axis=-1),
-        possible=centre_of_possible * (1.0 - centre_of_possible) * np.sum(labels.factors, axis=-1),
+        spread=(shares * square).sum(axis=-1) - centre**2,
+        within=(shares * within).sum(axis=-1),
+        possible=centre_of_possible * (1.0 - centre_of_possible) * labels.factors.sum(axis=-1),
         binary=binary,
-        variance=np.sum(labels.factors * within, axis=-1),
-        information=4.0 * np.sum(counts * labels.means * (1.0 - labels.means), axis=-1),
+        variance=(labels.factors * within).sum(axis=-1),
+        information=4.0 * (counts * labels.means * (1.0 - labels.means)).sum(axis=-1),
     )
 
 
@@ -325,7 +325,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     open_strata = (factors > 0) | ((counts > 0) & np.isfinite(found.drawn_from))
     drawn = np.isfinite(found.drawn_from)
     basis = np.where(drawn, shares**2 / np.maximum(counts, 1.0), factors)
-    binary = np.sum(basis * smooth.binary, axis=-1)
+    binary = (basis * smooth.binary).sum(axis=-1)
     wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
     varies = binary > 0
     factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
@@ -335,7 +335,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     if labels.label_driven and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
         shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
     return StratumRates(
-        value=np.clip(value, 0.0, 1.0),
+        value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,
         counts=counts,
         trials=np.where(open_strata, trials, np.inf),
@@ -351,11 +351,12 @@ def _possible(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
     """Return N, and what the mean is if all unlabelled units are 0, or 1, given the labels' means (…, H)."""
     if not np.isfinite(labels.units):
         return {}
-    least = np.sum(labels.shares * (1.0 - labels.left) * means, axis=-1)
+    left = labels.left
+    least = (labels.shares * (1.0 - left) * means).sum(axis=-1)
     return {
         "units": labels.units,
         "least": least,
-        "most": least + np.sum(labels.shares * labels.left, axis=-1),
+        "most": least + (labels.shares * left).sum(axis=-1),
     }
 
 
@@ -579,7 +580,9 @@ class Evidence(IntervalEvidence, Record):
     @property
     def varies(self) -> bool:
         """Whether the variance estimate is more than rounding: the labels (or residuals) do not all agree."""
-        scale = float(np.max(np.abs(self.z), initial=0.0)) if self.bounds is None else np.ptp(self.bounds)
+        scale = (
+            np.max(np.abs(self.z), initial=0.0) if self.bounds is None else self.bounds[1] - self.bounds[0]
+        )
         return bool(np.isfinite(self.variance) and self.variance > ROUNDING * scale**2)
 
     @property
@@ -688,7 +691,7 @@ class Evidence(IntervalEvidence, Record):
     @property
     def in_strata(self) -> bool:
         """Whether there are several strata, and each one's labels are a random sample of it."""
-        several = bool(np.sum(self.weighting.counts > 0) > 1)
+        several = bool((self.weighting.counts > 0).sum() > 1)
         return self.given_trials is None and self.weighting.random_within_strata and several
 
     @property

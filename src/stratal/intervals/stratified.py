@@ -95,7 +95,7 @@ def count_quantile(
     skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
     scale = 2.0 * ratio - skew
     rate = (ratio - skew) / scale
-    rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
+    rate = np.where(np.abs(rate) < _POISSON, np.copysign(_POISSON, rate), rate)
     size, reached = centre / (scale * rate), (from_end - half) / scale
     guess: Any = np.nan
     if not near:
@@ -432,9 +432,9 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
 class _Sums:
     """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (H, R) or (H, 1).
 
-    `weights` W_h and their sum `total`, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
-    `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment, the
-    latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
+    `weights` W_h and their sum `total`, `trials` with the lost degree of freedom, `borrowed` labels, `steps`
+    of the count, and `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the
+    third moment, the latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
     `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials.
     """
 
@@ -515,7 +515,7 @@ def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float
     if len(sought) < len(value):
         rates, sums = rates[:, sought], sums.at(sought)
     rest, overall = rest[sought], np.minimum(rest[sought] / total[sought], 1.0)
-    trials = sums.trials if np.all(sums.factor == 1.0) else sums.trials * sums.factor
+    trials = sums.trials if (sums.factor == 1.0).all() else sums.trials * sums.factor
     labels = trials + sums.borrowed
     ones = trials * rates + sums.borrowed * overall
     middle = (ones + 0.5) / (labels + 1.0)
@@ -589,7 +589,7 @@ def _constrained_rates(
     They solve ones/p − (labels − ones)/(1 − p) = μ W_h; below 0 the zeros are counted instead.
     """
     back = price < 0
-    turned = bool(np.any(back))
+    turned = back.any()
     if turned:
         ones = np.where(back, labels - ones, ones)
     m = weights * np.abs(price)
