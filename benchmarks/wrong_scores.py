@@ -30,7 +30,7 @@ from stratal.estimands import ClassReport
 from stratal.estimation.confusion import metric_function, of_two_shares
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.shares import between_units, directions, ends_over
-from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
+from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.labels_so_far import PLANNED, next_allocation
@@ -260,7 +260,7 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, label_driven: bool
         binary=True,
     )
     value = means @ shares
-    found = stratum_rates(value, moments, smoothed_moments(moments), Variances())
+    found = stratum_rates(value, moments, Variances())
     return np.stack([value, *stratified_clopper_pearson(found, 0.025, 0.025)])
 
 

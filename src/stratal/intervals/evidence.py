@@ -250,6 +250,11 @@ class Variances:
     weights_known: bool = False
     of_design: Any = 1.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether λ or the population's own draw makes it another than that of the design."""
+        return self.tuned is not False or math.isfinite(self.drawn_from)
+
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
         if self.tuned is False:
@@ -297,7 +302,7 @@ def binary_trials(worth: Any, smooth: SmoothedMoments) -> FloatArray:
     return np.asarray(worth * smooth.mean * (1.0 - smooth.mean) / smooth.spread)
 
 
-def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, found: Variances) -> StratumRates:
+def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumRates:
     """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
 
     Guard 4 adds rates that the limits must allow for too.
@@ -309,7 +314,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     ----------
     value : float (…,)
         The estimate on the 0–1 scale.
-    labels, smooth, found
+    labels, found
         Of the labelled units.
 
     Examples
@@ -318,22 +323,25 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 5), sizes=np.array([10, 10]))
     >>> labels = UnitMoments.of(np.r_[np.ones(9), 0.0], weighting)
     >>> found = Variances(residual=0.01, plain=0.01, spread=0.1)
-    >>> stratum_rates(0.9, labels, smoothed_moments(labels), found).trials.round(6)
+    >>> stratum_rates(0.9, labels, found).trials.round(6)
     array([10., 10.])
     """
     counts, shares, factors = labels.counts, labels.shares, labels.factors
-    open_strata = (factors > 0) | ((counts > 0) & np.isfinite(found.drawn_from))
-    drawn = np.isfinite(found.drawn_from)
-    basis = np.where(drawn, shares**2 / np.maximum(counts, 1.0), factors)
-    binary = (basis * smooth.binary).sum(axis=-1)
-    wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
-    varies = binary > 0
-    factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
+    drawn, open_strata, basis = math.isfinite(found.drawn_from), factors > 0, factors
+    if drawn:
+        open_strata, basis = open_strata | (counts > 0), shares**2 / np.maximum(counts, 1.0)
     trials = shares**2 / np.where(open_strata, basis, 1.0)
-    left = labels.left
-    shrunk = None
-    if labels.label_driven and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
-        shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
+    factor, shrunk = np.ones(np.shape(labels.means)[:-1]), None
+    # One stratum has no shares that could follow labels.
+    driven = labels.label_driven and np.shape(shares)[-1] > 1
+    if driven or found.changed or not labels.binary:  # else its labels are its trials, however smoothed
+        smooth = smoothed_moments(labels)
+        binary = (basis * smooth.binary).sum(axis=-1)
+        wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
+        varies = binary > 0
+        factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
+        if driven:
+            shrunk = shrink_to_half(labels.means, counts, labels.left, factors * smooth.binary, factor)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,
@@ -484,7 +492,7 @@ class IntervalEvidence:
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
         found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
-        return stratum_rates(value, labels, smoothed_moments(labels), found)
+        return stratum_rates(value, labels, found)
 
     @property
     def expected_spread(self: Any) -> Any:

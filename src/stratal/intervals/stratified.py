@@ -259,8 +259,14 @@ _CLOSE = 1e-6
 # A bracket this narrow is one number.
 _EQUAL = 1e-11
 
+# A mean this near 0 is the limit: the sum reaches an estimate within half a step of 0 at any price.
+_NO_MEAN = 1e-10
+
 # Of the quantile that is wanted: where arsinh turns from a line into a logarithm.
 _UNIT = 0.1
+
+# Of a label, added at either bound where the search begins: labels that agree have a variance too.
+_PART = 0.1
 
 # The longest step of the search, a factor of about e² in the price.
 _STRIDE = 2.0
@@ -275,8 +281,12 @@ _ROWS_AT_ONCE = 2048
 # Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor.
 _CELLS_AT_ONCE = 1_000_000
 
-# First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth.
+# First looks of many rows, by the saddlepoint: cheaper than the beta function, and right to a thousandth. Few
+# rows cost what their calls cost, by either, and settle sooner by one formula alone.
 _GUESSES = 3
+
+# Below this the skewness of few labels says nothing of the first price.
+_LEAST_DIVISOR = 0.25
 
 # Share of replicates that may be open when these are copied to go on alone.
 _LEFT_TO_COPY = 0.75
@@ -396,14 +406,18 @@ def _is_one_count(found: StratumRates) -> bool:
     return bool(np.all(found.factor == 1.0) and np.allclose(found.counts / found.trials, left, atol=1e-9))
 
 
+def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return an array of this shape; to broadcast one that has it takes as long as ten sums."""
+    return part if part.shape == shape else np.broadcast_to(part, shape)
+
+
 def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
     shape = np.broadcast_shapes(np.shape(found.value), np.shape(found.rates)[:-1], np.shape(found.factor))
-    value, factor = (np.broadcast_to(part, shape).ravel() for part in (found.value, found.factor))
-    rates = np.broadcast_to(found.rates, (*shape, found.rates.shape[-1])).reshape(len(value), -1)
+    value, factor = (_spread(part, shape).ravel() for part in (found.value, found.factor))
+    n_strata = found.rates.shape[-1]
+    rates = _spread(found.rates, (*shape, n_strata)).reshape(-1, n_strata)
     layouts = [
-        part[None]
-        if part.ndim == 1
-        else np.broadcast_to(part, (*shape, part.shape[-1])).reshape(len(value), -1)
+        part[None] if part.ndim == 1 else _spread(part, (*shape, n_strata)).reshape(-1, n_strata)
         for part in (found.counts, found.trials, found.shares)
     ]
     alike = all(len(part) == 1 for part in layouts)
@@ -414,11 +428,14 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
         own = np.ascontiguousarray(rates[some].T)
         count = own.shape[1]
         both = below == above and count <= _FEW_ROWS  # at once: a step has its price
-        rows = np.tile(np.arange(len(value))[some], 2) if both else some
-        sums = _Sums.of(factor[rows], *(part if len(part) == 1 else part[rows] for part in layouts))
+        ends = 2 if both else 1
+        sums = _Sums.of(
+            np.concatenate([factor[some]] * ends),
+            *(part if len(part) == 1 else np.concatenate([part[some]] * ends) for part in layouts),
+        )
         if both:
             values = np.concatenate([value[some], 1.0 - value[some]])
-            limits = _lower_limit(values, np.hstack([own, 1.0 - own]), sums, below)
+            limits = _lower_limit(values, np.concatenate([own, 1.0 - own], axis=1), sums, below)
             low[some], high[some] = limits[:count], 1.0 - limits[count:]
             continue
         if below > 0:
@@ -452,7 +469,9 @@ class _Sums:
 
     @classmethod
     def of(cls, factor: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray) -> _Sums:
-        counts, trials, shares = (part.T for part in np.broadcast_arrays(counts, trials, shares))
+        if not counts.shape == trials.shape == shares.shape:
+            counts, trials, shares = np.broadcast_arrays(counts, trials, shares)
+        counts, trials, shares = counts.T, trials.T, shares.T
         random = np.isfinite(trials) & (shares > 0)
         weights = np.where(random, shares, 0.0)
         n, t = np.where(random, counts, 1.0), np.where(random, trials, 1.0)
@@ -482,6 +501,21 @@ class _Sums:
         arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name != "largest"}
         return _Sums(**arrays, largest=self.largest)
 
+    def moments(self, rates: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the sum's mean, the variance but for the factor, variance, third moment and half step (R,).
+
+        The rates (H, R) are used up.
+        """
+        apart = 1.0 - rates
+        apart *= rates
+        mean = _weighted(self.weights, rates)
+        own = np.maximum(_weighted(self.second, apart), _NO_SPREAD)
+        half = self.half_step(apart, own)
+        rates *= -2.0
+        rates += 1.0
+        third = _weighted(self.third, np.multiply(rates, apart, out=rates)) / self.factor**2
+        return mean, own, own / self.factor, third, half
+
     def half_step(self, apart: FloatArray, variance: FloatArray) -> FloatArray:
         """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
 
@@ -507,65 +541,73 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
     known = _weighted(sums.shares - sums.weights, rates)
-    total = np.broadcast_to(sums.total, value.shape)
     limit, rest = np.zeros(len(value)), value - known
-    sought = np.flatnonzero((rest > 0) & (total > 0))
-    if len(sought) == 0:
-        return known
-    if len(sought) < len(value):
-        rates, sums = rates[:, sought], sums.at(sought)
-    rest, overall = rest[sought], np.minimum(rest[sought] / total[sought], 1.0)
+    open_ = (rest > 0) & (sums.total > 0)
+    sought: Any = slice(None)
+    if not open_.all():
+        sought = np.flatnonzero(open_)
+        rates, sums, rest = rates[:, sought], sums.at(sought), rest[sought]
+        if len(sought) == 0:
+            return known
+    overall = np.minimum(rest / sums.total, 1.0)
     trials = sums.trials if (sums.factor == 1.0).all() else sums.trials * sums.factor
     labels = trials + sums.borrowed
     ones = trials * rates + sums.borrowed * overall
-    middle = (ones + 0.5) / (labels + 1.0)
-    deviation = np.sqrt(_weighted(sums.weights**2 / labels, middle * (1.0 - middle)))
-    limit[sought] = np.minimum(_solved(rest, ones, labels, deviation, sums, float(ndtri(error))), rest)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        limit[sought] = np.minimum(_solved(rest, ones, labels, sums, -float(ndtri(error))), rest)
     return np.asarray(known + limit)
 
 
 def _solved(
-    estimate: FloatArray,
-    ones: FloatArray,
-    labels: FloatArray,
-    deviation: FloatArray,
-    sums: _Sums,
-    wanted: float,
+    estimate: FloatArray, ones: FloatArray, labels: FloatArray, sums: _Sums, wanted: float
 ) -> FloatArray:
-    """Return the sum's mean (R,) at which the tail has normal quantile `wanted`.
+    """Return the sum's mean (R,) at which the tail has normal quantile −`wanted`.
 
     The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
     logarithms and through 0: there one is nearly a line of the other, with slope −1. A step is a secant's,
     the first by how fast the variance falls, or halves what is known to hold the root. It is settled where
     the step now taken misses by little: by about the product of the last two misses.
+
+    The first price is μ = u/√V, with the variance V and skewness γ at the labels' rates: estimate − mean is
+    μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
+    step beyond, then makes u = w r + c r² with c = γ (w² − 1)/6 + half/√V, which is quadratic in r.
     """
     scale, n = _UNIT * max(abs(wanted), _UNIT), len(estimate)
     goal = np.arcsinh(wanted / scale)
-    unit, x = scale / deviation, np.full(n, -goal)
+    variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
+    deviation = np.sqrt(variance)
+    unit, skewness = scale / deviation, third / (variance * deviation)
+    further, lean = skewness * (wanted**2 - 1.0) / 6.0 + half / deviation, skewness * wanted
+    divisor = np.maximum(1.0 - skewness * further, _LEAST_DIVISOR)
+    root = (lean + np.sqrt(lean**2 + 4.0 * divisor)) / (2.0 * divisor)
+    x = np.arcsinh((wanted * root + further * root**2) / scale)
     last_x, last_y, last_mean, reach = x, x, x, x
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     rows, result = np.arange(n), np.zeros(n)
+    guesses = 0 if n <= 2 * _FEW_ROWS else _GUESSES
     for look in range(_STEPS):
-        price, near = unit * np.sinh(x), look >= _GUESSES
+        price, near = unit * np.sinh(x), look >= guesses
         rates = _constrained_rates(ones, labels, sums.weights, price)
         quantile, mean, bend = _tail(estimate, rates, price, sums, near)
-        y = np.arcsinh(quantile / scale) - goal
+        y = np.arcsinh(quantile / scale) + goal
         if look == 0:
             slope, change = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1]), np.zeros(n)
-        elif look != _GUESSES:  # two formulas have no slope between them
+        elif look != guesses:  # two formulas have no slope between them
             run = x - last_x
             run[run == 0.0] = 1.0
             found = (y - last_y) / run
             slope, change = np.where(found < _FLAT, found, slope), (mean - last_mean) / run
         ahead = x + np.minimum(np.maximum(-y / slope, -_STRIDE), _STRIDE)
         if near:
-            low, high = np.where(y > 0, x, low), np.where(y > 0, high, x)
-            with np.errstate(invalid="ignore"):
-                middle = (low + high) / 2.0
+            above = y > 0
+            low, high = np.where(above, x, low), np.where(above, high, x)
             beyond = (ahead <= low) | (ahead >= high)
-            ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
-            reach = np.abs(last_y) + (reach if look == _GUESSES else 0.0)
-            left = np.flatnonzero(~((np.abs(y * reach) < _CLOSE) | (high - low < _EQUAL)))
+            if beyond.any():
+                middle = (low + high) / 2.0
+                ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
+            reach = np.abs(last_y) + (reach if look == guesses else 0.0)
+            settled = (np.abs(y * reach) < _CLOSE) | (high - low < _EQUAL) | (mean < _NO_MEAN)
+            left = np.flatnonzero(~settled)
             result[rows] = mean + (ahead - x) * change
             if len(left) == 0:
                 break
@@ -608,19 +650,8 @@ def _constrained_rates(
 def _tail(
     estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the normal quantile (R,) of P(sum ≥ estimate), the sum's mean, and −d log V / d log μ.
-
-    The rates are used up.
-    """
-    apart = 1.0 - rates
-    apart *= rates
-    mean = _weighted(sums.weights, rates)
-    own = np.maximum(_weighted(sums.second, apart), _NO_SPREAD)
-    variance, half = own / sums.factor, sums.half_step(apart, own)
-    rates *= -2.0
-    rates += 1.0
-    third = _weighted(sums.third, np.multiply(rates, apart, out=rates)) / sums.factor**2
+    """Return the normal quantile (R,) of P(sum ≥ estimate), the sum's mean, and −d log V / d log μ."""
+    mean, own, variance, third, half = sums.moments(rates)
     rest = np.maximum(sums.total - mean, 0.0)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
-        return np.where(own > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance
+    quantile = count_quantile(estimate, mean, rest, variance, third, half, near=near)
+    return np.where(own > _NO_SPREAD, quantile, LARGEST), mean, price * third / variance

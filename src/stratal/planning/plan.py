@@ -27,7 +27,7 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.successive import Successive
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
+from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
 from stratal.intervals.stratified import stratified_clopper_pearson
@@ -671,7 +671,7 @@ def interval_of_counts(
     factors = stratified_factors(n_h, sizes)
     labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
-    found = stratum_rates(value, labels, smoothed_moments(labels), Variances())
+    found = stratum_rates(value, labels, Variances())
     share = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(found, share, share)
     return (np.minimum(low, value).reshape(shape[:-1]), np.maximum(high, value).reshape(shape[:-1]))

@@ -117,7 +117,7 @@ def rates_after_a_round(unit, stratum, sizes, *, label_driven=True):
     )
     labels = UnitMoments.of(unit, weighting)
     value = float(weighting.weights @ unit)
-    return stratum_rates(value, labels, smoothed_moments(labels), Variances())
+    return stratum_rates(value, labels, Variances())
 
 
 def test_limits_allow_for_shrunk_rates_where_labels_decided_the_sizes():
