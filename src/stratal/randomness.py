@@ -12,6 +12,7 @@ import hashlib
 import numbers
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,11 @@ from numpy.typing import NDArray
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, array_of
 from stratal.errors import InputError, lone_surrogate
+
+try:  # CPython's own takes half of OpenSSL's time for a short text, and is there where policy bars OpenSSL's
+    from _md5 import md5  # type: ignore[import-not-found]
+except ImportError:
+    md5 = partial(hashlib.md5, usedforsecurity=False)
 
 KeyArray = NDArray[np.uint64]
 
@@ -141,17 +147,13 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
     ... ]
     True
     """
-    prefix = f"{seed}:{purpose}".encode()
-    base = hashlib.md5(prefix, usedforsecurity=False)
-    digests = bytearray()
-    for text in texts:
-        digest = base.copy()
-        try:
-            digest.update(text.encode())
-        except UnicodeEncodeError:
-            raise lone_surrogate("an id", text) from None
-        digests += digest.digest()[:8]
-    return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
+    prefix, digests = f"{seed}:{purpose}", bytearray()
+    try:
+        for text in texts:
+            digests += md5((prefix + text).encode()).digest()[:8]
+    except UnicodeEncodeError as error:
+        raise lone_surrogate("an id", error.object.removeprefix(prefix)) from None
+    return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
 def keys_of_rows(rows: slice, seed: int) -> KeyArray:
@@ -195,7 +197,11 @@ def shown_order(ids: AnyArray, seed: int) -> IntArray:
     """
     texts = id_texts(ids)
     keys = keys_of_ids(texts, seed, "order:")
-    return np.lexsort((np.array(texts), keys)).astype(np.int64)
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():  # two digests alike
+        order = np.lexsort((np.array(texts), keys))
+    return order.astype(np.int64)
 
 
 def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray:

@@ -234,7 +234,9 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
             allowed="a larger design of a nested kind, from the same population, unchanged",
         )
-    order = np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])
+    new = np.ones(larger.size, dtype=bool)
+    new[earlier] = False
+    order = np.concatenate([earlier, np.flatnonzero(new)])
     lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
     if lost:
         raise InputError(

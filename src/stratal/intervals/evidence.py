@@ -54,7 +54,7 @@ class UnitMoments(Record):
         Equally weighted labels that these are worth (Kish).
     own : bool
         Whether a stratum's labels say more of it than those of others do: not where they were drawn together.
-    label_driven : bool
+    label_driven : bool, or bool (…,)
         Whether labels of earlier rounds decided the n_h.
     units : float
         N; infinite where strata without labels are left out, or where units are not drawn one by one.
@@ -76,7 +76,7 @@ class UnitMoments(Record):
     factors: FloatArray
     draws: FloatArray
     own: bool = True
-    label_driven: bool = False
+    label_driven: Any = False
     units: float = np.inf
     binary: bool = False
 
@@ -333,7 +333,7 @@ def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumR
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     factor, shrunk = np.ones(np.shape(labels.means)[:-1]), None
     # One stratum has no shares that could follow labels.
-    driven = labels.label_driven and np.shape(shares)[-1] > 1
+    driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
     if driven or found.changed or not labels.binary:  # else its labels are its trials, however smoothed
         smooth = smoothed_moments(labels)
         binary = (basis * smooth.binary).sum(axis=-1)
@@ -342,6 +342,7 @@ def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumR
         factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
         if driven:
             shrunk = shrink_to_half(labels.means, counts, labels.left, factors * smooth.binary, factor)
+            shrunk = np.where(np.asarray(labels.label_driven)[..., None], shrunk, labels.means)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,

@@ -210,7 +210,7 @@ def _of_outcomes(
     """Return S_h (H,) of the labelled outcomes, and half the width to expect of more labels.
 
     The width (…,) is a function of labels (…, H), those so far included, of `confidence_level`, and of
-    `label_driven`: whether labels decided how many there are.
+    `label_driven`, one or (…,): whether labels decided how many there are.
     """
     z, bounds, n_strata = known.z, known.bounds, strata.n_strata
     counts = np.bincount(stratum, minlength=n_strata)
@@ -228,12 +228,12 @@ def _of_outcomes(
         unit = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
         means = low + (high - low) * unit
 
-    def width(labels: IntArray, *, confidence_level: float, label_driven: bool = True) -> FloatArray:
-        seen = z, stratum, label_driven
-        how: dict[str, Any] = {"bounds": bounds, "confidence_level": confidence_level, "seen": seen}
+    def width(labels: IntArray, *, confidence_level: float, label_driven: Any = True) -> FloatArray:
+        how: dict[str, Any] = {"bounds": bounds, "confidence_level": confidence_level}
+        driven = np.broadcast_to(label_driven, labels.shape[:-1])
         found = [
-            expected_half_width(strata.sizes, n_h, means, deviations**2, **how)
-            for n_h in labels.reshape(-1, n_strata)
+            expected_half_width(strata.sizes, n_h, means, deviations**2, seen=(z, stratum, bool(own)), **how)
+            for n_h, own in zip(labels.reshape(-1, n_strata), driven.ravel(), strict=True)
         ]
         return np.reshape(found, labels.shape[:-1])
 
@@ -336,11 +336,12 @@ class LabelsSoFar:
         self.found, self.interval = [found] if isinstance(found, Estimate) else found, interval
         forgotten = (
             f"no unit of round {number} has a label; give the labels of all rounds"
-            for number in np.setdiff1d(sample.round, sample.round[labelled]).tolist()
+            for number in sorted(set(sample.round.tolist()) - set(sample.round[labelled].tolist()))
         )
         self.known = requested.labelled_outcomes(found, labelled)
         self.refuted = (*forgotten, *(() if self.known is None else found.refuted))
         self.unread: Callable[[int], IntArray] | None = None
+        self._one_round: dict[int, IntArray] = {}  # its n_h (H,) by total
         if deviations == "recalibrated" and learner is None and n_strata > 1:
             self.unread = _unread(sample)
         self.width: Callable[..., Any] | None = None  # half the expected width, of labels (…, H)
@@ -450,12 +451,17 @@ class LabelsSoFar:
     def _between(self, total: int, part: float) -> IntArray:
         """Return n_h (H,) between Neyman's (0) and those of one round that reads no label (1)."""
         assert self.unread is not None
+        if part == 1.0 and total in self._one_round:
+            return self._one_round[total]
         own, sizes = self.deviations[0], self.strata.sizes
         mixed = first = np.where(self.most > 0, self.unread(total) / np.maximum(sizes, 1), 0.0)
         if part < 1.0:  # alone it is kept free of what rounds in another order of the rows
             first = first * float(own @ sizes) / max(float(first @ sizes), 1e-300)
             mixed = part * first + (1.0 - part) * own
-        return self._allocated(total, mixed[None])
+        n_h = self._allocated(total, mixed[None])
+        if part == 1.0:
+            self._one_round[total] = n_h
+        return n_h
 
     def _widths(self, n_h: IntArray, *, label_driven: bool) -> FloatArray:
         """Return what half the expected widths of one estimand's interval are proportional to, (m,).
@@ -468,10 +474,7 @@ class LabelsSoFar:
             return np.array([self.repeated(row, bool(own)) for row, own in zip(n_h, driven, strict=True)])
         if self.width is None:
             return np.array([self.expected(row)[0] for row in n_h])
-        labels, found = self.labels_of(n_h), np.empty(len(n_h))
-        for own in np.unique(driven).tolist():
-            found[driven == own] = self.width(labels[driven == own], label_driven=own)
-        return found
+        return np.asarray(self.width(self.labels_of(n_h), label_driven=driven))
 
     def follows_labels(self, n_h: IntArray) -> bool:
         """Return whether labels decided on n_h (H,): not where one round that reads none has the same."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
 from stratal.designs import SimpleRandom, Stratified, StratifiedWeighting
 from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
@@ -623,7 +624,7 @@ def stratum_labels(
     squares: FloatArray,
     *,
     factors: FloatArray,
-    label_driven: bool,
+    label_driven: Any,
     binary: bool,
 ) -> UnitMoments:
     """Return what the labels of strata add up to, from their means and mean squares (…, H)."""
@@ -643,7 +644,7 @@ def stratum_labels(
 
 
 def interval_of_counts(
-    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, label_driven: bool = False
+    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, label_driven: Any = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
 
@@ -654,7 +655,7 @@ def interval_of_counts(
     counts, ones : int (…, H)
         Labels, and those of them that are 1; `ones` may have more leading axes.
     confidence_level : float
-    label_driven : bool
+    label_driven : bool, or bool (…,)
         Whether labels of earlier rounds decided the counts.
 
     Examples
@@ -667,6 +668,7 @@ def interval_of_counts(
     n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
     if n_h.ndim > 1:  # every replicate has its own
         n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
+        label_driven = np.broadcast_to(label_driven, shape[:-1]).ravel()
     rates = np.asarray(right / np.maximum(n_h, 1.0))
     factors = stratified_factors(n_h, sizes)
     labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
@@ -684,7 +686,7 @@ def expected_of_counts(
     confidence_level: float,
     *,
     seen: tuple[IntArray, IntArray] | None = None,
-    label_driven: bool = True,
+    label_driven: Any = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
 
@@ -698,7 +700,7 @@ def expected_of_counts(
     confidence_level : float
     seen : (int (…, H), int (…, H)), optional
         Labels that are in, and those of them that are 1.
-    label_driven : bool
+    label_driven : bool, or bool (…,)
         Whether these decided the others' number.
 
     Examples
@@ -710,7 +712,7 @@ def expected_of_counts(
     known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
     sets = ones + quantiles(counts - known, means)
     low, high = interval_of_counts(
-        sizes, counts, sets, confidence_level, label_driven=label_driven and seen is not None
+        sizes, counts, sets, confidence_level, label_driven=seen is not None and label_driven
     )
     return np.asarray((high - low).mean(axis=0) / 2.0)
 
@@ -732,6 +734,7 @@ def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
     return np.asarray(np.where(open_, whole, counts * (np.asarray(means) >= 1.0)))
 
 
+@cache
 def orders(n_strata: int) -> FloatArray:
     """Return levels (H, K), evenly spread over (0, 1), in an order of each stratum's own.
 
@@ -742,7 +745,7 @@ def orders(n_strata: int) -> FloatArray:
     """
     rng = np.random.Generator(np.random.PCG64(_SEED))
     levels = (np.arange(REPLICATES) + 0.5) / REPLICATES
-    return np.array([rng.permutation(levels) for _ in range(n_strata)])
+    return frozen(np.array([rng.permutation(levels) for _ in range(n_strata)]))
 
 
 def expected_unbounded(
