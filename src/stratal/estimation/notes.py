@@ -24,7 +24,7 @@ from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.population.summary import StratumSummary
 from stratal.strata import Strata
-from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
+from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance
 
 # Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 # outcomes, 100 labels).
@@ -208,7 +208,7 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
         return ()
     if strata.bounds != (found.bounds or (-math.inf, math.inf)):
         return ()
-    stratum, ways = sample.stratum[labelled], scenarios(strata)
+    stratum, ways = sample.stratum[labelled], strata.scenarios
     proxy = sample.proxies[labelled, 0] if strata.n_strata == 1 else strata.proxy_means[stratum]
     said = (
         _mean_note(strata, ways, found),

@@ -151,6 +151,9 @@ _SEED = 20_261_121
 # Cases of a stratum's labels that are worked out at a time.
 _TABLE = 4096
 
+# As many are not looked through for cases that are alike: that takes as long as to work them out.
+_FEW_CASES = 20
+
 
 def smoothed_standard_deviations(
     strata: Any,
@@ -272,11 +275,16 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
     A stratum's likelihood depends on its own labels alone, so it is worked out once for every case that
     occurs and then looked up.
     """
-    seen, place = np.unique(cases.reshape(-1, 4), axis=0, return_inverse=True)
+    seen = cases.reshape(-1, 4)
+    place = line = np.arange(len(seen))
+    if several := len(seen) > _FEW_CASES:
+        seen, place = np.unique(seen, axis=0, return_inverse=True)
     if len(seen) > _TABLE and len(cases) > 1:
         halves = np.array_split(cases, 2)
         return np.concatenate([_posterior_variances(half, strengths) for half in halves])
-    lines, line = np.unique(seen[:, :2], axis=0, return_inverse=True)
+    lines = seen[:, :2]
+    if several:
+        lines, line = np.unique(lines, axis=0, return_inverse=True)
     a, b, prior = _line_priors(lines, strengths)
     line = line.ravel()
     more_a = a[line] + seen[:, 3:]
