@@ -68,7 +68,8 @@ def id_text(value: object) -> str:
     >>> id_text(7), id_text(7.0), id_text("7")
     ('7', '7', '7')
     """
-    if type(value) is int:  # most of them, and abstract types are slow to ask
+    # Most of them, and abstract types are slow to ask.
+    if type(value) is int or (type(value) is str and "\0" not in value):
         return str(value)
     if isinstance(value, str) and "\0" in value:
         action = "Remove it; NumPy would drop it."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from os import PathLike, fspath
@@ -501,8 +502,12 @@ def shape_of(given: Any) -> tuple[int, ...]:
         return (len(given), -1)
 
 
-def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Labels:
+def with_ids_of(
+    sample: UnitRows, labels: Any, what: str = "an array of labels", known: AbstractSet[str] = frozenset()
+) -> Labels:
     """Return labels of any accepted kind with the sample's ids, where a spreadsheet changed them.
+
+    `known` are the ids' texts, where they are at hand.
 
     Examples
     --------
@@ -515,8 +520,8 @@ def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels")
     given = as_labels(labels, sample, what)
     if sample.counted is not None and given.positive is None and given.mapping is None:
         given = replace(given, **sample.counted)
-    known = set(id_texts(sample.ids))
-    if known.issuperset(given.ids):
+    known = known or set(id_texts(sample.ids))
+    if known >= set(given.ids):
         return given
     ids, notes = matched(given.ids, given.annotators, known)
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
@@ -557,8 +562,8 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
         and labels.shape == (sample.size,)
     ):
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
-    given = with_ids_of(sample, labels, what)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
+    given = with_ids_of(sample, labels, what, position.keys())
     strangers = [row for row, text in enumerate(given.ids) if text not in position]
     if strangers:
         count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"

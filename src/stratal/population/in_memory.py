@@ -13,10 +13,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stratal import randomness
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    checked_threads,
+    frozen,
+    is_null,
+    without_mask,
+)
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import distribution as pictures
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
+from stratal.population.expressions import Expression
 from stratal.population.population import Columns, Population
 from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
@@ -164,6 +174,7 @@ class ArrayPopulation(Population):
     _coded: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
     _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
+    _means: dict[tuple[Expression, ...], FloatArray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.group_names, self.shown_names = tuple(self.groups), tuple(self.shown)
@@ -192,6 +203,13 @@ class ArrayPopulation(Population):
             found = np.unique(self.groups[group], return_inverse=True, return_counts=True)
             self._coded[group] = found[0], found[1].astype(np.min_scalar_type(len(found[0]))), found[2]
         return self._coded[group]
+
+    def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
+        """Return the means (q,) of formulas over all units: a plan and every round ask for the same ones."""
+        asked = tuple(formulas)
+        if asked not in self._means:
+            self._means[asked] = frozen(super().means_of(formulas))
+        return self._means[asked]
 
     def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
         """Return the levels of group columns, and which each unit of a part has."""
