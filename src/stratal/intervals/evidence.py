@@ -95,7 +95,8 @@ class UnitMoments(Record):
         own = weighting.random_within_strata
         if own:
             counts = weighting.counts.astype(np.float64)
-            means = np.nan_to_num(stratum_means(powers, weighting.stratum, len(counts)))
+            means = stratum_means(powers, weighting.stratum, len(counts))
+            means[counts == 0] = 0.0
         else:
             counts = np.array([kish * weighting.draws / len(weights)])
             means = weights[None, :] @ powers
