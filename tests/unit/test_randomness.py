@@ -6,8 +6,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from stratal import randomness
 from stratal.errors import InputError
 from stratal.randomness import (
+    KEY_DIGITS,
     check_seed,
     id_array,
     id_text,
@@ -70,6 +72,19 @@ def test_uniforms_lie_in_the_unit_interval_and_are_even():
 
     assert 0 <= u.min() < u.max() < 1
     assert abs(u.mean() - 0.5) < 4 / np.sqrt(12 * 20_000)
+
+
+def test_units_whose_digests_are_alike_are_shown_in_the_order_of_their_ids(monkeypatch):
+    monkeypatch.setattr(randomness, "keys_of_ids", lambda texts, *_: np.array([5, 3, 5], np.uint64))
+
+    assert shown_order(np.array(["b", "c", "a"]), 7).tolist() == [1, 2, 0]
+
+
+def test_digests_are_those_of_openssl():
+    texts = ["a", "", "7", "ü", "x" * 1000]
+    by_hashlib = [hashlib.md5(f"3:{text}".encode()).hexdigest()[:KEY_DIGITS] for text in texts]
+
+    assert [format(key, "016x") for key in keys_of_ids(texts, 3).tolist()] == by_hashlib
 
 
 def test_the_shown_order_is_independent_of_the_draw():

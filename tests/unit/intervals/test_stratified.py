@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import betainc
+from scipy.special import betainc, betaincinv
 
 from stratal.intervals import stratified as tail
-from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.intervals.stratified import StratumRates, _tail, stratified_clopper_pearson
+from stratal.planning.plan import interval_of_counts
 
 
 def rates_of(ones, counts, sizes) -> StratumRates:
@@ -159,6 +160,53 @@ def test_a_limit_takes_one_or_two_incomplete_betas(monkeypatch):
     stratified_clopper_pearson(rates_of(ones, counts, sizes), 0.025, 0.025)
 
     assert 0 < sum(label_driven) / (2 * len(ones)) < 1.5
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """What the tail is looked at with, look by look."""
+    found = []
+
+    def look(*arguments):
+        found.append(arguments)
+        return _tail(*arguments)
+
+    monkeypatch.setattr(tail, "_tail", look)
+    return found
+
+
+def test_the_search_begins_near_its_root(looks):
+    """At a thousand labels the first price is right to a hundredth: three looks settle both limits."""
+    counts, ones = np.full(10, 100), np.round(100 * np.linspace(0.55, 0.95, 10))
+    stratified_clopper_pearson(rates_of(ones, counts, np.full(10, 10_000)), 0.025, 0.025)
+
+    assert 0 < len(looks) <= 3
+
+
+@pytest.mark.parametrize("counts", [[10, 9], [20, 29]])
+def test_a_limit_of_0_ends_the_search(looks, counts):
+    """The estimate is within half a step of 0, which the sum reaches at any price: no price is the last."""
+    low, _ = interval_of_counts(np.array([9000, 1000]), counts, [0, 0], 0.95, label_driven=True)
+
+    assert float(low) == 0.0
+    assert 0 < len(looks) < 25
+
+
+@pytest.mark.parametrize(("ones", "count"), [(1, 20), (0, 50), (19, 20), (300, 700)])
+def test_one_stratum_of_a_large_population_is_clopper_and_pearsons_to_nine_digits(ones, count):
+    rates = StratumRates(
+        value=np.array(ones / count),
+        rates=np.array([ones / count]),
+        counts=np.array([float(count)]),
+        trials=np.array([float(count)]),
+        shares=np.ones(1),
+    )
+    low, high = stratified_clopper_pearson(rates, 0.025, 0.025)
+
+    assert float(low) == pytest.approx(
+        0.0 if ones == 0 else betaincinv(ones, count - ones + 1, 0.025), abs=1e-9
+    )
+    assert float(high) == pytest.approx(betaincinv(ones + 1, count - ones, 0.975), abs=1e-9)
 
 
 def test_the_factor_multiplies_all_trials():
