@@ -53,6 +53,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "after_draw": list,
         "main_job": lambda: ["--peer", ssepy()],
         "tables": lambda: ["--directory", scratch],
+        "growth": list,
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,

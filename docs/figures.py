@@ -14,6 +14,7 @@ from stratal.estimands import ClassReport
 from stratal.report.figures import COLOURS
 from stratal.simulation.demonstration import make_data
 from typing import Any
+import json
 import matplotlib
 import numpy as np
 import re
@@ -401,6 +402,32 @@ def coverage(path: Path) -> None:
     axis.set_xlabel("share of intervals that hold the truth; dotted: 95 %")
     axis.grid(axis="x", alpha=0.25, linewidth=0.5)
     drawn.savefig(path)
+
+
+@figure
+def scale(path: Path) -> None:
+    """Time and memory against N, and time after the draw, as they stand among the results of the benchmarks."""
+    found = json.loads((PLACE.parents[1] / "benchmarks" / "results" / "growth.json").read_text())
+    units = found["units"]
+    time = [Line(x=own["N"], y=own["seconds"], label=name) for name, own in units.items()]
+    memory = [Line(x=own["N"], y=own["memory"], label=name) for name, own in units.items()]
+    last = units["tables, DuckDB"]
+    dashed = {"linestyle": ":", "color": INK, "marker": ""}
+    for lines, what, ten in ((time, "seconds", 10.0), (memory, "memory", 1.0)):
+        ends = [last[what][-1], last[what][-1] * ten]
+        lines.append(Line(x=[last["N"][-1], 10 * last["N"][-1]], y=ends, label="extrapolated", style=dashed))
+    after = [
+        Line(x=own["at"], y=own["milliseconds"], label=name.partition(",")[0])
+        for name, own in found["after the draw"].items()
+    ]
+    draw_lines(
+        [
+            Panel(title="time: plan and draw", x_label="N", y_label="seconds", lines=time, logarithmic="xy"),
+            Panel(title="memory: plan and draw", x_label="N", y_label="GiB", lines=memory, logarithmic="xy"),
+            Panel(title="after the draw", x_label="how many", y_label="milliseconds", lines=after, logarithmic="xy"),
+        ],
+        path,
+    )
 
 
 @figure

@@ -268,14 +268,19 @@ def write_figures(
 
 
 def logarithmic_scale(ax: Any, which: str = "y") -> None:
-    """Make an axis logarithmic, with plain numbers: at 1, 2 and 5, within one decade at each digit."""
+    """Make an axis logarithmic, with plain numbers: at 1, 2 and 5, within one decade at each digit.
+
+    Over more than four decades there is room for powers of ten alone.
+    """
     from matplotlib.ticker import LogLocator
 
     ax.set(**{f"{which}scale": "log"})
     low, high = getattr(ax, f"get_{which}lim")()
     axis, digits = getattr(ax, f"{which}axis"), (1, 2, 5) if high > 10 * low else range(1, 10)
+    if wide := high > 1e4 * low:
+        digits = (1,)
     axis.set_major_locator(LogLocator(subs=tuple(digits)))
-    axis.set_major_formatter("{x:.10g}")
+    axis.set_major_formatter("{x:.0e}" if wide and high > 1e6 else "{x:.10g}")
     axis.set_minor_formatter("")
 
 
