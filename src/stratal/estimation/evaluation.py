@@ -143,6 +143,8 @@ def estimate(
         if by is None
         else requested.by(sample, labels, by, request)
     )
+    for column in columns.values():
+        column.kept.clear()
     if look is not None:
         found = at_look(found, sample, look)
     if "" not in columns:  # outcomes, which are numbers

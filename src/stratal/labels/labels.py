@@ -297,6 +297,8 @@ class Joined(Record):
         How often each text was given that counts as no answer.
     notes : tuple of str
         What was done to read and to join them.
+    kept : dict
+        What several estimands of one call read off them alike; empty between calls.
 
     Examples
     --------
@@ -314,6 +316,7 @@ class Joined(Record):
     ids: AnyArray
     unanswered: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kept: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def numbers(self, source: str = "labels") -> FloatArray:
         """Return the number that each answer (r,) counts as; an error names `source` and the unit.

@@ -276,11 +276,10 @@ def logarithmic_scale(ax: Any, which: str = "y") -> None:
 
     ax.set(**{f"{which}scale": "log"})
     low, high = getattr(ax, f"get_{which}lim")()
-    axis, digits = getattr(ax, f"{which}axis"), (1, 2, 5) if high > 10 * low else range(1, 10)
-    if wide := high > 1e4 * low:
-        digits = (1,)
-    axis.set_major_locator(LogLocator(subs=tuple(digits)))
-    axis.set_major_formatter("{x:.0e}" if wide and high > 1e6 else "{x:.10g}")
+    axis, decades = getattr(ax, f"{which}axis"), high / low
+    digits = (1,) if decades > 1e4 else (1, 2, 5) if decades > 10 else tuple(range(1, 10))
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter("{x:.0e}" if decades > 1e4 and high > 1e6 else "{x:.10g}")
     axis.set_minor_formatter("")
 
 

@@ -17,6 +17,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
+from stratal.labels.labels import Joined
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
@@ -115,6 +116,19 @@ def answered_classes(
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
+    named = y_pred is None or isinstance(y_pred, str)
+    if not named or not isinstance(y_true, Joined):
+        return _answered(sample, y_true, y_pred, classes, needless)
+    key = (y_pred, classes and tuple(classes), needless)
+    if key not in y_true.kept or y_true.kept[key][0] is not sample:
+        y_true.kept[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
+    found: AnsweredClasses = y_true.kept[key][1]
+    return found
+
+
+def _answered(
+    sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None, needless: Expression | None
+) -> AnsweredClasses:
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
