@@ -245,10 +245,19 @@ class StratifiedWeighting(Weighting):
 
         With replacement the factor 1 − f_h is left out (Kumar & Raj 2016, eq. 6).
         """
-        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        return self._joint(pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes))
+
+    def _joint(self, within: FloatArray) -> FloatArray:
+        """Return the covariance of means from those within strata (H, q, q)."""
         factors = self.variance_factors
         used = factors > 0
         return np.asarray(np.einsum("h,hqr->qr", factors[used], within[used]))
+
+    def covariance_and_freedoms(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the covariance of the means (q, q) and Satterthwaite's degrees of freedom (q,)."""
+        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        parts = stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
+        return self._joint(within), satterthwaite(parts, self._free)
 
     def contributions(self, variable: FloatArray) -> FloatArray:
         """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
@@ -297,7 +306,7 @@ class StratifiedWeighting(Weighting):
 
     def independent(self) -> StratifiedWeighting:
         """Return the weighting of independent draws within strata: no finite population correction."""
-        return replace(self, with_replacement=True)
+        return self if self.with_replacement else replace(self, with_replacement=True)
 
     def merged(self, codes: IntArray) -> StratifiedWeighting:
         """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""

@@ -38,6 +38,21 @@ def _stratum_products(variables: FloatArray, stratum: IntArray, n_strata: int) -
     return found
 
 
+def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the sums of variables (n,) or (n, q) over each stratum (H,) or (H, q).
+
+    Examples
+    --------
+    >>> stratum_sums(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
+    array([4., 5.])
+    """
+    if n_strata == 1:
+        return np.asarray(variables.sum(axis=0, keepdims=True))
+    columns = np.ascontiguousarray(variables.T).reshape(-1, len(variables))
+    sums = np.array([np.bincount(stratum, column, minlength=n_strata) for column in columns])
+    return np.asarray(sums[0] if variables.ndim == 1 else sums.T)
+
+
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the unweighted mean of each variable in each stratum (H, q); NaN where one is empty.
 
@@ -190,7 +205,7 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelledSpread(Record):
+class LabelledSpread:
     """What the labelled units say of the spread of outcome and proxies, and how much they can say.
 
     Parameters
@@ -199,8 +214,9 @@ class LabelledSpread(Record):
         s_h² of the proxies.
     outcome : float (…, H)
         s_h² of the outcome.
-    information : float (…,)
+    information : float (…,), optional
         4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
+        Without it the fitted λ is trusted.
     least : float (…,)
         Variance of an outcome of which half a label more is right and half a label more is wrong.
     of_classes : float (…,), optional
@@ -217,8 +233,8 @@ class LabelledSpread(Record):
 
     proxies: FloatArray
     outcome: FloatArray
-    information: FloatArray
-    least: FloatArray
+    information: FloatArray | None = None
+    least: FloatArray | float = 0.0
     of_classes: FloatArray | None = None
     missed: FloatArray | float = 0.0
 
@@ -257,6 +273,9 @@ class LabelledSpread(Record):
         calibrated, and Var z / Var ẑ bounds what it deserves. Where the classes' mean proxies are known the
         λ that they give comes in its place as soon as there is a label of either class.
         """
+        varies = np.einsum("...ii->...i", population) > 0
+        if self.information is None:
+            return np.where(varies, lam, 0.0)
         own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
         proxy = np.sum(factors * population[..., 0, 0], axis=-1)
         deserved = np.minimum(np.maximum(own, least), proxy)  # no quotient that overflows
@@ -266,7 +285,6 @@ class LabelledSpread(Record):
             share = few * self.information / (self.information + _INFORMATION_OF_ONE)
             calibrated = calibrated + share * (self.of_classes - calibrated)
         calibrated, trust = calibrated[..., None, None], (1.0 - few)[..., None, None]
-        varies = np.einsum("...ii->...i", population) > 0
         return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
 
 
@@ -322,14 +340,14 @@ def pooled_stratum_covariances(
     """
     n_strata = len(sizes)
     own = stratum_covariances(variables, stratum, n_strata)
-    group = np.arange(n_strata)
     if n_strata > 1 and (counts == 1).any():
         group = collapse_singletons(counts, sizes)
-    if not np.array_equal(group, np.arange(n_strata)):
-        joint = stratum_covariances(variables, group[stratum], n_strata)[group]
-        own = np.where(np.isnan(own), joint, own)
-    settled = (counts >= sizes) | (counts == 0)
-    own[settled & np.isnan(own[:, 0, 0])] = 0.0
+        if not np.array_equal(group, np.arange(n_strata)):
+            joint = stratum_covariances(variables, group[stratum], n_strata)[group]
+            own = np.where(np.isnan(own), joint, own)
+    unknown = np.isnan(own[:, 0, 0])
+    if unknown.any():
+        own[unknown & ((counts >= sizes) | (counts == 0))] = 0.0
     return own
 
 

@@ -58,6 +58,10 @@ class Weighting(Record, ABC):
         """Degrees of freedom (q,) of each of several variables (n, q)."""
         return np.array([self.degrees_of_freedom(column) for column in variables.T])
 
+    def covariance_and_freedoms(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the `covariance` (q, q) and the `freedoms` (q,) of several variables (n, q)."""
+        return self.covariance(variables), self.freedoms(variables)
+
     def parts_and_freedom(self, variable: FloatArray) -> tuple[FloatArray, float]:
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)

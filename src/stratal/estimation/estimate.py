@@ -580,7 +580,10 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         correlation=correlation_from(joint),
     )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
-        limits = skewed_limits([result], weighting)[0]
+        value, variance, freedom = (
+            np.array([part]) for part in (result.value, result.variance, result.degrees_of_freedom)
+        )
+        limits = skewed_limits(value, variance, freedom, result.variable[:, None], weighting).of(0)
     made = linearised_estimate(result, weighting, limits=limits, target=target, n=n, null=0.0)
     return made.at(look)
 

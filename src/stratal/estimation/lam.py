@@ -52,11 +52,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 class ProxyMoments(Record):
     """The proxies of the labelled units, and what is known of them over the whole population.
 
-    Of a regression the influences of q coefficients stand in for them, and moments are summed over q.
-
     Parameters
     ----------
-    values : float (n, k) or (n, q, k)
+    values : float (n, k)
         Proxies of the labelled units.
     stratum : int (n,)
         Stratum of the labelled units, 0 … H − 1.
@@ -66,10 +64,6 @@ class ProxyMoments(Record):
         Over all N_h units.
     covariances : float (H, k, k)
         Over all N_h units, divisor N_h.
-    copies : float (H,), optional
-        How many times λ²V_h is drawn: more than once where the unlabelled units are a sample of their own.
-    sized : bool
-        Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
 
     Examples
     --------
@@ -83,8 +77,6 @@ class ProxyMoments(Record):
     sizes: IntArray
     means: FloatArray
     covariances: FloatArray
-    copies: FloatArray | None = None
-    sized: bool = True
 
     @classmethod
     def of(cls, values: FloatArray, whole: StratumSummary, stratum: IntArray) -> ProxyMoments:
@@ -124,10 +116,10 @@ def solve_semidefinite(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """
     if matrix.shape[-1] == 0:
         return np.zeros_like(vector)
-    diagonal = np.einsum("...ii->...i", matrix)
-    if matrix.shape[-1] == 1:
-        return np.where(diagonal > 0, vector / np.where(diagonal > 0, diagonal, 1.0), 0.0)
+    diagonal = matrix.diagonal(axis1=-2, axis2=-1)
     usable = diagonal > 0
+    if matrix.shape[-1] == 1:
+        return np.where(usable, vector / np.where(usable, diagonal, 1.0), 0.0)
     scale = np.where(usable, np.sqrt(np.where(usable, diagonal, 1.0)), 1.0)
     standard = matrix / scale[..., :, None] / scale[..., None, :]
     inverse = np.linalg.pinv(standard, rcond=_RELATIVE_RANK, hermitian=True)
@@ -156,10 +148,10 @@ def pooled_lam(
     >>> pooled_lam(np.array([[0.1], [0.3]]), np.array([[[0.2]], [[0.2]]]), np.array([1.0, 1.0]))
     array([1.])
     """
-    total = np.sum(factors, axis=-1, keepdims=True)
+    total = factors.sum(axis=-1, keepdims=True)
     factors = factors / np.where(total > 0, total, 1.0)
-    numerator = np.sum(factors[..., None] * cross_covariances, axis=-2)
-    denominator = np.sum(factors[..., None, None] * proxy_covariances, axis=-3)
+    numerator = (factors[..., None] * cross_covariances).sum(axis=-2)
+    denominator = (factors[..., None, None] * proxy_covariances).sum(axis=-3)
     return solve_semidefinite(denominator, numerator)
 
 
@@ -228,7 +220,7 @@ def agreement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChosenLam(Record):
+class ChosenLam:
     """The λ of an estimator, and what fitting it took.
 
     Parameters
@@ -287,18 +279,17 @@ def fit_stratified(
     """
     k = cross_covariances.shape[-1]
     factors = factors * (counts > 1)
-    whole = single = proxy_covariances
+    whole, free = proxy_covariances, np.maximum(counts - 1.0, 0.0)
     if labelled is not None:
         cross_covariances = cross_covariances + labelled.missed
-        free = np.maximum(counts - 1.0, 0.0)
-        whole = labelled.blended(proxy_covariances, np.sum(free, axis=-1, keepdims=True))
-        single = labelled.blended(proxy_covariances, free)
+        whole = labelled.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
     pooled = pooled_lam(cross_covariances, whole, factors)[..., None, :]
-    weight = factors * np.einsum("...hii->...h", proxy_covariances)
+    weight = factors * proxy_covariances.trace(axis1=-2, axis2=-1)
     total = weight.sum(axis=-1, keepdims=True)
     spent = k * weight / np.where(total > 0, total, 1.0)
-    lam: FloatArray = np.broadcast_to(pooled, cross_covariances.shape)
+    lam: FloatArray = pooled * np.ones_like(cross_covariances)
     if shrinkage is not None:
+        single = proxy_covariances if labelled is None else labelled.blended(proxy_covariances, free)
         away, gain = solve_semidefinite(single, cross_covariances) - pooled, own_share(counts, shrinkage)
         if shrinkage > 0 and labelled is not None:
             gain = gain * (counts >= FEWEST_LABELS)
@@ -360,7 +351,7 @@ class Trust:
             self.bounds,
         )
         if not self.scaled:
-            return replace(found, information=np.array(np.inf))
+            return replace(found, information=None)
         if self.bounds is None or means.shape != (1, 1):
             return found
         low, width = self.bounds[0], self.bounds[1] - self.bounds[0]
@@ -394,8 +385,7 @@ def fit_lam(
 
     Parameters
     ----------
-    z : float (n,) or (n, q)
-        The outcome; its influences on q coefficients for a regression.
+    z : float (n,)
     proxy, weighting
         See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
@@ -413,20 +403,12 @@ def fit_lam(
     >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting).lam.round(3)
     array([[1.002]])
     """
-    outcome, values = z, proxy.values
-    if z.ndim == 1:
-        outcome, values = z[:, None], values[:, None, :]
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        stratum = proxy.stratum
-        centred = values - proxy.means[stratum][:, None, :] if np.any(proxy.means) else values
+        stratum, values = proxy.stratum, proxy.values - proxy.means[proxy.stratum]
         if kept is not None:
-            outcome, centred, stratum = outcome[kept], centred[kept], stratum[kept]
-        moments = stratum_moments(outcome, centred, stratum, len(proxy.means))
+            z, values, stratum = z[kept], values[kept], stratum[kept]
+        moments = stratum_moments(z, values, stratum, len(proxy.means))
         trust, whole = trust or Trust(), proxy.unbiased_covariances
-        if proxy.copies is not None:
-            copies = proxy.copies[:, None, None]
-            moments = replace(moments, proxy_covariances=copies * moments.proxy_covariances)
-            whole = copies * whole
         found = fit_stratified(
             moments.cross_covariances,
             whole,
@@ -436,15 +418,14 @@ def fit_lam(
             trust.labelled(moments, proxy.means, whole),
         )
         return replace(found, spent=0.0 * found.spent) if trust.published else found
-    if shrinkage is not None:
-        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
-    return fit_general(outcome, values, weighting, kept, len(proxy.means), sized=proxy.sized)
+    return fit_general(z[:, None], proxy.values[:, None], weighting, shrinkage, kept, len(proxy.means))
 
 
 def fit_general(
     outcome: FloatArray,
     proxies: FloatArray,
     weighting: Weighting,
+    shrinkage: float | None = None,
     kept: BoolArray | None = None,
     n_strata: int = 1,
     *,
@@ -463,6 +444,8 @@ def fit_general(
     proxies : float (n, q, k)
         Of each of them.
     weighting : Weighting
+    shrinkage : float, optional
+        None: there is one λ.
     kept : bool (n,), optional
         Units whose labels are used; all unless given.
     n_strata : int
@@ -478,6 +461,8 @@ def fit_general(
     >>> fit_general(2 * f[:, None], f[:, None, None], weighting).lam
     array([[2.]])
     """
+    if shrinkage is not None:
+        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
     n, q, k = proxies.shape
     design = weighting.weights * (1.0 if kept is None else kept)
     weights = np.abs(design)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,24 +169,34 @@ def ratio_of_means(
     return of_variable(value, (numerator - value * denominator) / below, weighting, target)
 
 
-def skewed_limits(found: Sequence[Linearised], weighting: Weighting) -> list[SkewedLimits]:
-    """Return for each the limits that are corrected for the skewness of what each label adds.
+def skewed_limits(
+    values: FloatArray,
+    variances: FloatArray,
+    freedoms: FloatArray,
+    variables: FloatArray,
+    weighting: Weighting,
+    own: FloatArray | None = None,
+) -> SkewedLimits:
+    """Return the limits of all, corrected for the skewness of what each label adds.
 
-    Variance of another origin than the labels has none.
+    Parameters
+    ----------
+    values, variances, freedoms : float (d,)
+        Variance of another origin than the labels has no skewness.
+    variables : float (n, d)
+        That carry their errors.
+    weighting : Weighting
+    own : float (d,), optional
+        The variances of the variables' means, where they are known.
     """
-    variables = np.column_stack([result.variable for result in found])
-    own, whole = np.diag(weighting.covariance(variables)), np.array([result.variance for result in found])
-    share = np.clip(np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0), 0.0, 1.0)
-    skewnesses = skewnesses_of(variables, weighting) * share**1.5
-    census = weighting.census
-    freedoms = [np.inf if census else result.degrees_of_freedom for result in found]
-    return [
-        SkewedLimits(
-            value=result.value,
-            standard_error=result.standard_error,
-            degrees_of_freedom=freedom,
-            skewness=float(skewness),
-            own_freedom=freedom,
-        )
-        for result, skewness, freedom in zip(found, skewnesses, freedoms, strict=True)
-    ]
+    own = weighting.covariance(variables).diagonal() if own is None else own
+    whole = variances > 0
+    share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)
+    freedoms = np.full(len(values), np.inf) if weighting.census else freedoms
+    return SkewedLimits(
+        value=values,
+        standard_error=np.sqrt(np.maximum(variances, 0.0)),
+        degrees_of_freedom=freedoms,
+        skewness=skewnesses_of(variables, weighting) * share**1.5,
+        own_freedom=freedoms,
+    )

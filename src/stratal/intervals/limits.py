@@ -50,7 +50,9 @@ class Limits(ABC):
 
     def within(self, low: float, high: float) -> tuple[float, float]:
         """Return the limits cut at the bounds."""
-        lowest, highest = self.bounds or (-np.inf, np.inf)
+        if self.bounds is None:
+            return low, high
+        lowest, highest = self.bounds
         return max(low, lowest), min(high, highest)
 
     def confidence_interval(
@@ -232,10 +234,11 @@ class StudentLimits(OffsetLimits):
         The degrees of freedom at which it is transformed: those of the estimate by itself.
     """
 
-    standard_error: float
-    degrees_of_freedom: float
-    skewness: float = 0.0
-    own_freedom: float = np.inf
+    value: Any
+    standard_error: Any
+    degrees_of_freedom: Any
+    skewness: Any = 0.0
+    own_freedom: Any = np.inf
 
     method = "t"
 
@@ -244,19 +247,21 @@ class StudentLimits(OffsetLimits):
         known = np.isfinite(self.degrees_of_freedom)
         return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
 
-    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+    def ends(self, confidence_level: float, alternative: str) -> tuple[Any, Any]:
         """Return the lower and the upper limit."""
-        if not np.isfinite(self.standard_error):
+        known = np.isfinite(self.standard_error)
+        if not known.any():
             return self.bounds or (-np.inf, np.inf)
-        if self.standard_error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
+        if self.bounds is None and np.any((self.standard_error == 0) & np.isfinite(self.degrees_of_freedom)):
             raise nothing_varies()
-        return OffsetLimits.ends(self, confidence_level, alternative)
+        ends = OffsetLimits.ends(self, confidence_level, alternative)
+        return ends if known.all() else (np.where(known, ends[0], -np.inf), np.where(known, ends[1], np.inf))
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def lengths(self, error: float, alternative: str) -> tuple[Any, Any]:
         """Return how far the ends lie below and above the value."""
         quantile = -student_quantile(error, self.degrees_of_freedom)
-        reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
-        return reach, reach
+        reach = self.standard_error * farther(quantile, -abs(self.skewness), self.own_freedom)
+        return (reach, reach) if np.ndim(reach) else (float(reach), float(reach))
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value: below 1 − level just where the interval leaves `null` out."""
@@ -275,6 +280,8 @@ class StudentLimits(OffsetLimits):
 class SkewedLimits(StudentLimits):
     """Student's limits of a linearised variable whose skewness is known, by any method that it has.
 
+    Its numbers may be arrays (d,), of d estimates: the ends are (d,) each then.
+
     Examples
     --------
     >>> limits = SkewedLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
@@ -285,6 +292,16 @@ class SkewedLimits(StudentLimits):
     """
 
     method: str = "skewness-corrected"
+
+    def of(self, place: int) -> SkewedLimits:
+        """Return the limits of one of several estimates."""
+        return SkewedLimits(
+            value=float(self.value[place]),
+            standard_error=float(self.standard_error[place]),
+            degrees_of_freedom=float(self.degrees_of_freedom[place]),
+            skewness=float(self.skewness[place]),
+            own_freedom=float(self.own_freedom[place]),
+        )
 
     def by(self, method: str) -> Limits | None:
         """Return these limits, or those of Student's t or of the normal distribution."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from stratal.arrays import FloatArray
+from stratal.arrays import AnyArray, FloatArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import centred
+from stratal.designs.stratum_moments import centred, stratum_counts, stratum_sums
 from stratal.intervals.interval import tail_shares
 
 # The lower and the upper limits.
@@ -60,11 +60,11 @@ def student_t(
     low, high = (np.full(shape, bound, dtype=np.float64) for bound in bounds)
     if below > 0:
         quantile = -student_quantile(below, degrees_of_freedom)
-        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)[0]
+        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)
         low = np.maximum(value - reach, bounds[0])
     if above > 0:
         quantile = -student_quantile(above, degrees_of_freedom)
-        reach = standard_error * farther(quantile, skewness, degrees_of_freedom)[1]
+        reach = standard_error * farther(quantile, -np.asarray(skewness), degrees_of_freedom)
         high = np.minimum(value + reach, bounds[1])
     return np.asarray(low), np.asarray(high)
 
@@ -259,8 +259,10 @@ _NO_LEAN = 1e-4
 _EXPANDED_TO = 0.005
 
 
-def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> tuple[FloatArray, FloatArray]:
-    """Return how many standard errors the limits lie below and above the value, for a quantile of t.
+def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> FloatArray:
+    """Return how many standard errors the limit lies below the value, for a quantile of t.
+
+    The one above lies as far as it would below, were the skewness the other way round.
 
     Hall's transformation is an expansion about 0 and has a plateau at T = −3/γ: left alone it would hold
     t = 11.9 for no more than t = 3.3. Beyond the quantile that leaves out .5 % the limits therefore keep the
@@ -268,16 +270,14 @@ def farther(quantile: Any, skewness: Any, degrees_of_freedom: Any = np.inf) -> t
 
     Examples
     --------
-    >>> [round(float(reach), 2) for reach in farther(2.0, 0.3)]
+    >>> [round(float(farther(2.0, skewness)), 2) for skewness in (0.3, -0.3)]
     [2.0, 2.73]
-    >>> [round(float(farther(quantile, 0.3)[1] / quantile), 2) for quantile in (2.0, 2.576, 8.0)]
+    >>> [round(float(farther(quantile, -0.3) / quantile), 2) for quantile in (2.0, 2.576, 8.0)]
     [1.36, 1.57, 1.57]
     """
     most = -student_quantile(_EXPANDED_TO, degrees_of_freedom)
     inner = np.minimum(quantile, most)
-    scale = np.maximum(quantile / most, 1.0)
-    low, high = _untransformed(inner, skewness), -_untransformed(-inner, skewness)
-    return scale * np.maximum(inner, low), scale * np.maximum(inner, high)
+    return np.asarray(np.maximum(quantile / most, 1.0) * np.maximum(inner, _untransformed(inner, skewness)))
 
 
 def jump_reach(skewness: Any, errors: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
@@ -314,7 +314,7 @@ def nearer(statistic: FloatArray, skewness: FloatArray, degrees_of_freedom: Any 
     t = np.where(known, statistic, 0.0)
     hall = np.where(known, t + g * t**2 / 3.0 + g**2 * t**3 / 27.0 + g / 6.0, statistic)
     most = -student_quantile(_EXPANDED_TO, degrees_of_freedom)
-    last = farther(most, skewness, degrees_of_freedom)[0]
+    last = farther(most, skewness, degrees_of_freedom)
     return np.asarray(np.where(statistic > last, statistic * (most / last), np.minimum(statistic, hall)))
 
 
@@ -353,19 +353,16 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     stratum, n_strata = weighting.stratum, len(factors)
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
-    counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
+    counts = stratum_counts(stratum, n_strata)
     away = centred(values, stratum, n_strata)
-    largest = np.max(np.abs(away), axis=0, initial=0.0)
+    largest = np.abs(away).max(axis=0, initial=0.0)
     away /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
     squares = away * away
-    second, third = (
-        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T.copy()])
-        for powers in (squares, squares * away)
-    )
+    second, third = (stratum_sums(powers, stratum, n_strata).T for powers in (squares, squares * away))
     return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 
 
-def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:
+def mean_skewness(counts: AnyArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:
     """Return the skewness γ (…,) of a stratified mean; strata of fewer than three labels add none.
 
     Σ a_h^{3/2} k_h n_h^{−1/2} / (Σ a_h s_h²)^{3/2}, with a_h = W_h² (1 − f_h)/n_h and the unbiased third
@@ -375,7 +372,7 @@ def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, 
 
     Parameters
     ----------
-    counts, factors : float (…, H)
+    counts, factors : (…, H)
         n_h and a_h.
     spreads : float (…, H)
         s_h²; NaN where there is none.
@@ -389,6 +386,7 @@ def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, 
     """
     n = np.maximum(counts, 3.0)
     cumulants = np.where(counts >= 3.0, n / ((n - 1.0) * (n - 2.0)) * thirds, 0.0)
-    variance = np.sum(np.where(factors > 0, factors * np.nan_to_num(spreads), 0.0), axis=-1)
-    third = np.sum(factors**1.5 * cumulants / np.sqrt(n), axis=-1)
+    known = (factors > 0) & ~np.isnan(spreads)
+    variance = np.where(known, factors * spreads, 0.0).sum(axis=-1)
+    third = (factors**1.5 * cumulants / np.sqrt(n)).sum(axis=-1)
     return np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)

@@ -121,6 +121,37 @@ class Loss(ABC):
             hessian=self.hessian(theta, features, outcome, weights) if curvature else np.zeros((d, d)),
         )
 
+    def rectified(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcome: FloatArray,
+        proxy: FloatArray,
+        weights: tuple[FloatArray, FloatArray],
+        *,
+        curvature: bool = True,
+    ) -> LossSums:
+        """Return the sums of ℓ(x, y) less those of ℓ(x, f), the weights of each in a tuple."""
+        own = self.summed(theta, features, outcome, weights[0], curvature=curvature)
+        return own.plus(self.summed(theta, features, proxy, -weights[1], curvature=curvature))
+
+    def influences(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcomes: tuple[FloatArray, FloatArray],
+        directions: FloatArray,
+    ) -> list[FloatArray]:
+        """Return ∇ℓ times `directions` (d, k) per unit (n, k), at each of the outcomes."""
+        return [times(self.gradients(theta, features, given), directions) for given in outcomes]
+
+    def moments(
+        self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return Σ w ∇ℓ and Σ (w ∇ℓ)(w ∇ℓ)ᵀ."""
+        gradients = self.gradients(theta, features, outcome) * weights[:, None]
+        return gradients.sum(axis=0), gradients.T @ gradients
+
 
 class MeanLoss(Loss):
     """½ ‖y − θ‖², the mean of an outcome (n,) or of a vector of outcomes (n, d). Convex for every λ.
@@ -190,11 +221,11 @@ class GeneralisedLinear(Loss):
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
         spread = self.variance(self.mean(features @ theta))
-        return np.asarray(spread * np.einsum("nd,nd->n", features @ bread, features))
+        return np.asarray(spread * np.einsum("nd,nd->n", times(features, bread), features))
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """That of the mean outcome; 1 where it is at an end of its range."""
-        return float(self.variance(np.asarray(np.mean(outcome)))) or 1.0
+        return float(self.variance(np.asarray(outcome.mean()))) or 1.0
 
     def summed(
         self,
@@ -206,10 +237,49 @@ class GeneralisedLinear(Loss):
         curvature: bool = True,
     ) -> LossSums:
         """Return the sums with one pass over η and none over an (n, d) array of gradients."""
-        mean, hessian = self.mean(features @ theta), np.zeros((len(theta), len(theta)))
+        return self._sums(theta, features, weights, weights * outcome, curvature=curvature)
+
+    def rectified(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcome: FloatArray,
+        proxy: FloatArray,
+        weights: tuple[FloatArray, FloatArray],
+        *,
+        curvature: bool = True,
+    ) -> LossSums:
+        """Return the sums of ℓ(x, y) less those of ℓ(x, f): the mean at θ is that of both."""
+        own, powered = weights
+        total = own * outcome - powered * proxy
+        return self._sums(theta, features, own - powered, total, curvature=curvature)
+
+    def _sums(
+        self, theta: FloatArray, x: FloatArray, weights: FloatArray, total: FloatArray, *, curvature: bool
+    ) -> LossSums:
+        """Return Σ (w b'(η) − t) x and Σ w b''(η) x xᵀ, t being the weighted outcomes."""
+        mean, hessian = self.mean(x @ theta), np.zeros((len(theta), len(theta)))
         if curvature:
-            hessian = features.T @ (features * (weights * self.variance(mean))[:, None])
-        return LossSums(gradient=(weights * (mean - outcome)) @ features, hessian=hessian)
+            hessian = x.T @ (x * (weights * self.variance(mean))[:, None])
+        return LossSums(gradient=(weights * mean - total) @ x, hessian=hessian)
+
+    def influences(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcomes: tuple[FloatArray, FloatArray],
+        directions: FloatArray,
+    ) -> list[FloatArray]:
+        """(b'(η) − y) x times `directions`, at each of the outcomes."""
+        mean, along = self.mean(features @ theta), times(features, directions)
+        return [(mean - given)[:, None] * along for given in outcomes]
+
+    def moments(
+        self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return Σ w ∇ℓ and Σ (w ∇ℓ)(w ∇ℓ)ᵀ, without an (n, d) array of gradients."""
+        left = weights * (self.mean(features @ theta) - outcome)
+        return left @ features, features.T @ (features * (left * left)[:, None])
 
 
 class LinearLoss(GeneralisedLinear):
@@ -272,6 +342,20 @@ class PoissonLoss(GeneralisedLinear):
         """μ."""
         return mean
 
+
+def times(variables: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return the product of variables (n, d) and a matrix (d, k), column after column as `feature_matrix`.
+
+    Examples
+    --------
+    >>> times(np.ones((3, 2)), np.eye(2)).flags.f_contiguous
+    True
+    """
+    return np.asarray((matrix.T @ variables.T).T)
+
+
+# Share of a mean square below which a variance is taken about the mean itself: too few digits are left.
+_DIGITS_LOST = 1e-4
 
 # Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool.
 _CHUNK = 25_000
@@ -350,10 +434,12 @@ class Unlabelled:
             if codes[0] < 0 or codes[1] >= n_strata:
                 what = "a stratum code is out of range"
                 raise InputError(what, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
-            self.counts += np.bincount(block.stratum, minlength=n_strata)
-            self.totals += np.bincount(block.stratum, block.weights, minlength=n_strata)
+            counts = np.bincount(block.stratum, minlength=n_strata) if n_strata > 1 else len(block.stratum)
+            self.counts += counts
+            weights = block.weights
+            self.totals += counts if weights is None else np.bincount(block.stratum, weights, n_strata)
             self.width = block.features.shape[1]
-        if np.any(self.counts == 0):
+        if not self.counts.all():
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no unlabelled unit",
                 allowed="at least one in every stratum",
@@ -392,26 +478,38 @@ class Unlabelled:
         return total
 
     def covariances(self, loss: Loss, theta: FloatArray) -> FloatArray:
-        """Return the proxy gradients' covariances (H, d, d) within strata, merged over blocks (Chan 1983).
+        """Return the proxy gradients' covariances (H, d, d) within strata.
 
         The divisor is N_h − 1; a stratum of one unit has zeros.
         """
+        counts = self.counts[:, None, None]
+        totals, squares = self._moments(loss, theta)
+        means = totals / self.counts[:, None]
+        spread = squares - totals[:, :, None] * means[:, None, :]
+        own, size = spread.diagonal(axis1=1, axis2=2), squares.diagonal(axis1=1, axis2=2)
+        if (own < _DIGITS_LOST * size).any():
+            spread = self._moments(loss, theta, means)[1]
+        return np.asarray(spread / np.maximum(counts - 1, 1))
+
+    def _moments(
+        self, loss: Loss, theta: FloatArray, means: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the sums (H, d) of the proxy gradients, weighted, and of their squares about `means`."""
         d, n_strata = len(theta), self.n_strata
-        seen, means, spread = np.zeros(n_strata), np.zeros((n_strata, d)), np.zeros((n_strata, d, d))
+        totals, squares = np.zeros((n_strata, d)), np.zeros((n_strata, d, d))
         scale = self.counts / self.totals
         for block in self.blocks():
-            gradients = loss.gradients(theta, block.features, block.proxy)
-            if block.weights is not None:
-                gradients = gradients * block.weighted(scale)[:, None]
+            given = block.features, block.proxy, block.weighted(scale)
             for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
-                part = gradients if n_strata == 1 else gradients[block.stratum == h]
-                m = len(part)
-                centre = np.full(m, 1.0 / m) @ part
-                centred, shift = part - centre, centre - means[h]
-                spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
-                means[h] += shift * (m / (seen[h] + m))
-                seen[h] += m
-        return np.asarray(spread / np.maximum(seen - 1.0, 1.0)[:, None, None])
+                part = given if n_strata == 1 else tuple(values[block.stratum == h] for values in given)
+                if means is None:
+                    total, square = loss.moments(theta, *part)
+                else:
+                    off = loss.gradients(theta, *part[:2]) * part[2][:, None] - means[h]
+                    total, square = off.sum(axis=0), off.T @ off
+                totals[h] += total
+                squares[h] += square
+        return totals, squares
 
 
 def _moved(batches: Callable[[], Iterable[Block]], stretch: float, shift: FloatArray) -> Iterator[Block]:
@@ -461,33 +559,31 @@ class ArrayUnlabelled(Unlabelled):
         self.features = np.empty((n, 0)) if features is None else _columns(_shaped("features", features))
         self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
         self.weights = None if weights is None else finite_array("weights", weights)
-        given = {"features": self.features, "stratum": self.stratum}
-        if self.weights is not None:
-            given["weights"] = self.weights
-        if same_length(proxy=self.proxy, **given) == 0:
+        given = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
+        if same_length(proxy=self.proxy, **{name: x for name, x in given.items() if x is not None}) == 0:
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        n_strata = max(int(self.stratum.max()) + 1, 1)
-        self._run = n
-        super().__init__(self._runs, n_strata=n_strata, separate=separate)
-        self._run = max(_CHUNK // max(self.features.shape[1], 1), 512)
+        whole = self._rows(slice(None))  # checked at once
+        super().__init__(lambda: [whole], n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
 
-    def _runs(self) -> Iterator[Block]:
-        """Yield runs short enough for the cache; at first, to be checked, all units at once."""
-        chunk = self._run
-        for start in range(0, len(self.proxy), chunk):
-            rows = slice(start, start + chunk)
-            yield Block(
-                features=self.features[rows],
-                proxy=self.proxy[rows],
-                stratum=self.stratum[rows],
-                weights=None if self.weights is None else self.weights[rows],
-            )
+    def _rows(self, rows: slice) -> Block:
+        return Block(
+            features=self.features[rows],
+            proxy=self.proxy[rows],
+            stratum=self.stratum[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """Start a new pass over all units, in runs short enough for the cache."""
+        run = max(_CHUNK // max(self.features.shape[1], 1), 512)
+        for start in range(0, len(self.proxy), run):
+            yield self._rows(slice(start, start + run))
 
     def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
         """Return the units with proxy stretch · f + x'shift."""
         found = copy.copy(self)
-        found.proxy = stretch * self.proxy + self.features @ shift
-        found._batches = found._runs
+        found.proxy = self.features @ shift
+        found.proxy += stretch * self.proxy
         return found
 
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import centred
+from stratal.designs.stratum_moments import LabelledSpread, centred, stratum_sums
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate
-from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
+from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
 from stratal.estimation.linearised import Linearised, skewed_limits
 from stratal.estimation.regression import losses, rectified_loss
 from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
@@ -54,8 +54,13 @@ def left_out_residuals(
     >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
     array([0., 4.])
     """
-    kept = 1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _LEAST_LEFT)
-    return np.asarray(residuals + centred(residuals, stratum, n_strata) * (1.0 / kept - 1.0)[:, None])
+    stretch = 1.0 / _kept(leverages) - 1.0
+    return np.asarray(residuals + centred(residuals, stratum, n_strata) * stretch[:, None])
+
+
+def _kept(leverages: FloatArray) -> FloatArray:
+    """Return 1 − leverage (n,), of a leverage from 0 to .75."""
+    return np.asarray(1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _LEAST_LEFT))
 
 
 def degrees_factor(n: int, used: float) -> float:
@@ -140,58 +145,60 @@ def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     theta = _start(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
         fit = lam_at(rectified, theta)
-        lam = np.clip(fit.lam, low, high)
+        lam = np.minimum(np.maximum(fit.lam, low), high)
         solution = rectified.require_solution(lam[:, 0], theta, tolerance)
         theta = solution.theta
     clipped = "λ was clipped to the range in which the rectified loss is convex"
-    return replace(fit, lam=lam, notes=(clipped,) if np.any(lam != fit.lam) else ()), solution
+    return replace(fit, lam=lam, notes=(clipped,)) if (lam != fit.lam).any() else fit, solution
 
 
 def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
-    loss, stratum, counts, units = rectified.loss, rectified.stratum, rectified.counts, rectified.unlabelled
+    units, weighting, stratum = rectified.unlabelled, rectified.weighting, rectified.stratum
     assert units is not None
-    wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
-    directions = rectified.labelled_inverse(theta) @ wanted
-    u, v = (
-        loss.gradients(theta, rectified.features, given) @ directions
-        for given in (rectified.outcome, rectified.proxy)
-    )
-    weighting, n_strata, copies = rectified.weighting, len(counts), None
-    stratified, whole = weighting.random_within_strata, np.zeros(n_strata)
+    n_strata, counts, directions = len(rectified.counts), rectified.counts, rectified.labelled_inverse(theta)
+    if rectified.minimise != "trace":
+        wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+        directions = directions @ wanted
+    both = rectified.outcome, rectified.proxy
+    u, v = rectified.loss.influences(theta, rectified.features, both, directions)
+    stratified, published = weighting.random_within_strata, rectified.shrinkage == 0
+    per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
     if stratified or units.separate:
         along = directions @ directions.T
-        whole = np.sum(rectified.proxy_covariances(theta) * along, axis=(1, 2))
-    if stratified:
-        size = np.bincount(stratum, np.einsum("nk,nk->n", v, v), minlength=n_strata)
-        v = centred(v, stratum, n_strata)
-        squares = np.einsum("nk,nk->n", v, v)
-        shared = np.bincount(stratum, squares, minlength=n_strata)
-        constant = shared <= _ROUNDING * size
-        if np.any(constant):
-            v[constant[stratum]] = 0.0
-        whole = np.where(whole > _ROUNDING * size / np.maximum(counts - 1.0, 1.0), whole, 0.0)
-        if units.separate:
-            factors = weighting.variance_factors
-            copies = 1.0 + rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
-    moments = ProxyMoments(
-        values=v[..., None],
-        stratum=stratum,
-        sizes=units.counts,
-        means=np.zeros((n_strata, 1)),
-        covariances=(whole * (1.0 - 1.0 / units.counts))[:, None, None],
-        copies=copies,
-        sized=False,
-    )
-    trust = Trust(scaled=False, published=rectified.shrinkage == 0)
-    per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
-    found = fit_lam(u, moments, weighting, per_stratum, trust=trust)
-    if not stratified and units.separate:
+        whole = (rectified.proxy_covariances(theta) * along).sum(axis=(1, 2))
+    if not stratified:
+        found = fit_general(u, v[..., None], weighting, per_stratum, n_strata=n_strata, sized=False)
+        if not units.separate:
+            return found
         own = float(np.trace(weighting.covariance(v)))
         imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
         return replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
-    if not stratified or trust.published:
-        return found
+
+    def products(one: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the sums of the products of two variables (n, k) over each stratum (H,)."""
+        return stratum_sums(np.einsum("nk,nk->n", one, other), stratum, n_strata)
+
+    size, u, v = products(v, v), centred(u, stratum, n_strata), centred(v, stratum, n_strata)
+    squares = np.einsum("nk,nk->n", v, v)
+    shared = stratum_sums(squares, stratum, n_strata)
+    free, copies = np.maximum(counts - 1.0, 1.0), np.ones(n_strata)
+    varies, whole = shared > _ROUNDING * size, np.where(whole > _ROUNDING * size / free, whole, 0.0)
+    if units.separate:  # λ²V_h is drawn there too
+        factors = weighting.variance_factors
+        copies += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
+    spread = (copies * varies * shared / free)[:, None, None]
+    outcome = shared if per_stratum is None else products(u, u) / free  # one λ for all does not ask for it
+    found = fit_stratified(
+        (varies * products(u, v) / free)[:, None],
+        (copies * whole)[:, None, None],
+        weighting.variance_factors,
+        counts,
+        per_stratum,
+        None if published else LabelledSpread(proxies=spread, outcome=outcome),
+    )
+    if published:
+        return replace(found, spent=0.0 * found.spent)
     pulls = found.spent / np.where(shared > 0, shared, 1.0)
     return replace(found, leverages=pulls[stratum] * squares)
 
@@ -199,9 +206,10 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
 def _start(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
     assert rectified.unlabelled is not None
+    nothing, theta = np.zeros(len(rectified.shares)), np.zeros(rectified.n_parameters)
     try:
-        nothing = np.zeros(len(rectified.shares))
-        theta = np.zeros(rectified.n_parameters)
+        if rectified.loss.quadratic:
+            return np.asarray(-rectified.labelled_inverse(theta) @ rectified.labelled.gradient)
         return rectified.require_solution(nothing, theta, _START_TOLERANCE).theta
     except InputError:
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
@@ -213,6 +221,10 @@ _EVIDENCE = 2.0
 
 # A slope of the outcome's residuals on the proxy's above which its scale is another.
 _STRETCH = 1.2
+
+
+# A direction with less than this share of the largest variance has none but rounding.
+_NO_DIRECTION = 1e-15
 
 
 # A proxy whose residuals are below this share of it is a line of the features: what is left is rounding.
@@ -244,34 +256,40 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     if units is None or not (wanted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
-    own, by_proxy = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
-    sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
+    at_zero, hessian = rectified.whole
+    own, by_proxy = -bread @ rectified.labelled.gradient, bread @ (rectified.power.gradient - at_zero)
     # The proxy's coefficients over the population.
-    whole = -rectified_loss.require_inverse(sums.hessian) @ sums.gradient
+    whole = -rectified_loss.require_inverse(hessian) @ at_zero
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * by_proxy
-    leverages = np.clip(weights * np.einsum("ni,ni->n", x @ bread, x), 0.0, 1.0 - _LEAST_LEFT)
-    left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
-    spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
-    evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
+    leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
+    left = (y - stretch * proxy - x @ bias) / _kept(leverages)
+    spread, evidence = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread, 0.0
+    if np.isfinite(spread).all():
+        values, vectors = np.linalg.eigh(spread)
+        known = values > _NO_DIRECTION * values[-1]
+        evidence = float(((bias @ vectors)[known] ** 2 / values[known]).sum())
     limit = _EVIDENCE * x.shape[1]
     kept = 1.0 - limit / evidence if evidence > limit else 0.0
     if stretch == 1.0 and kept == 0.0:
         return rectified, 1.0, 0.0
-    found = copy.copy(rectified)
-    found.proxy, found.unlabelled = stretch * proxy + x @ (kept * bias), units.moved(stretch, kept * bias)
+    found, shift = copy.copy(rectified), kept * bias
+    found.proxy, found.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
+    for name in ("whole", "power"):
+        at_zero, hessian = getattr(rectified, name)
+        setattr(found, name, losses.LossSums(stretch * at_zero - hessian @ shift, hessian))
     return found, stretch, kept
 
 
 def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, by_proxy: FloatArray) -> float:
     """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
-    if np.max(np.abs(by_proxy)) <= _MOVED_ROUNDING * np.max(np.abs(rectified.proxy)):
+    if np.abs(by_proxy).max() <= _MOVED_ROUNDING * np.abs(rectified.proxy).max():
         return 1.0  # the proxy is a line of the features: what is left of it is rounding
-    x = rectified.features @ bread
+    x = losses.times(rectified.features, bread)
     joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * by_proxy[:, None]], axis=1))
     d = x.shape[1]
-    spread = float(np.trace(joint[d:, d:]))
-    slope = float(np.trace(joint[:d, d:])) / spread if spread > 0 else 1.0
+    spread = float(joint[d:, d:].trace())
+    slope = float(joint[:d, d:].trace()) / spread if spread > 0 else 1.0
     return slope if np.isfinite(slope) and slope > _STRETCH else 1.0
 
 
@@ -372,19 +390,19 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
     theta, lam = solution.theta, fit.lam[:, 0]
     hessian = rectified.bread(theta, lam, solution.hessian)
     if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
-        own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
-        hessian = kept * own_hessian + (1.0 - kept) * hessian
-    covariance, freedom, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
+        hessian = kept * rectified.labelled.hessian + (1.0 - kept) * hessian
+    covariance, own, freedoms, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
-    parts = [
-        Linearised(value=value, variable=variable, design_variance=variance, degrees_of_freedom=own)
-        for value, variable, variance, own in zip(
-            theta.tolist(), influences.T, covariance.diagonal().tolist(), freedom.tolist(), strict=True
-        )
-    ]
-    shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam)}
+    shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
     rows = FittedRows(
-        parts, rectified.names, weighting, {**shown, "null": 0.0, "population_size": round(size)}
+        values=theta,
+        variances=covariance.diagonal(),
+        freedoms=freedoms,
+        influences=influences,
+        own=own if rectified.weighting is weighting else None,
+        names=rectified.names,
+        weighting=weighting,
+        shown=shown | {"population_size": round(size)},
     )
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
@@ -406,36 +424,59 @@ def common_lam(lam: FloatArray) -> tuple[float, ...]:
     >>> common_lam(np.array([0.5, 0.5])), common_lam(np.zeros(1))
     ((0.5,), ())
     """
-    return (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else ()
+    return (float(lam[0]),) if lam.any() and (lam == lam[0]).all() else ()
 
 
+@dataclass(kw_only=True, eq=False)
 class FittedRows(Sequence[Estimate]):
-    """The coefficients' estimates, made when one is looked at: an interval does not need them."""
+    """The coefficients' estimates, made when one is looked at: an interval does not need them.
 
-    def __init__(
-        self, parts: list[Linearised], names: Sequence[str], weighting: Weighting, shown: dict[str, Any]
-    ) -> None:
-        self._parts, self._names, self._weighting, self._shown = parts, names, weighting, shown
+    Parameters
+    ----------
+    values, variances, freedoms : float (d,)
+    influences : float (n, d)
+    own : float (d,), optional
+        The variances that the labels show, by `weighting`, where they are known.
+    names : sequence of str (d,)
+    weighting : Weighting
+    shown : dict
+        What an `Estimate` is told besides.
+    """
+
+    values: FloatArray
+    variances: FloatArray
+    freedoms: FloatArray
+    influences: FloatArray
+    own: FloatArray | None
+    names: Sequence[str]
+    weighting: Weighting
+    shown: dict[str, Any]
 
     @cached_property
-    def limits(self) -> list[SkewedLimits]:
-        """The limits of each."""
-        return skewed_limits(self._parts, self._weighting)
+    def limits(self) -> SkewedLimits:
+        """The limits of all."""
+        found = self.values, self.variances, self.freedoms
+        return skewed_limits(*found, self.influences, self.weighting, self.own)
 
     @cached_property
     def _made(self) -> tuple[Estimate, ...]:
+        columns = (column.tolist() for column in (self.values, self.variances, self.freedoms))
         return tuple(
             linearised_estimate(
-                part, self._weighting, limits=limits, label={"coefficient": name}, **self._shown
+                Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
+                self.weighting,
+                limits=self.limits.of(k),
+                label={"coefficient": self.names[k]},
+                **self.shown,
             )
-            for part, limits, name in zip(self._parts, self.limits, self._names, strict=True)
+            for k, (value, variance, freedom, u) in enumerate(zip(*columns, self.influences.T, strict=True))
         )
 
     def __getitem__(self, place: Any) -> Any:
         return self._made[place]
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -474,12 +515,11 @@ class Coefficients(Estimates):
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
     ) -> tuple[FloatArray, FloatArray]:
         """Return the lower and the upper limits, (m,) each."""
-        known = self.estimates.limits if isinstance(self.estimates, FittedRows) else []
-        own = [limits.by(method) for limits in known]
-        if not all(own) or not own:
+        own = self.estimates.limits.by(method) if isinstance(self.estimates, FittedRows) else None
+        if own is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
-        low, high = np.array([limits.ends(confidence_level, alternative) for limits in own if limits]).T
-        return low, high
+        low, high = own.ends(confidence_level, alternative)
+        return np.full(len(self), low), np.full(len(self), high)
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""
@@ -492,9 +532,10 @@ class Coefficients(Estimates):
 
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
     kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
-    shown = [f"{value:.2f}" for value in (lam[:6] if np.ptp(lam) else lam[:1])]
-    more = ", …" if np.ptp(lam) and len(lam) > 6 else ""
-    power = f" (λ = {', '.join(shown)}{more})" if np.any(lam) else ""
+    differ = bool((lam != lam[0]).any())
+    shown = [f"{value:.2f}" for value in (lam[:6] if differ else lam[:1])]
+    more = ", …" if differ and len(lam) > 6 else ""
+    power = f" (λ = {', '.join(shown)}{more})" if lam.any() else ""
     return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
@@ -504,8 +545,8 @@ _PERFECT = 1e-12
 
 def _sandwich(
     rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
-) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
-    """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
+    """Return the coefficients' covariance, their variances by the labels, freedoms, influences and notes."""
     lam, bread = fit.lam[:, 0], rectified_loss.require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
     loss, x, y = rectified.loss, rectified.features, rectified.outcome
@@ -524,19 +565,18 @@ def _sandwich(
         else:
             leverages = leverages + pulls
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
-    spread = bread @ rectified.meat(theta, lam, corrected) @ bread
-    influences = -corrected @ bread
-    freedom = few
-    if freedom is None:
-        freedom = rectified.weighting.freedoms(influences)
+    influences = losses.times(corrected, -bread)
+    own, freedom = rectified.weighting.covariance_and_freedoms(influences)
+    spread = own + bread @ rectified.drawn_units(theta, lam) @ bread
     used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     left = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
     at_zero = loss.gradients(np.zeros(len(bread)), x, y)
-    most = np.max(np.abs(at_zero) @ np.abs(bread), axis=0, initial=0.0)
-    varies = np.diag(spread) > (_PERFECT * most) ** 2  # else it is the rounding of a perfect fit
+    most = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
+    varies = spread.diagonal() > (_PERFECT * most) ** 2  # else it is the rounding of a perfect fit
     spread = 0.5 * (spread + spread.T) * varies * varies[:, None]
-    return spread, np.maximum(left * freedom, 1.0), influences, notes
+    freedoms = np.maximum(left * (freedom if few is None else few), 1.0)
+    return spread, own.diagonal(), freedoms, influences, notes
 
 
 def leverage_notes(
@@ -556,11 +596,14 @@ def leverage_notes(
     """
     if pulls is None or not len(pulls):
         return ()
+    highest = float(pulls.max())
+    if not grows and not highest > _DECIDES:
+        return ()
     each = influences * influences
     squares, fourth = np.sum(each, axis=0), np.sum(each * each, axis=0)
     worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
-    fewest, highest = int(np.argmin(worth)), float(pulls.max())
-    if not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES):
+    fewest = int(np.argmin(worth))
+    if grows and not (highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST):
         return ()
     return (
         f"coefficient {names[fewest]!r} rests on about {worth[fewest]:.1f} of {len(influences)} labels "
@@ -675,7 +718,8 @@ def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution
     if block.features.shape[1]:
         gram = unlabelled.summed(losses.LinearLoss(), start, shares).hessian
     try:
-        rectified_loss.refuse_failure(fit, loss, block.proxy, rectified_loss.whitening(gram), rectified=False)
+        typical, root = loss.typical_curvature(block.proxy), rectified_loss.whitening(gram)
+        rectified_loss.refuse_failure(fit, loss, typical, root, rectified=False)
     except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None

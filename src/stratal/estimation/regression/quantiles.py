@@ -53,6 +53,7 @@ class Pinball(MeanLoss):
 
     name: ClassVar[str] = "quantile"
     convex_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    quadratic: ClassVar[bool] = False
 
     def __init__(self, probability: float) -> None:
         self.probability = probability
@@ -261,7 +262,8 @@ class ScoreLimits(Limits):
         if loss.correction != "none":
             free = len(residual) - len(loss.shares) + 1
             residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
-        total, q = float(loss.meat(value, self.lam, residual)[0, 0]), loss.loss.probability
+        covariance = loss.weighting.covariance(residual) + loss.drawn_units(value, self.lam)
+        total, q = float(covariance[0, 0]), loss.loss.probability
         if total <= _ROUNDING**2:
             total = q * (1.0 - q) * float(np.sum(loss.weights**2))
         return float(np.sqrt(total))

@@ -92,7 +92,7 @@ def whitening(gram: FloatArray) -> FloatArray:
 
 
 def refuse_failure(
-    solution: Solution, loss: Loss, outcome: FloatArray, root: FloatArray, *, rectified: bool
+    solution: Solution, loss: Loss, typical: float | None, root: FloatArray, *, rectified: bool
 ) -> None:
     """Raise an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
 
@@ -100,13 +100,14 @@ def refuse_failure(
     ----------
     solution : Solution
     loss : Loss
-    outcome : float (n,)
+    typical : float, optional
+        Its `typical_curvature`.
     root : float (d, d)
         `whitening` of Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
     rectified : bool
         Whether λ ≠ 0, so that the loss can be unbounded.
     """
-    typical, flat = loss.typical_curvature(outcome), False
+    flat = False
     if typical is not None:
         flat = bool(np.linalg.eigvalsh(root @ solution.hessian @ root.T)[0] < _FLAT * typical)
     if not solution.failed and not flat:
@@ -252,25 +253,31 @@ _DEPENDENT = 1e-11
 _FLAT = 1e-7
 
 
-def refuse_collinear(gram: FloatArray, names: Sequence[str]) -> None:
-    """Raise an `InputError` that names the features that depend on each other, by their Σ w x xᵀ (d, d).
+def require_whitening(gram: FloatArray, names: Sequence[str]) -> FloatArray:
+    """Return R (d, d) with R G R' = 1 of the features' G = Σ w x xᵀ.
+
+    Raises
+    ------
+    InputError
+        That names the features that depend on each other.
 
     Examples
     --------
-    >>> refuse_collinear(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
+    >>> require_whitening(np.array([[2.0, 4.0], [4.0, 8.0]]), ["one", "two"])
     Traceback (most recent call last):
     stratal.errors.InputError: features are collinear, or zero, among the labelled units (given: one, two)...
     """
     size = np.sqrt(gram.diagonal())
     size = np.where(size > 0, size, 1.0)
     eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
-    if eigenvalues[0] < _DEPENDENT:
+    if gram.size and eigenvalues[0] < _DEPENDENT:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
         raise InputError(
             "features are collinear, or zero, among the labelled units",
             given=", ".join(names[int(j)] for j in involved),
             action="Leave one of them out.",
         )
+    return np.asarray((vectors / np.sqrt(eigenvalues)).T / size)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -385,15 +392,14 @@ class RectifiedLoss:
                 given=f"{n} labels, {d} coefficients",
                 allowed=f"at least one coefficient and {fewest + 1} labels",
             )
-        if np.any(self.counts == 0):
+        if not self.counts.all():
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no label", allowed="at least 2 per stratum"
             )
         gram = self.features.T @ (self.features * self.weights[:, None])
-        if width:
-            refuse_collinear(gram, self.names)
-        self.root = whitening(gram)
+        self.root = require_whitening(gram, self.names)
         self.loss.check(self.outcome, "outcome")
+        self.typical = self.loss.typical_curvature(self.outcome)
 
     def _require_fit(self, units: Unlabelled) -> None:
         """Refuse unlabelled units that are not of the labelled ones' population, or lack what these have."""
@@ -432,34 +438,60 @@ class RectifiedLoss:
         return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
 
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
-        """Return the gradient and the Hessian of the rectified loss at θ."""
-        loss, features, units = self.loss, self.features, self.unlabelled
-        if units is None or not np.any(lam):
-            return loss.summed(theta, features, self.outcome, self.weights, curvature=curvature)
-        weights = np.concatenate([self.weights, -self.weights * lam[self.stratum]])
-        own = loss.summed(theta, *self._twice, weights, curvature=curvature)
+        """Return the gradient and the Hessian of the rectified loss at θ.
+
+        Those of a quadratic loss follow from one pass over the units, but for the gradient alone: it corrects
+        what rounding left of the others.
+        """
+        loss, x, y, units = self.loss, self.features, self.outcome, self.unlabelled
+        if units is None or not lam.any():
+            return loss.summed(theta, x, y, self.weights, curvature=curvature)
+        if curvature and loss.quadratic and lam.min() == lam.max():
+            own, power = self.labelled, self.power
+            hessian = own.hessian + lam[0] * power.hessian
+            return LossSums(own.gradient + lam[0] * power.gradient + hessian @ theta, hessian)
+        weights = self.weights, self.weights * lam[self.stratum]
+        own = loss.rectified(theta, x, y, self.proxy, weights, curvature=curvature)
         return own.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     @cached_property
-    def _twice(self) -> tuple[FloatArray, FloatArray]:
-        """The labelled units' features and outcomes, and once more with their proxies."""
-        features = np.concatenate([self.features, self.features])
-        return np.asfortranarray(features), np.concatenate([self.outcome, self.proxy])
+    def whole(self) -> LossSums:
+        """Gradient at θ = 0 and Hessian of the mean loss over the unlabelled units at the proxy."""
+        assert self.unlabelled is not None
+        return self.unlabelled.summed(self.loss, np.zeros(self.n_parameters), self.shares)
+
+    @cached_property
+    def power(self) -> LossSums:
+        """What λ multiplies of a quadratic loss at θ = 0: its sums at the proxy, the labelled taken off."""
+        zero = np.zeros(self.n_parameters)
+        return self.whole.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
+
+    @cached_property
+    def labelled(self) -> LossSums:
+        """Gradient at θ = 0 and Hessian of the labelled units' own loss."""
+        zero = np.zeros(self.n_parameters)
+        return self.loss.summed(zero, self.features, self.outcome, self.weights)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return require_inverse(self.labelled.hessian)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
-        """Return the inverse of the labelled units' own Hessian (d, d)."""
+        """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss, at every θ."""
+        if self.loss.quadratic:
+            return self._inverse
         return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
         """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""
         residual = self.loss.gradients(theta, self.features, self.outcome)
-        if not np.any(lam):
+        if not lam.any():
             return residual
         return residual - lam[self.stratum][:, None] * self.loss.gradients(theta, self.features, self.proxy)
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Minimise the rectified loss at a given λ."""
-        if self.form == "fits" and np.any(lam):
+        if self.form == "fits" and lam.any():
             return self._two_fits(lam)
 
         def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
@@ -469,20 +501,18 @@ class RectifiedLoss:
 
     def _two_fits(self, lam: FloatArray) -> Solution:
         """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
-        assert self.unlabelled is not None
         zero = np.zeros(self.n_parameters)
-        population = self.unlabelled.summed(self.loss, zero, self.shares)
+        assert self.unlabelled is not None
         predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
-        labels = self.evaluate(zero, np.zeros_like(lam))
         rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
-        theta = -require_inverse(population.hessian) @ predicted.gradient
-        theta = theta - require_inverse(labels.hessian) @ rectifier
-        return Solution(theta=theta, hessian=labels.hessian)
+        theta = -require_inverse(self.whole.hessian) @ predicted.gradient
+        theta = theta - self.labelled_inverse(zero) @ rectifier
+        return Solution(theta=theta, hessian=self.labelled.hessian)
 
     def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""
         solution = self.solve(lam, start, tolerance)
-        refuse_failure(solution, self.loss, self.outcome, self.root, rectified=bool(np.any(lam)))
+        refuse_failure(solution, self.loss, self.typical, self.root, rectified=bool(lam.any()))
         return solution
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
@@ -496,26 +526,24 @@ class RectifiedLoss:
         if self.hessian == "rectified" or units is None or not np.any(lam):
             return at_minimum
         if not units.separate:
-            return units.summed(loss, theta, self.shares).hessian
+            return self.whole.hessian if loss.quadratic else units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)
         own = loss.hessian(theta, self.features, self.outcome, self.weights * share[self.stratum])
         return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
 
-    def meat(self, theta: FloatArray, lam: FloatArray, residual: FloatArray) -> FloatArray:
-        """Return B (d, d), the covariance of the rectified gradient.
+    def drawn_units(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
+        """Return what the draw of other units than the labelled adds to the rectified gradient's covariance.
 
-        `residual` (n, d) is ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on
-        them. A separate unlabelled sample adds its own variance (eq. 10, 13), else the population's draw may.
+        A separate sample adds its own variance (eq. 10, 13), else the population's draw may.
         """
-        total = self.weighting.covariance(residual)
         if self.separate and self.unlabelled is not None:
             factors = self.shares**2 * lam**2 / self.unlabelled.counts
-            total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
-        elif self.target == "superpopulation":
+            return np.asarray((factors[:, None, None] * self.proxy_covariances(theta)).sum(axis=0))
+        if self.target == "superpopulation":
             gradients = self.loss.gradients(theta, self.features, self.outcome)
             known = self.stratum_weights_known
-            total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
-        return np.asarray(total)
+            return self.weighting.population_covariance(gradients, stratum_weights_known=known)
+        return np.zeros((len(theta), len(theta)))
 
 
 def _coefficient_names(names: Any, d: int, n_features: int) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """Sums over the population: weighted, in any order, in batches; moments merged exactly."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -98,3 +101,15 @@ def test_a_number_that_is_not_finite_is_found_at_its_place_among_all_units():
     f[51_234] = np.nan
     with pytest.raises(InputError, match=r"proxy holds 1 value that is NaN .first at position 51234;"):
         ArrayUnlabelled(proxy=f)
+
+
+def test_units_in_memory_are_let_go_with_their_last_name():
+    """They do not wait for the collector of cycles, with all that they hold."""
+    units = ArrayUnlabelled(proxy=np.zeros(4))
+    moved, gone = units.moved(2.0, np.zeros(0)), weakref.ref(units)
+    gc.disable()
+    try:
+        del units, moved
+        assert gone() is None
+    finally:
+        gc.enable()
