@@ -17,7 +17,7 @@ def main() -> None:
 
     from stratal.cli import stopping
 
-    gc.set_threshold(50_000)  # Python's 700 look for cycles all through a start, for a twentieth of its time
+    gc.set_threshold(200_000)  # a start makes 100,000 objects, and by Python's 700 is ever looking for cycles
     stopping.listen()
     needed_alone()
     try:
@@ -26,7 +26,10 @@ def main() -> None:
         if not stopping.requested():
             raise
         stopping.leave()
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # or Python looks for cycles among them all as it ends: a sixth of a command's time
 
 
 # What a command does not need, it does not load: of PyArrow and of SciPy these parts cost the most time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -476,7 +476,7 @@ def _gathered(requested: EvidenceOptions) -> Gathered:
         evidence = _studied(requested, place)
     else:
         evidence = _drawn(requested)
-    meant, read = mapping("--map", requested.map), evidence.column
+    meant, read = mapping("--map", requested.map), cache(evidence.column)  # several ask for the same
 
     def column(name: str) -> Labels:
         return replace(read(name), positive=requested.positive, mapping=meant)

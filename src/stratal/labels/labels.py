@@ -551,8 +551,7 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
     if isinstance(labels, Joined):
         return labels
     if (
-        isinstance(labels, np.ndarray)
-        and not np.ma.is_masked(labels)
+        type(labels) is np.ndarray  # a masked array is a kind of its own
         and labels.dtype.kind in "biuf"
         and labels.shape == (sample.size,)
     ):
