@@ -145,6 +145,31 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
     assert not loaded & {f"stratal.estimation.{name}" for name in others}  # a mean was asked for
 
 
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        ("doctor", ("stratal.estimation", "stratal.planning", "stratal.study.opening", "rich")),
+        (
+            "plan --proxy score --budget 9",
+            ("stratal.labels.exchange", "stratal.report.document", "stratal.study"),
+        ),
+    ],
+)
+def test_a_command_loads_no_room_that_it_does_not_enter(tmp_path, command, unneeded):
+    rows = "".join(f"u{n},{n / 40}\n" for n in range(40))
+    (tmp_path / "p.csv").write_text(f"id,score\n{rows}")
+    name, *options = command.split()
+    code = (
+        "import atexit, sys; from stratal.cli import main;"
+        "atexit.register(lambda: print('LOADED', *sys.modules));"
+        f"sys.argv = ['stratal', {name!r}, 'p.csv', *{options}]; main()"
+    )
+    asked = [sys.executable, "-c", code]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert not set(done.stdout.partition("LOADED")[2].split()) & set(unneeded)
+
+
 def test_no_cycles_are_looked_for_at_the_end_of_a_command():
     code = (
         "import atexit, gc, sys; from stratal.cli import main; sys.argv = ['stratal', '--version'];"

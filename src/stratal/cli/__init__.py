@@ -13,11 +13,13 @@ from types import ModuleType
 
 def main() -> None:
     """Run the command line, imported here so that Ctrl-C during the imports ends quietly too."""
+    import atexit
     import gc
 
     from stratal.cli import stopping
 
     gc.set_threshold(200_000)  # a start makes 100,000 objects, and by Python's 700 is ever looking for cycles
+    atexit.register(gc.freeze)  # or Python looks for some as it ends: a sixth of a command's time
     stopping.listen()
     needed_alone()
     try:
@@ -26,10 +28,7 @@ def main() -> None:
         if not stopping.requested():
             raise
         stopping.leave()
-    try:
-        run()
-    finally:
-        gc.freeze()  # or Python looks for cycles among them all as it ends: a sixth of a command's time
+    run()
 
 
 # What a command does not need, it does not load: of PyArrow and of SciPy these parts cost the most time.

@@ -692,12 +692,12 @@ def report(requested: ReportOptions) -> Result:
 
 
 def _findings(requested: ReportOptions) -> Findings:
-    from stratal.study.status import pairs_of
-
     result = made(requested)
     asked, question, quantity = result.evidence.requested, requested.question, requested.quantity
     pairs: list[dict[str, Any]] = []
     if requested.sample is not None and result.evidence.words is not None:
+        from stratal.study.status import pairs_of
+
         with stratal.study.open_study(requested.sample, reading=True) as study:
             pairs, choices = pairs_of(study), study.question.choices
             question = question or study.question.text

@@ -202,17 +202,16 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    start, share, ended = monotonic(), "", threading.Event()
+    start, told, ended = monotonic(), [what], threading.Event()
 
     def advance(done: int, total: int) -> None:
-        nonlocal share
-        share = f" {done / max(total, 1):.0%}"
+        told[0] = f"{what} {done / max(total, 1):.0%}"
 
     def show() -> None:
         line = ""
         with suppress(OSError, ValueError):  # a terminal that was closed
             while not ended.wait(PATIENCE):
-                line = f"{what}{share}, {monotonic() - start:.0f} s"
+                line = f"{told[0]}, {monotonic() - start:.0f} s"
                 print(f"\r{line}", end="", file=sys.stderr, flush=True)
             print(f"\r{' ' * len(line)}\r" if line else "", end="", file=sys.stderr, flush=True)
 

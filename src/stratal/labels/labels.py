@@ -115,7 +115,7 @@ def bare_form(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
         return whole.group(1).replace("+", "") + whole.group(2)
-    return re.sub(r"[T ]00:00(:00)?$", "", text)
+    return re.sub(r"[T ]00:00(:00)?$", "", text) if text.endswith("00:00") else text
 
 
 class UnitRows(Protocol):
