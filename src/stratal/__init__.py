@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stratal.estimation.requirement import require as require
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
-    from stratal.labels import read_labels as read_labels
+    from stratal.labels.exchange import read_labels as read_labels
     from stratal.planning import labels_needed as labels_needed
     from stratal.planning import next_round as next_round
     from stratal.planning.findings import findings as findings
@@ -63,7 +63,8 @@ _NAMES = {
     "estimation.new_version": "new_version",
     "estimation.regression": "regress",
     "estimation.requirement": "log_to_mlflow require",
-    "labels": "Labels annotator_agreement read_labels",
+    "labels": "Labels annotator_agreement",
+    "labels.exchange": "read_labels",
     "planning": "labels_needed next_round",
     "planning.findings": "findings",
     "planning.plan": "Plan",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -94,6 +95,17 @@ def array_of(values: Any) -> AnyArray:
     return np.concatenate([known[code] for known, code in zip(entries, codes, strict=True)])
 
 
+def is_masked(values: Any) -> bool:
+    """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time.
+
+    Examples
+    --------
+    >>> is_masked(np.ma.masked_array([0.5, 99.0], [False, True])), is_masked([0.5])
+    (True, False)
+    """
+    return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
+
+
 def without_mask(values: Any) -> AnyArray:
     """Return `values` as an array, masked entries as None.
 
@@ -103,7 +115,7 @@ def without_mask(values: Any) -> AnyArray:
     [0.5, None]
     """
     array = array_of(values)
-    if np.ma.is_masked(values):
+    if is_masked(values):
         array = array.astype(object)
         array[np.ma.getmaskarray(values)] = None
     return array
@@ -131,7 +143,7 @@ def is_null(entry: Any) -> bool:
     >>> is_null(None), is_null(np.ma.masked), is_null(0.0)
     (True, True, False)
     """
-    return entry is None or entry is np.ma.masked or type(entry).__name__ in ("NAType", "NaTType")
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
 
 def numeric_array(name: str, values: Any) -> FloatArray:
@@ -145,7 +157,7 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = array_of(values)
-    masked = np.ma.getmaskarray(values) if np.ma.is_masked(values) else ()
+    masked = np.ma.getmaskarray(values) if is_masked(values) else ()
     null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):

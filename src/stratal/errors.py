@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import itertools
 import re
@@ -283,6 +282,8 @@ def near_names(name: str, names: Iterable[str]) -> str:
     "'id', 'proxy'"
     """
     existing = [str(entry) for entry in names]
+    import difflib  # for mistakes alone
+
     near = list(map(repr, difflib.get_close_matches(str(name), existing, n=3) or existing[:20]))
     return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 

@@ -19,7 +19,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, array_of
+from stratal.arrays import AnyArray, FloatArray, IntArray, array_of, is_masked
 from stratal.errors import InputError, lone_surrogate
 
 try:  # CPython's own takes half of OpenSSL's time for a short text, and is there where policy bars OpenSSL's
@@ -101,7 +101,7 @@ def id_array(values: Any) -> AnyArray:
     array(['a', 'b'], dtype='<U1')
     """
     array = np.asarray(values, dtype=object) if isinstance(values, list | tuple) else array_of(values)
-    if np.ma.is_masked(values):
+    if is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
         given, action = f"shape {array.shape}", "Give one id per unit."

@@ -77,6 +77,16 @@ def test_the_path_over_arrays_needs_numpy_and_scipy_alone():
     assert third_party(loaded_after(code)) <= {"stratal", *numeric()}
 
 
+def test_masked_arrays_are_loaded_by_those_alone_who_have_some():
+    code = (
+        "import stratal, numpy, sys; stratal.Population.from_arrays(proxy=numpy.linspace(0, 1, 50));"
+        "print('numpy.ma' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False"]
+
+
 def test_type_checkers_see_the_names_that_exist_at_run_time():
     import stratal
 
@@ -133,6 +143,41 @@ def test_commands_on_a_small_file_load_no_pandas_no_ibis_and_little_of_scipy(tmp
     assert not loaded & {"pandas", "ibis", "sqlglot", "scipy.special._basic", "scipy.stats", "scipy.optimize"}
     others = ("comparison", "estimands.classification", "estimands.judges", "regression")
     assert not loaded & {f"stratal.estimation.{name}" for name in others}  # a mean was asked for
+
+
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        ("doctor", ("stratal.estimation", "stratal.planning", "stratal.study.opening", "rich")),
+        (
+            "plan --proxy score --budget 9",
+            ("stratal.labels.exchange", "stratal.report.document", "stratal.study"),
+        ),
+    ],
+)
+def test_a_command_loads_no_room_that_it_does_not_enter(tmp_path, command, unneeded):
+    rows = "".join(f"u{n},{n / 40}\n" for n in range(40))
+    (tmp_path / "p.csv").write_text(f"id,score\n{rows}")
+    name, *options = command.split()
+    code = (
+        "import atexit, sys; from stratal.cli import main;"
+        "atexit.register(lambda: print('LOADED', *sys.modules));"
+        f"sys.argv = ['stratal', {name!r}, 'p.csv', *{options}]; main()"
+    )
+    asked = [sys.executable, "-c", code]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert not set(done.stdout.partition("LOADED")[2].split()) & set(unneeded)
+
+
+def test_no_cycles_are_looked_for_at_the_end_of_a_command():
+    code = (
+        "import atexit, gc, sys; from stratal.cli import main; sys.argv = ['stratal', '--version'];"
+        "atexit.register(lambda: print(len(gc.get_objects()) < gc.get_freeze_count())); main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split()[-1] == "True"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from types import ModuleType
 
 def main() -> None:
     """Run the command line, imported here so that Ctrl-C during the imports ends quietly too."""
+    import atexit
     import gc
 
     from stratal.cli import stopping
 
-    gc.set_threshold(50_000)  # Python's 700 look for cycles all through a start, for a twentieth of its time
+    gc.set_threshold(200_000)  # a start makes 100,000 objects, and by Python's 700 is ever looking for cycles
+    atexit.register(gc.freeze)  # or Python looks for some as it ends: a sixth of a command's time
     stopping.listen()
     needed_alone()
     try:

@@ -127,7 +127,7 @@ def _too_large(file: Path) -> bool:
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
     from stratal.labels.exchange import AnswerColumn
-    from stratal.study.opening import homes_of
+    from stratal.study.homes import homes_of
     from stratal.tables.small_table import SmallTable
 
     if not file.is_file() or _too_large(file):
@@ -234,7 +234,7 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
 def _of_answers(file: Path, found: Answers) -> Result:
     """Say how many answers of an annotation tool there are, and where they go."""
     from stratal.labels.exchange import TOOLS
-    from stratal.study.opening import homes_of
+    from stratal.study.homes import homes_of
 
     people = list(dict.fromkeys(said.annotator for said in found.said if said.annotator))
     ids = {said.id for said in found.said}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -476,7 +476,7 @@ def _gathered(requested: EvidenceOptions) -> Gathered:
         evidence = _studied(requested, place)
     else:
         evidence = _drawn(requested)
-    meant, read = mapping("--map", requested.map), evidence.column
+    meant, read = mapping("--map", requested.map), cache(evidence.column)  # several ask for the same
 
     def column(name: str) -> Labels:
         return replace(read(name), positive=requested.positive, mapping=meant)
@@ -692,12 +692,12 @@ def report(requested: ReportOptions) -> Result:
 
 
 def _findings(requested: ReportOptions) -> Findings:
-    from stratal.study.status import pairs_of
-
     result = made(requested)
     asked, question, quantity = result.evidence.requested, requested.question, requested.quantity
     pairs: list[dict[str, Any]] = []
     if requested.sample is not None and result.evidence.words is not None:
+        from stratal.study.status import pairs_of
+
         with stratal.study.open_study(requested.sample, reading=True) as study:
             pairs, choices = pairs_of(study), study.question.choices
             question = question or study.question.text

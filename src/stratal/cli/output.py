@@ -1,4 +1,4 @@
-"""What subcommands print: pages, one JSON object, a progress bar for what takes over a second."""
+"""What subcommands print: pages, one JSON object, and how far it is with what takes over a second."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from textwrap import indent
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_COMMANDING}]")
 # Lines that were printed.
 SHOWN: list[str] = []
 
-# Seconds before a progress bar is shown.
+# Seconds before it is said how far a command is, and from one time to the next.
 PATIENCE = 1.0
 
 
@@ -194,25 +195,30 @@ def print_text(*lines: str) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on standard error, if that is a terminal, once the block has taken over a second.
+    """Say on standard error, if it is a terminal, what takes over a second, how much is done, and since when.
 
     What it yields is told how many parts are finished, and of how many.
     """
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    start, told, ended = monotonic(), [what], threading.Event()
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=None)
-    timer = threading.Timer(PATIENCE, bar.start)
-    timer.daemon = True
-    timer.start()
+    def advance(done: int, total: int) -> None:
+        told[0] = f"{what} {done / max(total, 1):.0%}"
+
+    def show() -> None:
+        line = ""
+        with suppress(OSError, ValueError):  # a terminal that was closed
+            while not ended.wait(PATIENCE):
+                line = f"{told[0]}, {monotonic() - start:.0f} s"
+                print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            print(f"\r{' ' * len(line)}\r" if line else "", end="", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=show, daemon=True)
+    teller.start()
     try:
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield advance
     finally:
-        timer.cancel()
-        timer.join()
-        bar.stop()
+        ended.set()
+        teller.join()

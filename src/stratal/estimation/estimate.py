@@ -24,7 +24,6 @@ from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
-from stratal.report.document import table_latex, table_markdown
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
 from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
@@ -798,10 +797,14 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
 
     def to_markdown(self, confidence_level: float = 0.95) -> str:
         """Return a table in Markdown."""
+        from stratal.report.document import table_markdown
+
         return table_markdown(self.table(confidence_level))
 
     def to_latex(self, confidence_level: float = 0.95) -> str:
         """Return a table in LaTeX, with the rules of booktabs."""
+        from stratal.report.document import table_latex
+
         return table_latex(self.table(confidence_level))
 
     def table(self, confidence_level: float = 0.95) -> ReportTable:

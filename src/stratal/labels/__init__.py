@@ -1,7 +1,6 @@
 """What annotators said: labels, their files, several annotators and their agreement."""
 
 from stratal.labels.annotators import annotator_agreement
-from stratal.labels.exchange import read_labels
 from stratal.labels.labels import Labels
 
-__all__ = ["Labels", "annotator_agreement", "read_labels"]
+__all__ = ["Labels", "annotator_agreement"]

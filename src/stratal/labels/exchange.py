@@ -209,6 +209,8 @@ def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str
     called = table.find(*ANSWER_NAMES)
     sparse = (name for name, values in given.items() if 2 * len(values) < len(table))
     candidates = [table.find(*HUMAN_NAMES), *sparse] if called is None else [called]
+    if not any(candidates):
+        return None
     full = {
         name: set(map(plain_text, values))
         for name, values in given.items()

@@ -116,7 +116,7 @@ def bare_form(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
         return whole.group(1).replace("+", "") + whole.group(2)
-    return re.sub(r"[T ]00:00(:00)?$", "", text)
+    return re.sub(r"[T ]00:00(:00)?$", "", text) if text.endswith("00:00") else text
 
 
 class UnitRows(Protocol):
@@ -559,8 +559,7 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
     if isinstance(labels, Joined):
         return labels
     if (
-        isinstance(labels, np.ndarray)
-        and not np.ma.is_masked(labels)
+        type(labels) is np.ndarray  # a masked array is a kind of its own
         and labels.dtype.kind in "biuf"
         and labels.shape == (sample.size,)
     ):

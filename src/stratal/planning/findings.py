@@ -7,11 +7,11 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from stratal import __version__
 from stratal.arrays import BoolArray
@@ -342,7 +342,7 @@ def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
         "design": sample.design.kind,
         "sample's SHA-256": sample_digest(sample),
         "Python": platform.python_version(),
-        **{name: metadata.version(name) for name in ("numpy", "scipy")},
+        **{library.__name__: library.__version__ for library in (np, scipy)},
         "commands": list(commands),
     }
 

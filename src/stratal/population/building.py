@@ -147,7 +147,7 @@ def _moment_text(text: str) -> str:
 
 def _missing(array: AnyArray, values: Any) -> Any:
     """Return which categories (N,) are masked, None, NaN or a dataframe's NA; a text never is."""
-    if np.ma.is_masked(values):
+    if arrays.is_masked(values):
         return np.ma.getmaskarray(values)
     if array.dtype.kind in "mM":
         return np.isnat(array)

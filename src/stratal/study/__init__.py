@@ -4,26 +4,41 @@
 annotators, keeps what they say in an append-only journal, and hands the labels to `stratal.estimate`.
 """
 
-from stratal.study.database import StudyError
-from stratal.study.opening import backup_study, check_study, create_study, open_study
-from stratal.study.question import Form, Question
-from stratal.study.status import study_status
-from stratal.study.study import Study, anytime_interval, estimate_study, grow, until
-from stratal.study.web.notebook import annotate
+from __future__ import annotations
 
-__all__ = [
-    "Form",
-    "Question",
-    "Study",
-    "StudyError",
-    "annotate",
-    "anytime_interval",
-    "backup_study",
-    "check_study",
-    "create_study",
-    "estimate_study",
-    "grow",
-    "open_study",
-    "study_status",
-    "until",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stratal.study.database import StudyError as StudyError
+    from stratal.study.opening import backup_study as backup_study
+    from stratal.study.opening import check_study as check_study
+    from stratal.study.opening import create_study as create_study
+    from stratal.study.opening import open_study as open_study
+    from stratal.study.question import Form as Form
+    from stratal.study.question import Question as Question
+    from stratal.study.status import study_status as study_status
+    from stratal.study.study import Study as Study
+    from stratal.study.study import anytime_interval as anytime_interval
+    from stratal.study.study import estimate_study as estimate_study
+    from stratal.study.study import grow as grow
+    from stratal.study.study import until as until
+    from stratal.study.web.notebook import annotate as annotate
+
+# Module → the names that are imported from it on first use: who looks for a study opens none yet.
+_NAMES = {
+    "database": "StudyError",
+    "opening": "backup_study check_study create_study open_study",
+    "question": "Form Question",
+    "status": "study_status",
+    "study": "Study anytime_interval estimate_study grow until",
+    "web.notebook": "annotate",
+}
+__all__ = sorted(" ".join(_NAMES.values()).split())
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES.items():
+        if name in names.split():
+            return getattr(import_module(f"stratal.study.{module}"), name)
+    raise AttributeError(f"module 'stratal.study' has no attribute {name!r}")

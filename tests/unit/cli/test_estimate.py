@@ -56,6 +56,21 @@ def test_planned_looks_are_not_forgotten(audit, run_command):
     assert "looks were planned" not in run_command(*words, "--look", 4).stdout
 
 
+def test_a_file_of_labels_is_read_once(audit, run_command, monkeypatch):
+    from stratal.labels import exchange
+
+    read, usual = [], exchange._read_one
+
+    def counted(*given):
+        read.append(given)
+        return usual(*given)
+
+    monkeypatch.setattr(exchange, "_read_one", counted)
+
+    assert run_command(*audit.split(), "--details").status == 0
+    assert len(read) == 1
+
+
 def test_what_is_missing_is_named(audit, run_command, tmp_path):
     alone = run_command("estimate", "sample.parquet")
     assert "the labels are missing" in alone.message

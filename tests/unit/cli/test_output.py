@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from tests.tiers import cells
 
+from stratal.cli import output
 from stratal.cli.output import print_json, print_table, visible
 from stratal.report.text import ReportTable
 
@@ -136,3 +139,42 @@ def test_of_a_huge_table_the_first_rows_are_printed(capsys):
     assert "s299 " in printed
     assert "s300 " not in printed
     assert "… and 2,700 more: see --json or to_dict()" in printed
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_is_told_how_far_a_command_is_and_then_wiped(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(output, "PATIENCE", 0.001)
+
+    with output.progress("simulating") as advance:
+        advance(1, 4)
+        while "simulating 25%, 0 s" not in terminal.getvalue():
+            time.sleep(0.001)
+
+    *_, told, blank, nothing = terminal.getvalue().split("\r")
+    assert (told, blank.strip(), nothing) == ("simulating 25%, 0 s", "", "")
+    assert len(blank) == len(told)
+
+
+def test_what_is_quick_tells_nothing_and_a_file_is_told_nothing(monkeypatch):
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+
+        with output.progress("counting") as advance:
+            assert (advance is None) != stream.isatty()
+
+        assert stream.getvalue() == ""
+
+
+def test_a_terminal_that_is_closed_ends_no_command(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(output, "PATIENCE", 0.001)
+
+    with output.progress("counting"):
+        terminal.close()

@@ -1,0 +1,60 @@
+"""To which study or sample a file belongs: the ids that lie in the folders nearby, without opening more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from stratal.designs.handover import SAMPLE_NAME
+from stratal.designs.sample import Sample
+from stratal.errors import StratalError
+from stratal.labels.labels import matched
+from stratal.randomness import id_texts
+from stratal.study.database import DATABASE
+
+# Folders that are looked into.
+_MOST = 200
+
+
+def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
+    """Return the studies and sample files whose ids most entries of a column are, each with that column.
+
+    Of several columns it is the one with most entries. They are looked for in places and one folder below.
+
+    Examples
+    --------
+    >>> homes_of({"Ticket Nr.": {"q7"}}, [Path("nowhere")])
+    {}
+    """
+    folders: dict[Path, Path] = {}
+    for place in places:
+        with suppress(OSError):
+            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
+            for folder in (place, *below):
+                folders.setdefault(folder.resolve(), folder)
+    found: dict[Path, str] = {}
+    for home, known in filter(lambda of: of[1], map(_ids_of, folders.values())):
+        # As they are, or as a spreadsheet changed them.
+        there = {
+            name: sum(id_ in known for id_ in matched(sorted(ids), None, known)[0])
+            for name, ids in columns.items()
+        }
+        fitting = [name for name, ids in columns.items() if 2 * there[name] > len(ids)]
+        if fitting:
+            found[home] = max(fitting, key=lambda name: len(columns[name]))
+    return found
+
+
+def _ids_of(folder: Path) -> tuple[Path, set[str]]:
+    """Return the study or the sample file of a folder with its ids, none where there is neither."""
+    path = folder / SAMPLE_NAME
+    with suppress(StratalError, OSError):
+        if (folder / DATABASE).is_file():
+            from stratal.study.opening import open_study
+
+            with open_study(folder, reading=True) as study, study.database.read() as rows:
+                return folder, {row["id"] for row in rows.all("SELECT id FROM item")}
+        if path.is_file():
+            return path, set(id_texts(Sample.read(path).ids))
+    return folder, set()
