@@ -22,10 +22,13 @@ NEYMAN_BINS = 1_500
 # Runs of bins for which `k_means_cuts` first bounds where a boundary can lie.
 PRUNING_RUNS = 192
 
+# Runs in the widest window of a boundary each time after, and bins to which it is narrowed.
+PRUNED = 128
+
 # From this many bins on, bounding the boundaries first saves time.
 MANY_BINS = 4 * PRUNING_RUNS
 
-# Up to this many bin edges every pair of them is tried.
+# Among this many bin edges, or as many pairs of an end and a cut, every cut is tried at once.
 DENSE_EDGES = 129
 
 # What rounding may cost a sum of squares, as a share of the largest.
@@ -134,37 +137,65 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
 def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tuple[IntArray, IntArray]:
     """Return the first and the last bin (H − 1,) that each boundary of the best H strata may be.
 
-    A stratum costs at least as much as the whole runs of bins inside it. So strata whose boundaries lie in
-    given runs have a lower bound, and a run is left out where the best bound through it exceeds the cost of
-    strata that exist.
+    Runs of bins stand for their bins. Where a boundary cuts a run, its bins are moved to their mean: then the
+    cost is concave in the share of the run that lies on either side, so that no cut within costs less than
+    the better one of its ends. What the moves cost at most is known: edges are left out whose bound exceeds
+    the cost of strata that exist, and runs get shorter as windows do.
     """
-    edges = coarse_edges(distribution, PRUNING_RUNS)
-    inside = _squares_between(sums, edges[1:], edges[:-1])
-    inside[np.tril_indices(len(inside), -1)] = np.inf
-    before = [_squares_between(sums, edges[:1], edges[:-1])[0]]
-    after = [_squares_between(sums, edges[1:], edges[-1:])[:, 0]]
-    for _ in range(n_strata - 2):
-        before.append((inside + before[-1][:, None]).min(axis=0))
-        after.append((inside + after[-1]).min(axis=1))
-    bounds = np.array(before) + np.array(after[::-1])
-    cuts = np.concatenate([[0], edges[bounds.argmin(axis=1)], edges[-1:]])
-    reached = float(sums.squares_within(cuts[:-1], cuts[1:]).sum()) if np.all(np.diff(cuts) > 0) else np.inf
-    possible = bounds <= reached + _SLACK * float(np.abs(sums.squares).max())
-    order = np.arange(1, n_strata)
-    lowest = edges[possible.argmax(axis=1)] - order
-    highest = edges[possible.shape[1] - possible[:, ::-1].argmax(axis=1)] - 1 - order
-    highest = np.minimum(highest, edges[-1] - n_strata)
-    lowest = np.maximum.accumulate(np.maximum(lowest, 0))
+    n_bins, order = len(distribution.values), np.arange(1, n_strata)
+    values = distribution.values - distribution.values[0]
+    rounding = float(np.abs(sums.squares).max())
+    # What a run of n units over a range r hides grows as √(n r), and none is to bridge a wide gap.
+    ranges = np.diff(values, append=values[-1])
+    spread, height = np.cumsum([np.sqrt(distribution.counts * ranges), ranges], axis=1)
+    lengths = np.append(0.0, 0.75 * spread / spread[-1] + 0.25 * height / height[-1])
+    lowest, highest = np.zeros(n_strata - 1, np.int64), np.full(n_strata - 1, n_bins)
+    runs, reached = float(PRUNING_RUNS), np.inf
+    while True:
+        edges = np.flatnonzero(np.diff((lengths[:-1] * runs).astype(np.int64), prepend=-1, append=-1))
+        first, last = np.searchsorted(edges, lowest, side="right") - 1, np.searchsorted(edges, highest)
+        bounds = _bounds(sums, values, edges, list(zip(first.tolist(), last.tolist(), strict=True)), rounding)
+        cuts = edges[[0, *(at + bound.argmin() for at, bound in zip(first, bounds, strict=True)), -1]]
+        if np.all(np.diff(cuts) > 0):
+            reached = min(reached, float(sums.squares_within(cuts[:-1], cuts[1:]).sum()))
+        possible = [np.flatnonzero(bound <= reached + _SLACK * rounding) for bound in bounds]
+        ends = np.array([(found[0] - 1, found[-1] + 1) for found in possible]) + first[:, None]
+        ends = edges[np.clip(ends, 0, len(edges) - 1)]
+        lowest, highest = np.maximum(lowest, ends[:, 0]), np.minimum(highest, ends[:, 1])
+        finer = PRUNED / max(float((lengths[highest] - lengths[lowest]).max()), 1e-12)
+        if int((highest - lowest).max()) <= PRUNED or finer < 1.5 * runs:
+            break
+        runs = finer
+    highest = np.minimum(highest - order, n_bins - n_strata)
+    lowest = np.maximum.accumulate(np.maximum(lowest - order, 0))
     return lowest + order, np.minimum.accumulate(highest[::-1])[::-1] + order
 
 
-def _squares_between(sums: PrefixSums, starts: IntArray, ends: IntArray) -> FloatArray:
-    """Return Σ (x − mean)² (starts, ends) of the bins between, 0 where there is none."""
-    gap = sums.firsts[ends] - sums.firsts[starts][:, None]
-    counts = sums.counts[ends] - sums.counts[starts][:, None]
-    squares = sums.squares[ends] - sums.squares[starts][:, None]
-    squares -= gap * gap / np.maximum(counts, 1.0)
-    return np.maximum(squares, 0.0, out=squares)
+def _bounds(
+    sums: PrefixSums, values: FloatArray, edges: IntArray, windows: list[tuple[int, int]], rounding: float
+) -> list[FloatArray]:
+    """Return what strata with a boundary next to an edge cost at least, for each edge of each window.
+
+    Of a run that is cut, Σ |x − mean| over either side is at most √(n Σ (x − mean)²) / 2; moving its units to
+    the mean costs up to twice that for each unit of the width of the stratum.
+    """
+    at = PrefixSums(*(part[edges] for part in (sums.counts, sums.firsts, sums.squares, sums.conditional)))
+    within, final = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * rounding, len(edges) - 1
+    most = float(np.sqrt(np.diff(at.counts) * within).max())
+    starts = most * values[np.append(0, edges[:-1])] - at.squares
+    ends = at.squares - most * values[np.append(edges[1:], edges[-1]) - 1] - within.max()
+    known, steps = None, []
+    for left, right in pairwise([(0, 0), *windows, (final, final)]):
+        rows, columns = slice(right[0], right[1] + 1), slice(left[0], left[1] + 1)
+        if (left, right) != known:
+            known, gains = (left, right), _gains(at, rows, columns, 0.0)
+        steps.append((gains, starts[columns], ends[rows]))
+    before, after = [np.zeros(1)], [np.zeros(1)]
+    for gains, start, end in steps[:-1]:
+        before.append((before[-1] + start - gains).min(axis=1) + end)
+    for gains, start, end in steps[:0:-1]:
+        after.append(((after[-1] + end)[:, None] - gains).min(axis=0) + start)
+    return [left + right for left, right in zip(before[1:], after[:0:-1], strict=True)]
 
 
 def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
@@ -175,13 +206,17 @@ def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntAr
     costs = np.full(len(sums.counts), np.inf)
     ends = np.arange(lowest[0], highest[0] + 1)
     costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
-    if len(costs) <= DENSE_EDGES:
-        return _dense_layers(sums, lowest, highest, costs)
-    layers: list[IntArray] = []
+    layers, few = [], len(costs) <= DENSE_EDGES
+    every = _gains(sums, slice(None), slice(None)) if few else np.empty((0, 0))
     for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
         base = costs - sums.squares
         costs, choice = np.full(len(base), np.inf), np.full(len(base), cuts[0], np.int64)
         step = 1 << ((final - first + 1).bit_length() - 1)
+        if few or (final - first + 1) * (cuts[1] - cuts[0] + 1) <= DENSE_EDGES**2:  # all at once
+            rows, columns, step = slice(first, final + 1), slice(cuts[0], cuts[1] + 1), 0
+            values = base[columns] - (every[rows, columns] if few else _gains(sums, rows, columns))
+            choice[rows] += values.argmin(axis=1)
+            costs[rows] = values.min(axis=1)
         while step:
             ends = np.arange(first + step - 1, final + 1, 2 * step)
             left = choice[np.maximum(ends - step, first - 1)]
@@ -194,22 +229,14 @@ def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntAr
     return layers
 
 
-def _dense_layers(sums: PrefixSums, lowest: IntArray, highest: IntArray, costs: FloatArray) -> list[IntArray]:
-    """Return what `_layers` does, by trying every cut of every end at once: sooner where bins are few."""
-    edges = np.arange(len(costs))
-    gap = sums.firsts[:, None] - sums.firsts
-    gain = gap * gap / np.maximum(sums.counts[:, None] - sums.counts, 1.0)
-    gain[edges[:, None] <= edges] = -np.inf
-    layers = []
-    for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
-        within = slice(cuts[0], cuts[1] + 1)
-        values = (costs - sums.squares)[within] - gain[first : final + 1, within]
-        choice = np.full(len(costs), cuts[0])
-        choice[first : final + 1] += values.argmin(axis=1)
-        costs = np.full(len(costs), np.inf)
-        costs[first : final + 1] = values.min(axis=1) + sums.squares[first : final + 1]
-        layers.append(choice)
-    return layers
+def _gains(sums: PrefixSums, ends: slice, cuts: slice, fewest: float = 1.0) -> FloatArray:
+    """Return n mean² (ends, cuts) of the units between, −∞ where there are fewer than `fewest`."""
+    counts = sums.counts[ends, None] - sums.counts[cuts]
+    gains = sums.firsts[ends, None] - sums.firsts[cuts]
+    gains *= gains
+    gains /= np.maximum(counts, 1.0)
+    gains[counts < fewest] = -np.inf
+    return gains
 
 
 def _best_cuts(

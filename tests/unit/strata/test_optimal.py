@@ -133,7 +133,8 @@ class TestOneNumberOfStrata:
     @pytest.mark.parametrize("shape", SHAPES)
     @pytest.mark.parametrize("largest", [2, 50, 10**6])
     def test_the_cuts_are_those_of_the_whole_recursion(self, monkeypatch, shape, largest):
-        monkeypatch.setattr(kernels, "PRUNING_RUNS", 20)
+        for name, few in {"PRUNING_RUNS": 20, "MANY_BINS": 80, "PRUNED": 8, "DENSE_EDGES": 6}.items():
+            monkeypatch.setattr(kernels, name, few)
         generator = np.random.default_rng([largest, *map(ord, shape)])
         values = np.unique(SHAPES[shape](generator))
         distribution = picture(values, generator.integers(1, largest, len(values)))
@@ -142,6 +143,27 @@ class TestOneNumberOfStrata:
 
         boundaries = k_means_boundaries(distribution, 5)
         assert found == [boundaries[count - 1].tolist() for count in (2, 3, 5)]
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_every_boundary_lies_within_its_window(self, monkeypatch, shape):
+        monkeypatch.setattr(kernels, "PRUNED", 16)
+        generator = np.random.default_rng([5, *map(ord, shape)])
+        values = np.unique(np.concatenate([SHAPES[shape](generator) for _ in range(8)]))
+        distribution = picture(values, generator.integers(1, 9, len(values)))
+        best = k_means_boundaries(distribution, 9)[8]
+
+        lowest, highest = kernels._windows(distribution, PrefixSums.of(distribution), 9)
+
+        assert np.all(np.diff(lowest) > 0)
+        assert np.all(np.diff(highest) > 0)
+        assert np.all((lowest <= best) & (best <= highest))
+
+    def test_windows_get_narrow_on_many_bins(self):
+        distribution = picture(np.arange(20_000) / 128.0, np.random.default_rng(4).integers(1, 99, 20_000))
+
+        lowest, highest = kernels._windows(distribution, PrefixSums.of(distribution), 10)
+
+        assert np.max(highest - lowest) <= kernels.PRUNED
 
     def test_few_bins_and_many_strata_are_found_too(self):
         distribution = picture(np.arange(60.0), np.random.default_rng(2).integers(1, 9, 60))
