@@ -579,10 +579,8 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         correlation=correlation_from(joint),
     )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
-        value, variance, freedom = (
-            np.array([part]) for part in (result.value, result.variance, result.degrees_of_freedom)
-        )
-        limits = skewed_limits(value, variance, freedom, result.variable[:, None], weighting).of(0)
+        known = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
+        limits = skewed_limits(known, result.variable[:, None], weighting).of(0)
     made = linearised_estimate(result, weighting, limits=limits, target=target, n=n, null=0.0)
     return made.at(look)
 

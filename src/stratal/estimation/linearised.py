@@ -170,25 +170,21 @@ def ratio_of_means(
 
 
 def skewed_limits(
-    values: FloatArray,
-    variances: FloatArray,
-    freedoms: FloatArray,
-    variables: FloatArray,
-    weighting: Weighting,
-    own: FloatArray | None = None,
+    found: FloatArray, variables: FloatArray, weighting: Weighting, own: FloatArray | None = None
 ) -> SkewedLimits:
-    """Return the limits of all, corrected for the skewness of what each label adds.
+    """Return the limits of several estimates, corrected for the skewness of what each label adds.
 
     Parameters
     ----------
-    values, variances, freedoms : float (d,)
-        Variance of another origin than the labels has no skewness.
+    found : float (3, d)
+        Values, variances and degrees of freedom. Variance of another origin than the labels has no skewness.
     variables : float (n, d)
         That carry their errors.
     weighting : Weighting
     own : float (d,), optional
         The variances of the variables' means, where they are known.
     """
+    values, variances, freedoms = found
     own = weighting.covariance(variables).diagonal() if own is None else own
     whole = variances > 0
     share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)

@@ -295,13 +295,9 @@ class SkewedLimits(StudentLimits):
 
     def of(self, place: int) -> SkewedLimits:
         """Return the limits of one of several estimates."""
-        return SkewedLimits(
-            value=float(self.value[place]),
-            standard_error=float(self.standard_error[place]),
-            degrees_of_freedom=float(self.degrees_of_freedom[place]),
-            skewness=float(self.skewness[place]),
-            own_freedom=float(self.own_freedom[place]),
-        )
+        names = ("value", "standard_error", "degrees_of_freedom", "skewness", "own_freedom")
+        own: dict[str, Any] = {name: float(getattr(self, name)[place]) for name in names}
+        return replace(self, **own)
 
     def by(self, method: str) -> Limits | None:
         """Return these limits, or those of Student's t or of the normal distribution."""

@@ -11,12 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
+
+Pair: TypeAlias = tuple[FloatArray, FloatArray]
+
+# Features, outcomes and weights of units.
+Part: TypeAlias = tuple[FloatArray, FloatArray, FloatArray | None]
 
 
 class LossSums(NamedTuple):
@@ -90,7 +95,8 @@ class Loss(ABC):
     def check(self, outcome: FloatArray, role: str) -> None:
         """Raise an `InputError` for outcomes outside the loss's range; `role` says what they are."""
         low, high = self.outcome_range
-        if outcome.size and (outcome.min() < low or outcome.max() > high):
+        bounded = np.isfinite(low) or np.isfinite(high)
+        if bounded and outcome.size and (outcome.min() < low or outcome.max() > high):
             raise InputError(
                 f"{role} of a {self.name} regression is out of range",
                 given=f"{outcome.min():g} to {outcome.max():g}",
@@ -122,35 +128,19 @@ class Loss(ABC):
         )
 
     def rectified(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcome: FloatArray,
-        proxy: FloatArray,
-        weights: tuple[FloatArray, FloatArray],
-        *,
-        curvature: bool = True,
+        self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
-        """Return the sums of ℓ(x, y) less those of ℓ(x, f), the weights of each in a tuple."""
-        own = self.summed(theta, features, outcome, weights[0], curvature=curvature)
-        return own.plus(self.summed(theta, features, proxy, -weights[1], curvature=curvature))
+        """Return the sums of ℓ(x, y) less those of ℓ(x, f), outcome and proxy each with its weights."""
+        own = self.summed(theta, features, outcomes[0], weights[0], curvature=curvature)
+        return own.plus(self.summed(theta, features, outcomes[1], -weights[1], curvature=curvature))
 
-    def influences(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcomes: tuple[FloatArray, FloatArray],
-        directions: FloatArray,
-    ) -> list[FloatArray]:
-        """Return ∇ℓ times `directions` (d, k) per unit (n, k), at each of the outcomes."""
-        return [times(self.gradients(theta, features, given), directions) for given in outcomes]
-
-    def moments(
-        self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return Σ w ∇ℓ and Σ (w ∇ℓ)(w ∇ℓ)ᵀ."""
-        gradients = self.gradients(theta, features, outcome) * weights[:, None]
-        return gradients.sum(axis=0), gradients.T @ gradients
+    def moments(self, theta: FloatArray, part: Part, centre: FloatArray | None = None) -> Pair:
+        """Return Σ v (d,) and Σ v vᵀ (d, d) of v = w ∇ℓ less a `centre` (d,), w being 1 unless given."""
+        features, outcome, weights = part
+        v = self.gradients(theta, features, outcome)
+        v = v if weights is None else v * weights[:, None]
+        v = v if centre is None else v - centre
+        return v.sum(axis=0), v.T @ v
 
 
 class MeanLoss(Loss):
@@ -204,8 +194,8 @@ class GeneralisedLinear(Loss):
         """b'(η), the conditional mean."""
 
     def variance(self, mean: FloatArray) -> FloatArray:
-        """Return b''(η) at this mean, Var(y | x) up to a dispersion: the same everywhere."""
-        return np.ones_like(mean)
+        """Return b''(η) at this mean, Var(y | x) up to a dispersion: one number, the same everywhere."""
+        return np.ones(())
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """(b'(η) − y) x."""
@@ -240,45 +230,29 @@ class GeneralisedLinear(Loss):
         return self._sums(theta, features, weights, weights * outcome, curvature=curvature)
 
     def rectified(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcome: FloatArray,
-        proxy: FloatArray,
-        weights: tuple[FloatArray, FloatArray],
-        *,
-        curvature: bool = True,
+        self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
         """Return the sums of ℓ(x, y) less those of ℓ(x, f): the mean at θ is that of both."""
-        own, powered = weights
-        total = own * outcome - powered * proxy
-        return self._sums(theta, features, own - powered, total, curvature=curvature)
+        total = weights[0] * outcomes[0] - weights[1] * outcomes[1]
+        return self._sums(theta, features, weights[0] - weights[1], total, curvature=curvature)
 
     def _sums(
         self, theta: FloatArray, x: FloatArray, weights: FloatArray, total: FloatArray, *, curvature: bool
     ) -> LossSums:
         """Return Σ (w b'(η) − t) x and Σ w b''(η) x xᵀ, t being the weighted outcomes."""
-        mean, hessian = self.mean(x @ theta), np.zeros((len(theta), len(theta)))
-        if curvature:
-            hessian = x.T @ (x * (weights * self.variance(mean))[:, None])
-        return LossSums(gradient=(weights * mean - total) @ x, hessian=hessian)
+        mean = self.mean(x @ theta)
+        gradient = (weights * mean - total) @ x
+        if not curvature:
+            return LossSums(gradient=gradient, hessian=np.zeros((len(theta), len(theta))))
+        return LossSums(gradient=gradient, hessian=x.T @ (x * (weights * self.variance(mean))[:, None]))
 
-    def influences(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcomes: tuple[FloatArray, FloatArray],
-        directions: FloatArray,
-    ) -> list[FloatArray]:
-        """(b'(η) − y) x times `directions`, at each of the outcomes."""
-        mean, along = self.mean(features @ theta), times(features, directions)
-        return [(mean - given)[:, None] * along for given in outcomes]
-
-    def moments(
-        self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return Σ w ∇ℓ and Σ (w ∇ℓ)(w ∇ℓ)ᵀ, without an (n, d) array of gradients."""
-        left = weights * (self.mean(features @ theta) - outcome)
+    def moments(self, theta: FloatArray, part: Part, centre: FloatArray | None = None) -> Pair:
+        """Return Σ v and Σ v vᵀ, about 0 without an (n, d) array of gradients."""
+        if centre is not None:
+            return super().moments(theta, part, centre)
+        features, outcome, weights = part
+        left = self.mean(features @ theta) - outcome
+        left = left if weights is None else left * weights
         return left @ features, features.T @ (features * (left * left)[:, None])
 
 
@@ -482,31 +456,24 @@ class Unlabelled:
 
         The divisor is N_h − 1; a stratum of one unit has zeros.
         """
-        counts = self.counts[:, None, None]
         totals, squares = self._moments(loss, theta)
         means = totals / self.counts[:, None]
         spread = squares - totals[:, :, None] * means[:, None, :]
         own, size = spread.diagonal(axis1=1, axis2=2), squares.diagonal(axis1=1, axis2=2)
         if (own < _DIGITS_LOST * size).any():
             spread = self._moments(loss, theta, means)[1]
-        return np.asarray(spread / np.maximum(counts - 1, 1))
+        return np.asarray(spread / np.maximum(self.counts - 1, 1)[:, None, None])
 
-    def _moments(
-        self, loss: Loss, theta: FloatArray, means: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def _moments(self, loss: Loss, theta: FloatArray, means: FloatArray | None = None) -> Pair:
         """Return the sums (H, d) of the proxy gradients, weighted, and of their squares about `means`."""
-        d, n_strata = len(theta), self.n_strata
+        d, n_strata, scale = len(theta), self.n_strata, self.counts / self.totals
         totals, squares = np.zeros((n_strata, d)), np.zeros((n_strata, d, d))
-        scale = self.counts / self.totals
         for block in self.blocks():
-            given = block.features, block.proxy, block.weighted(scale)
+            scaled = None if block.weights is None else block.weighted(scale)
             for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
-                part = given if n_strata == 1 else tuple(values[block.stratum == h] for values in given)
-                if means is None:
-                    total, square = loss.moments(theta, *part)
-                else:
-                    off = loss.gradients(theta, *part[:2]) * part[2][:, None] - means[h]
-                    total, square = off.sum(axis=0), off.T @ off
+                own = slice(None) if n_strata == 1 else block.stratum == h
+                part = block.features[own], block.proxy[own], None if scaled is None else scaled[own]
+                total, square = loss.moments(theta, part, None if means is None else means[h])
                 totals[h] += total
                 squares[h] += square
         return totals, squares
@@ -564,6 +531,7 @@ class ArrayUnlabelled(Unlabelled):
             raise InputError("there is no unlabelled unit", allowed="at least 1")
         whole = self._rows(slice(None))  # checked at once
         super().__init__(lambda: [whole], n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
+        self._runs = self._cut()
 
     def _rows(self, rows: slice) -> Block:
         return Block(
@@ -573,17 +541,21 @@ class ArrayUnlabelled(Unlabelled):
             weights=None if self.weights is None else self.weights[rows],
         )
 
-    def blocks(self) -> Iterator[Block]:
-        """Start a new pass over all units, in runs short enough for the cache."""
+    def _cut(self) -> list[Block]:
+        """Return the units in runs short enough for the cache."""
         run = max(_CHUNK // max(self.features.shape[1], 1), 512)
-        for start in range(0, len(self.proxy), run):
-            yield self._rows(slice(start, start + run))
+        return [self._rows(slice(start, start + run)) for start in range(0, len(self.proxy), run)]
+
+    def blocks(self) -> Iterator[Block]:
+        """Start a new pass over all units, in runs."""
+        return iter(self._runs)
 
     def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
         """Return the units with proxy stretch · f + x'shift."""
         found = copy.copy(self)
         found.proxy = self.features @ shift
         found.proxy += stretch * self.proxy
+        found._runs = found._cut()
         return found
 
 

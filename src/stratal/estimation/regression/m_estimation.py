@@ -156,12 +156,13 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
     units, weighting, stratum = rectified.unlabelled, rectified.weighting, rectified.stratum
     assert units is not None
-    n_strata, counts, directions = len(rectified.counts), rectified.counts, rectified.labelled_inverse(theta)
-    if rectified.minimise != "trace":
-        wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
-        directions = directions @ wanted
-    both = rectified.outcome, rectified.proxy
-    u, v = rectified.loss.influences(theta, rectified.features, both, directions)
+    n_strata, counts = len(rectified.counts), rectified.counts
+    wanted = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    directions = rectified.labelled_inverse(theta) @ wanted
+    u, v = (
+        losses.times(rectified.loss.gradients(theta, rectified.features, given), directions)
+        for given in (rectified.outcome, rectified.proxy)
+    )
     stratified, published = weighting.random_within_strata, rectified.shrinkage == 0
     per_stratum = rectified.shrinkage if rectified.estimator == "stratppi" else None
     if stratified or units.separate:
@@ -223,10 +224,6 @@ _EVIDENCE = 2.0
 _STRETCH = 1.2
 
 
-# A direction with less than this share of the largest variance has none but rounding.
-_NO_DIRECTION = 1e-15
-
-
 # A proxy whose residuals are below this share of it is a line of the features: what is left is rounding.
 _MOVED_ROUNDING = 1e-9
 
@@ -264,11 +261,8 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     bias = own - stretch * by_proxy
     leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
     left = (y - stretch * proxy - x @ bias) / _kept(leverages)
-    spread, evidence = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread, 0.0
-    if np.isfinite(spread).all():
-        values, vectors = np.linalg.eigh(spread)
-        known = values > _NO_DIRECTION * values[-1]
-        evidence = float(((bias @ vectors)[known] ** 2 / values[known]).sum())
+    spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
+    evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.isfinite(spread).all() else 0.0
     limit = _EVIDENCE * x.shape[1]
     kept = 1.0 - limit / evidence if evidence > limit else 0.0
     if stretch == 1.0 and kept == 0.0:
@@ -394,16 +388,10 @@ def m_estimate(loss: losses.Loss, outcome: Any, *, weighting: Weighting, **optio
     covariance, own, freedoms, influences, doubts = _sandwich(rectified, theta, fit, hessian, kept)
     size, estimator, lam = rectified.population_size, rectified.estimator_name, stretch * lam
     shown = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
-    rows = FittedRows(
-        values=theta,
-        variances=covariance.diagonal(),
-        freedoms=freedoms,
-        influences=influences,
-        own=own if rectified.weighting is weighting else None,
-        names=rectified.names,
-        weighting=weighting,
-        shown=shown | {"population_size": round(size)},
-    )
+    labelled = own if rectified.weighting is weighting else None
+    found = np.array([theta, covariance.diagonal(), freedoms])
+    shown["population_size"] = round(size)
+    rows = FittedRows(found, influences, labelled, rectified.names, weighting, shown)
     bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
         estimates=rows,
@@ -427,13 +415,14 @@ def common_lam(lam: FloatArray) -> tuple[float, ...]:
     return (float(lam[0]),) if lam.any() and (lam == lam[0]).all() else ()
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(eq=False)
 class FittedRows(Sequence[Estimate]):
     """The coefficients' estimates, made when one is looked at: an interval does not need them.
 
     Parameters
     ----------
-    values, variances, freedoms : float (d,)
+    found : float (3, d)
+        Values, variances and degrees of freedom.
     influences : float (n, d)
     own : float (d,), optional
         The variances that the labels show, by `weighting`, where they are known.
@@ -443,9 +432,7 @@ class FittedRows(Sequence[Estimate]):
         What an `Estimate` is told besides.
     """
 
-    values: FloatArray
-    variances: FloatArray
-    freedoms: FloatArray
+    found: FloatArray
     influences: FloatArray
     own: FloatArray | None
     names: Sequence[str]
@@ -455,12 +442,10 @@ class FittedRows(Sequence[Estimate]):
     @cached_property
     def limits(self) -> SkewedLimits:
         """The limits of all."""
-        found = self.values, self.variances, self.freedoms
-        return skewed_limits(*found, self.influences, self.weighting, self.own)
+        return skewed_limits(self.found, self.influences, self.weighting, self.own)
 
     @cached_property
     def _made(self) -> tuple[Estimate, ...]:
-        columns = (column.tolist() for column in (self.values, self.variances, self.freedoms))
         return tuple(
             linearised_estimate(
                 Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
@@ -469,14 +454,16 @@ class FittedRows(Sequence[Estimate]):
                 label={"coefficient": self.names[k]},
                 **self.shown,
             )
-            for k, (value, variance, freedom, u) in enumerate(zip(*columns, self.influences.T, strict=True))
+            for k, ((value, variance, freedom), u) in enumerate(
+                zip(self.found.T.tolist(), self.influences.T, strict=True)
+            )
         )
 
     def __getitem__(self, place: Any) -> Any:
         return self._made[place]
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

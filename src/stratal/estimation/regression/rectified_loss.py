@@ -451,7 +451,7 @@ class RectifiedLoss:
             hessian = own.hessian + lam[0] * power.hessian
             return LossSums(own.gradient + lam[0] * power.gradient + hessian @ theta, hessian)
         weights = self.weights, self.weights * lam[self.stratum]
-        own = loss.rectified(theta, x, y, self.proxy, weights, curvature=curvature)
+        own = loss.rectified(theta, x, (y, self.proxy), weights, curvature=curvature)
         return own.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     @cached_property
