@@ -71,9 +71,9 @@ ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
 # Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
 
-# Columns of one query; more where rows are few, as each query parses the file: of JSON, and of other text,
-# which is read before.
-_AT_ONCE, _JSON_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS = 500, 1_000, 2_000, 10_000
+# Columns of one query; of text in few rows, since each query parses the file; and values of JSON, which is
+# not read before.
+_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS, _JSON_VALUES = 500, 2_000, 10_000, 2_000_000
 
 # Rows that are looked at for numbers that are written as text.
 _HEAD = 1_000
@@ -160,30 +160,26 @@ def _all_numbers(texts: Iterable[str]) -> bool:
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
-def _of_rows(
-    rows: Rows, names: Sequence[str], below: Callable[[Sequence[str]], Rows] | None
-) -> tuple[int, list[dict[str, Any]]]:
+def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
     types, (size,), found = rows.types(), rows.one("count(*)"), []
-    several = _JSON_AT_ONCE if below else _TEXTS_AT_ONCE
-    step = several if rows.text and size <= _FEW_ROWS else _AT_ONCE
+    step = _TEXTS_AT_ONCE if rows.text and size <= _FEW_ROWS else _AT_ONCE
+    step = step if below is None else max(_AT_ONCE, min(_TEXTS_AT_ONCE, _JSON_VALUES // max(size, 1)))
     for start in range(0, len(names), step):
         group = names[start : start + step]
-        held = _held(rows, group) if below is None and rows.text and len(group) > _AT_ONCE else None
-        texts = held if below is None else below(group)
-        if texts is None:
-            written = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in group]
-            numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in group]
-            values = below_each_other(rows.origin, written, numbers)
-        else:
-            values = texts.sql(*texts.columns.values(), str(texts.as_number("text", "varchar")))
-        facts = _facts(rows, values)
+        facts = _facts(rows, group, types, _held(rows, group) if below is None else below(group))
         found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
     return size, found
 
 
-def _facts(rows: Rows, values: str) -> dict[int, dict[str, Any]]:
+def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, dict[str, Any]]:
     """Return the facts of columns, by one group-by of their values, below each other."""
+    if below is None:
+        texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
+        numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names]
+        values = below_each_other(rows.origin, texts, numbers)
+    else:
+        values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
     wanted = (
         "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
         "min(finite), max(finite), avg(finite)"
@@ -195,8 +191,10 @@ def _facts(rows: Rows, values: str) -> dict[int, dict[str, Any]]:
 
 
 def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
-    """Return the texts of many columns as one, beside the column that each is of; None if they do not fit."""
-    import pyarrow as pa
+    """Return many columns of text as one, beside the column that each is of; None of others, or too much."""
+    if not rows.text or len(names) <= _AT_ONCE:
+        return None
+    import pyarrow as pa  # which takes long to load
 
     found = rows.arrow(*(rows.columns[name] for name in names))
     if found is None:

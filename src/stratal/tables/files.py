@@ -330,9 +330,8 @@ def json_records(
         if not line.strip():
             continue
         try:
-            record = None if numbers else _quickly(line)
-            if record is None:
-                record = json.loads(line, object_pairs_hook=_once, **dict.fromkeys(_READ_NUMBERS, numbers))
+            read = dict.fromkeys(_READ_NUMBERS, numbers)
+            record = (not numbers and _quickly(line)) or json.loads(line, object_pairs_hook=_once, **read)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

@@ -222,8 +222,7 @@ def _of_json(
     locate: Callable[[int], str] | None,
 ) -> Table:
     """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
-    keys: dict[str, None] = {}
-    nested: dict[str, None] = {}
+    keys, nested = dict[str, None](), dict[str, None]()
     for record in records:
         if not keys.keys() >= record.keys():
             keys |= dict.fromkeys(record)
@@ -257,8 +256,7 @@ def _of_json(
         columns = {"column": "c0", "text": _json_text("c1", is_number=False)}
         return Rows(label=label, connection=connection, origin=f"({found})", columns=columns, text=True)
 
-    values = partial(_json_values, file, label)
-    return Table(label=label, names=names, take=take, values=values, below=below)
+    return Table(label=label, names=names, take=take, values=partial(_json_values, file, label), below=below)
 
 
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:

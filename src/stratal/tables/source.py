@@ -411,16 +411,11 @@ def below_each_other(origin: str, *lists: Sequence[str]) -> str:
     [(0, 7), (1, 8)]
     """
     starts = range(0, len(lists[0]), _IN_A_LIST)
-    parts = [
-        ", ".join(f"[{', '.join(expressions[start : start + _IN_A_LIST])}]" for start in starts)
-        for expressions in lists
-    ]
+    parts = [", ".join(f"[{', '.join(each[at : at + _IN_A_LIST])}]" for at in starts) for each in lists]
     nested = ", ".join(f"unnest([{part}]) AS c{at}" for at, part in enumerate(parts, start=1))
     within = ", ".join(f"unnest(c{at}) AS c{at}" for at in range(1, len(parts) + 1))
-    return (
-        f"SELECT c0 + unnest(range({_IN_A_LIST})) AS c0, {within} FROM "
-        f"(SELECT unnest({[*starts]}) AS c0, {nested} FROM {origin})"
-    )
+    place = f"c0 + unnest(range({_IN_A_LIST})) AS c0"
+    return f"SELECT {place}, {within} FROM (SELECT unnest({[*starts]}) AS c0, {nested} FROM {origin})"
 
 
 def _groups(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -144,7 +144,7 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
 
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_AT_ONCE", 4)
-    monkeypatch.setattr(inspection, "_JSON_AT_ONCE", 10)
+    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
     monkeypatch.setattr("stratal.tables.source._IN_A_LIST", 3)
     assert found == describe_columns(path)
 
@@ -184,7 +184,7 @@ def test_keys_of_json_lines_are_described_as_they_are_read(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(inspection, "_AT_ONCE", 50)
-    monkeypatch.setattr(inspection, "_JSON_AT_ONCE", 100)
+    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
     paths = []
     for columns in (100, 400, 800):
         paths.append(tmp_path / f"p{columns}.{ending}")
