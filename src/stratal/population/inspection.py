@@ -17,10 +17,10 @@ from stratal.population.declaration import POINT, Declaration
 from stratal.tables.frames import registered
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
-from stratal.tables.source import FileReading, Rows, readable
+from stratal.tables.source import FileReading, Rows, below_each_other, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
@@ -71,8 +71,9 @@ ANSWER_NAMES = ("answer", "choice", "output", "pred", "response")
 # Columns that begin alike and are taken for answers: two may be an answer and what is right.
 _SEVERAL = 3
 
-# Columns of one query; and of text in few rows, which are read before, as each query parses the file.
-_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS = 500, 2_000, 10_000
+# Columns of one query; of text in few rows, since each query parses the file; and values of JSON, which is
+# not read before.
+_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS, _JSON_VALUES = 500, 2_000, 10_000, 2_000_000
 
 # Rows that are looked at for numbers that are written as text.
 _HEAD = 1_000
@@ -110,10 +111,14 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     2
     """
     table = open_table(path, reading)
-    taken = table.take(Declaration(id=table.names[0], shown=tuple(table.names)))
-    names, notes = list(dict.fromkeys(table.names)), [*taken.notes]
-    here = taken if isinstance(taken, Rows) else None
-    rows, described = _of_source(taken, names) if here is None else _of_rows(here, names)
+    names, below = list(dict.fromkeys(table.names)), table.below
+
+    def of(columns: Sequence[str]) -> Any:
+        return taken if below is None else table.take(Declaration(id=columns[0], shown=tuple(columns)))
+
+    taken = table.take(Declaration(id=names[0], shown=() if below else tuple(names)))
+    notes, here = [*taken.notes], taken if isinstance(taken, Rows) else None
+    rows, described = _of_source(taken, names) if here is None else _of_rows(here, names, below)
     found: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
     found["notes"] = notes
     log = table.log
@@ -122,13 +127,13 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
     if here is not None and here.text:
         texts = [row["name"] for row in described if row["kind"] == "text"]
-        for name, entries in here.head(texts[:_AT_ONCE], _HEAD).items():
+        firsts = of(texts[:_AT_ONCE]).head(texts[:_AT_ONCE], _HEAD) if texts else {}
+        for name, entries in firsts.items():
             there = [entry for entry in entries if entry]
-            plain = sum(math.isnan(number_of_text(entry)) for entry in there)
             pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
-            if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
+            if _all_numbers(pointed) and not _all_numbers(there):
                 notes.append(f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}")
-    added = None if here is None else softmax_among(described, here.totals)
+    added = None if here is None else softmax_among(described, lambda names: of(names).totals(names))
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
@@ -140,34 +145,39 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         notes.append(f"{what}: {so}")
     models = None if here is None else judged_models(described, rows)
     if here is not None and models is not None:
-        models["first"] = str(here.one(f"min({here.columns[models['column']]})")[0])
+        rows_of = of([models["column"]])
+        models["first"] = str(rows_of.one(f"min({rows_of.columns[models['column']]})")[0])
         found["models"] = models
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
     return found
 
 
+def _all_numbers(texts: Iterable[str]) -> bool:
+    return not any(math.isnan(number_of_text(text)) for text in texts)
+
+
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
-def _of_rows(rows: Rows, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
     types, (size,), found = rows.types(), rows.one("count(*)"), []
     step = _TEXTS_AT_ONCE if rows.text and size <= _FEW_ROWS else _AT_ONCE
+    step = step if below is None else max(_AT_ONCE, min(_TEXTS_AT_ONCE, _JSON_VALUES // max(size, 1)))
     for start in range(0, len(names), step):
         group = names[start : start + step]
-        facts = _facts(rows, group, types)
+        facts = _facts(rows, group, types, _held(rows, group) if below is None else below(group))
         found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
     return size, found
 
 
-def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, dict[str, Any]]:
     """Return the facts of columns, by one group-by of their values, below each other."""
-    below = _below_each_other(rows, names) if rows.text and len(names) > _AT_ONCE else None
     if below is None:
-        texts = ", ".join(f"CAST({rows.columns[name]} AS VARCHAR)" for name in names)
-        numbers = ", ".join(rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
-        values = rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
+        texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
+        numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names]
+        values = below_each_other(rows.origin, texts, numbers)
     else:
         values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
     wanted = (
@@ -180,9 +190,11 @@ def _facts(rows: Rows, names: Sequence[str], types: Mapping[str, str]) -> dict[i
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
 
-def _below_each_other(rows: Rows, names: Sequence[str]) -> Rows | None:
-    """Return the texts of many columns as one, beside the column that each is of; None if they do not fit."""
-    import pyarrow as pa
+def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
+    """Return many columns of text as one, beside the column that each is of; None of others, or too much."""
+    if not rows.text or len(names) <= _AT_ONCE:
+        return None
+    import pyarrow as pa  # which takes long to load
 
     found = rows.arrow(*(rows.columns[name] for name in names))
     if found is None:

@@ -284,7 +284,9 @@ def plain(value: Any) -> Any:
     [None, 0.5, {'n': [1, 2]}]
     """
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        whole, value = value.dtype.kind in "biuU", value.tolist()
+        if whole:
+            return value
     if isinstance(value, Mapping):
         return plain_dict(value)
     if isinstance(value, list | tuple):

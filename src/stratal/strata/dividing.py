@@ -388,10 +388,9 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
 
 
 def category_strata(
-    population: Population, by: str, proxy: str | None, request: StratificationRequest
+    population: Population, by: str, request: StratificationRequest, pictures: Pictures | None
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
-    pictures = population.distributions(by, proxy) if population.proxies else None
     levels = population.levels(by) if pictures is None else pictures.sizes
     groups = pooled_groups(levels, by, request)
     moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
@@ -405,7 +404,7 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
     pictures = population.distributions(by, column)
     if request.n_strata == 1:
         boundaries_of(next(iter(pictures.values())), request.method, 1)
-        return category_strata(population, by, column, request)
+        return category_strata(population, by, request, pictures)
     groups = pooled_groups(pictures.sizes, by, request)
     whole = of_pictures(pictures)
     parts: list[Part] = []
@@ -861,7 +860,8 @@ def stratify(
     elif method == "none":
         found = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
     elif method == "category":
-        found = category_strata(population, by or "", proxy, request)
+        pictures = population.distributions(by or "", proxy) if population.proxies else None
+        found = category_strata(population, by or "", request, pictures)
     else:
         column = population.proxy_info(proxy).name
         if by is None:

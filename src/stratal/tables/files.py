@@ -297,6 +297,20 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
+def _quickly(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line whose colons show that no key stands in it twice; None of others.
+
+    `msgspec` takes a quarter of the time of `json`, refuses more, and keeps the last of two equal keys.
+    """
+    import msgspec
+
+    try:
+        record = msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and len(record) == line.count(":") else None
+
+
 _READ_NUMBERS = ("parse_float", "parse_int", "parse_constant")
 
 
@@ -316,7 +330,8 @@ def json_records(
         if not line.strip():
             continue
         try:
-            record = json.loads(line, object_pairs_hook=_once, **dict.fromkeys(_READ_NUMBERS, numbers))
+            read = dict.fromkeys(_READ_NUMBERS, numbers)
+            record = (not numbers and _quickly(line)) or json.loads(line, object_pairs_hook=_once, **read)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

@@ -347,7 +347,7 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
     try:
         metadata = pyarrow.parquet.read_metadata(part)
         columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-        texts = {c.path for c in columns if c.path in used and c.physical_type == "BYTE_ARRAY"}
+        texts = {c.path for c in columns if c.physical_type == "BYTE_ARRAY"}.intersection(used)
         with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=sorted(texts)) as file:
             for number in range(metadata.num_row_groups if texts else 0):
                 group = metadata.row_group(number)

@@ -7,10 +7,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +20,7 @@ from stratal.tables import files, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
-from stratal.tables.source import Chosen, FileReading, Rows, Table, readable
+from stratal.tables.source import Chosen, FileReading, Rows, Table, below_each_other, readable
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 
@@ -209,24 +210,29 @@ def _json_lines(connection: Any, file: Path) -> Table:
     if log is not None:
         return log_table(connection, log, str(file))
     with closing(files.opened(file)) as text:
-        records = [record for _, record in files.json_records(text, file, _RECORDS_INSPECTED)]
-    return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
+        records = (record for _, record in files.json_records(text, file, _RECORDS_INSPECTED))
+        return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
 
 
 def _of_json(
     connection: Any,
     file: Path,
     label: str,
-    records: Sequence[dict[str, Any]],
+    records: Iterable[dict[str, Any]],
     locate: Callable[[int], str] | None,
 ) -> Table:
     """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
-    keys = list(dict.fromkeys(itertools.chain.from_iterable(records)))
-    nested = [name for record in records if dict in map(type, record.values()) for name in files.flat(record)]
-    names = tuple(dict.fromkeys((*keys, *nested)))
+    keys, nested = dict[str, None](), dict[str, None]()
+    for record in records:
+        if not keys.keys() >= record.keys():
+            keys |= dict.fromkeys(record)
+        if dict in map(type, record.values()):
+            nested |= dict.fromkeys(files.flat(record))
+    names = tuple(keys | nested)
     if not names:
         raise InputError(f"{label} is empty", allowed="one JSON object per line")
     size = file.stat().st_size * (20 if file.suffix == ".gz" else 1)
+    unmarked = cache(partial(without_mark, file))
 
     def take(chosen: Chosen) -> Rows:
         places = {name: _place(name, keys) for name in chosen.among(names)}
@@ -237,14 +243,20 @@ def _of_json(
         return Rows(
             label=label,
             connection=connection,
-            origin=_read_json(without_mark(file), places.values()),
-            columns={name: _json_text(place, name in numbers) for name, place in places.items()},
+            origin=_read_json(unmarked(), places.values()),
+            columns={name: _json_text(_json_value(place), name in numbers) for name, place in places.items()},
             text=True,
             stored=size <= source.STORE_LIMIT,
             locate=locate,
         )
 
-    return Table(label=label, names=names, take=take, values=lambda: _json_values(file, label))
+    def below(chosen: Sequence[str]) -> Rows:
+        places = [_place(name, keys) for name in chosen]
+        found = below_each_other(_read_json(unmarked(), places), list(map(_json_value, places)))
+        columns = {"column": "c0", "text": _json_text("c1", is_number=False)}
+        return Rows(label=label, connection=connection, origin=f"({found})", columns=columns, text=True)
+
+    return Table(label=label, names=names, take=take, values=partial(_json_values, file, label), below=below)
 
 
 def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
@@ -260,7 +272,7 @@ def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int
 _MANY_KEYS, _WIDE_JSON = 200, 2**26
 
 
-def _place(name: str, keys: Sequence[str]) -> tuple[str, ...]:
+def _place(name: str, keys: Collection[str]) -> tuple[str, ...]:
     """Return the key of an object, and those within it, that a dotted name stands for."""
     if name in keys:
         return (name,)
@@ -280,15 +292,19 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _json_text(place: Sequence[str], is_number: bool) -> str:
+def _json_value(place: Sequence[str]) -> str:
+    """Return the SQL of a value as JSON."""
+    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
+    return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
+
+
+def _json_text(column: str, is_number: bool) -> str:
     """Return the SQL of a value as text.
 
     Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
     integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
     a category is the same from a dataframe.
     """
-    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    column = f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
     text, number = f"({column} ->> '$')", f"TRY_CAST({column} ->> '$' AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "

@@ -15,6 +15,7 @@ from tests.work import calls
 import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
+from stratal.population.declaration import Declaration
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
 from stratal.report.pages import inspection_page
 
@@ -130,28 +131,60 @@ def mixed_table(columns):
 def write_mixed(columns, path):
     if path.suffix == ".parquet":
         pq.write_table(mixed_table(columns), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in mixed_table(columns).to_pylist()))
     else:
         mixed_table(columns).to_pandas().to_csv(path, index=False)
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkeypatch, ending):
     path = tmp_path / f"p'[1].{ending}"
     write_mixed(24, path)
 
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_AT_ONCE", 4)
+    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
+    monkeypatch.setattr("stratal.tables.source._IN_A_LIST", 3)
     assert found == describe_columns(path)
-    monkeypatch.setattr(
-        inspection, "_of_rows", lambda rows, names: inspection._of_source(rows.source(), names)
+
+    def through_ibis(rows, names, below):
+        whole = inspection.open_table(path).take(Declaration(id=names[0], shown=tuple(names)))
+        return inspection._of_source(whole.source(), names)
+
+    monkeypatch.setattr(inspection, "_of_rows", through_ibis)
+
+    assert found == describe_columns(path)
+
+
+def test_keys_of_json_lines_are_described_as_they_are_read(tmp_path):
+    """Nested ones by their path; whole numbers, truth values and gaps are those of any other file."""
+    path = tmp_path / "p.jsonl"
+    path.write_text(
+        '\ufeff{"id": "a~", "judge": {"score": 1.0, "a/b": null}, "right": true, "n": 1}\n'
+        '{"id": "b", "judge": {"score": 0.5, "a/b": "x"}, "right": false, "n": 1.0}\n'
+        '{"id": "c", "judge": null, "right": "True"}\n',
+        encoding="utf-8",
     )
 
-    assert found == describe_columns(path)
+    rows = {row["name"]: row for row in describe_columns(path)["columns"]}
+
+    kinds = {name: (row["kind"], row["missing"], row["distinct"]) for name, row in rows.items()}
+    assert kinds == {
+        "id": ("text", 0, 3),
+        "judge": ("text", 1, 2),
+        "right": ("text", 0, 2),
+        "n": ("number", 1, 1),
+        "judge.score": ("number", 1, 2),
+        "judge.a/b": ("text", 2, 1),
+    }
+    assert (rows["judge.score"]["minimum"], rows["judge.score"]["maximum"]) == (0.5, 1.0)
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(inspection, "_AT_ONCE", 50)
+    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
     paths = []
     for columns in (100, 400, 800):
         paths.append(tmp_path / f"p{columns}.{ending}")

@@ -712,12 +712,12 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
 
 
 def _texts(column: Any) -> AnyArray:
-    for text in column.to_pylist():
+    for text in (texts := column.to_pylist()):
         if "\0" in text:
             raise InputError(
                 "a text holds the character NUL", given=repr(text), action="Remove it; NumPy would drop it."
             )
-    return np.array(column.to_pylist(), dtype=np.str_)
+    return np.array(texts, dtype=np.str_)
 
 
 def _ids(column: Any, integers: bool) -> AnyArray:

@@ -254,7 +254,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         if found[f"{column}_n"] < size:
             refuse = _refusal(source, declared, name, f"group column {name!r}")
             refuse("missing value", absent, action="Give them a category of their own.")
-    _refuse_duplicates(units, source)
+    _refuse_duplicates(units, source, size)
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
 
@@ -298,12 +298,12 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     raise InputError(what, allowed="finite numbers", action=_FILL)
 
 
-def _refuse_duplicates(units: Units, source: Source) -> None:
+def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
     key = duplicate_key(source.backend, units.table.unit_key)
-    repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
-    suspects = source.first(repeated.aggregate(n=lambda t: t.count()))["n"]
-    if not suspects:
+    distinct = units.table.select(key=key).distinct()  # which holds less than a count for each key
+    if source.first(distinct.aggregate(n=distinct.count()))["n"] == size:
         return
+    repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
     keys = repeated.select("key")
     among = units.table.mutate(key=key).semi_join(keys, "key")
     twice = among.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
