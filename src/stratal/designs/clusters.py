@@ -248,8 +248,7 @@ class ClusterSample(Design):
         levels = population.levels(self.cluster)
         count = self._count(len(levels), population.size)
         names = np.array(list(levels))
-        keys = keys_of_ids(names.tolist(), seed, "cluster:")
-        chosen = names[np.lexsort((names, keys))[:count]]
+        chosen = names[np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))[:count]]
         drawn = population.members(self.cluster, tuple(chosen.tolist()), seed)
         realised = ClusterSample(
             cluster=self.cluster,
@@ -257,8 +256,7 @@ class ClusterSample(Design):
             clusters=len(levels),
             squared_sizes=sum(int(size) ** 2 for size in levels.values()),
         )
-        probabilities = np.full(len(drawn.ids), count / len(levels))
-        return realised, drawn, probabilities, None
+        return realised, drawn, np.full(len(drawn.ids), count / len(levels)), None
 
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:

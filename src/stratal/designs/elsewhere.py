@@ -114,8 +114,7 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
         given = {"stratum": list(given), "size": list(given.values())}
     columns = SmallTable.of(given, "sizes")
-    size = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
-    numbers = columns.numbers(size, positive=True, whole=True)
+    numbers = columns.numbers(columns.find(*SIZE_NAMES) or SIZE_NAMES[0], positive=True, whole=True)
     names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
     found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]

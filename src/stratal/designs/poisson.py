@@ -137,8 +137,7 @@ def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
     """
     x = finite_vector("sizes", sizes)
     check_budget(budget, len(x))
-    profile = SizeProfile.of(x, budget)
-    return np.minimum(1.0, inclusion_scale(profile, budget) * x)
+    return np.minimum(1.0, inclusion_scale(SizeProfile.of(x, budget), budget) * x)
 
 
 def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size measure") -> float:
@@ -240,8 +239,7 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
         )
     picture = population.distribution(info.name)
     if second:
-        spread = picture.conditional_variances
-        centre = float(picture.counts @ spread / picture.size)
+        centre = float(picture.counts @ picture.conditional_variances / picture.size)
         if centre <= 0:
             return Size(kind="equal")
         return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)

@@ -57,8 +57,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
     try:
         table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
         described["digest"] = _digest(table, described)
-        text = json.dumps(described, ensure_ascii=False, allow_nan=False)
-        encoded_text = text.encode()
+        encoded_text = json.dumps(described, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise lone_surrogate(f"{path}: the sample", error.object) from None
     if as_csv:

@@ -176,8 +176,7 @@ def _name_of_both(name: str, levels: ByLevel | None, other: str, others: ByLevel
             return name
         if others.excludes(levels.rest):
             return other
-    named = dict.fromkeys(entry for entry in (name, other) if entry != "all")
-    return " & ".join(named) or "all"
+    return " & ".join(dict.fromkeys(entry for entry in (name, other) if entry != "all")) or "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -221,7 +220,7 @@ class LabelledOutcomes(Record):
     binary: bool
 
 
-class Estimand(Described):
+class Estimand(Described, noun="estimand", registry={}):
     """A quantity of the population that labels estimate. Subclasses are registered by `kind`.
 
     Examples
@@ -232,8 +231,6 @@ class Estimand(Described):
     """
 
     __slots__ = ()
-    noun: ClassVar[str] = "estimand"
-    registry: ClassVar[dict[str, Any]] = {}
     entry_modules: ClassVar[tuple[str, ...]] = ("stratal.estimation.estimands.kinds", "stratal.estimands")
     # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
     # those of other estimands what it expects of an influence.
@@ -249,8 +246,8 @@ class Estimand(Described):
     # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
+    def __init_subclass__(cls, **declared: Any) -> None:
+        super().__init_subclass__(**declared)
         if "__init__" in vars(cls):
             cls.__init__ = names_mistyped(cls.__init__)  # type: ignore[method-assign]
 
@@ -645,7 +642,7 @@ def _typed(value: Any, declared: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(Several):
+class Listed(Several, kind="list"):
     """Several estimands of any kinds, planned for and estimated on the same labels.
 
     Parameters
@@ -660,7 +657,6 @@ class Listed(Several):
     'f1:match;recall:match'
     """
 
-    kind: ClassVar[str] = "list"
     estimands: tuple[Estimand, ...]
 
     def __post_init__(self) -> None:

@@ -313,8 +313,7 @@ def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
 
 def _forecast(unit: FloatArray) -> FloatArray:
     """Return what each outcome (t,) was to be expected to be, by those before it."""
-    before = np.r_[0.0, np.cumsum(unit)[:-1]]
-    return np.asarray((0.5 + before) / (1.0 + np.arange(len(unit))))
+    return np.asarray((0.5 + np.r_[0.0, np.cumsum(unit)[:-1]]) / (1.0 + np.arange(len(unit))))
 
 
 def _before(flags: BoolArray) -> IntArray:

@@ -385,8 +385,7 @@ class Together:
     def of(cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0) -> Together:
         """Return what is shared by estimates of which some may not vary, as where two models never differ."""
         own = np.diag(covariance)
-        known = (own > 0)[:, None] & (own > 0)
-        joint = np.where(known, covariance, 0.0)
+        joint = np.where((own > 0)[:, None] & (own > 0), covariance, 0.0)
         np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
         return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
 

@@ -162,8 +162,7 @@ class EarlierLabels:
             middle = means @ base.weights
             variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
             means, variances = middle[:, None], variances[:, None]
-        errors = expected_variance(strata.sizes, n_h, variances[1:])
-        order = 1 + np.argsort(errors, kind="stable")
+        order = 1 + np.argsort(expected_variance(strata.sizes, n_h, variances[1:]), kind="stable")
         last = len(order) - 1
         ends = order[[round(LEFT_OPEN * last), round((1 - LEFT_OPEN) * last)]]
         every = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)

@@ -198,8 +198,7 @@ def labels_needed(
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
-    seen = LabelsSoFar(sample, labels, confidence_level, options)
-    return narrowing(seen, half_width)[0]
+    return narrowing(LabelsSoFar(sample, labels, confidence_level, options), half_width)[0]
 
 
 def narrowing(

@@ -610,8 +610,7 @@ def select(
         if positive not in classes:
             allowed = near_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
-    agreed = likely_right(codes, _LIKELY_FROM)[0]
-    leader = int(np.argmax(agreed))
+    leader = int(np.argmax(likely_right(codes, _LIKELY_FROM)[0]))
     every = tuple(range(len(names)))
     apart = (codes != codes[:, [leader]]).sum(axis=0)
     apart = apart if criterion in ("accuracy", PREFERENCE) else len(codes) * (apart > 0)

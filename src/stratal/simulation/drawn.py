@@ -79,8 +79,7 @@ def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTa
             raise InputError(f"{design.name} {what}", action="Leave it out, or the other.")
     draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
     collected: dict[tuple[int, str, str], list[float]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
+    with warnings.catch_warnings(action="ignore", category=StratalWarning):
         seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
         for seed in seeds.tolist():
             for budget, draw in draws.items():

@@ -203,7 +203,7 @@ def simulate(
     with CellStore.kept(store) as finished:
         tasks, keys = _tasks(whole, finished)
         done = len(chosen) - sum(len(task.designs) for task in tasks)
-        report = progress or _silent
+        report = progress or (lambda done, total: None)
         report(done, len(chosen))
         for key, rows in completed(cells, tasks, workers):
             finished.add(key, rows)
@@ -211,10 +211,6 @@ def simulate(
             report(done, len(chosen))
     found = (row for key in keys for row in finished.cells.get(key) or [])
     return SimulationTable.from_rows(relative_to_random(found))
-
-
-def _silent(done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:

@@ -395,8 +395,7 @@ def category_strata(
     levels = population.levels(by) if pictures is None else pictures.sizes
     groups = pooled_groups(levels, by, request)
     moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
-    alone = np.array_equal(codes, np.arange(len(codes)))
-    found = moments if alone else moments.pooled(codes)
+    found = moments if np.array_equal(codes, np.arange(len(codes))) else moments.pooled(codes)
     return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
 
 

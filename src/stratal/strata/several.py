@@ -81,10 +81,8 @@ class Demands:
 
     def at(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the n_h (H,) that λ (J,) leads to, and the lower bound on the cost that λ proves."""
-        total = multipliers @ self.spread
-        n_h = np.clip(np.sqrt(total), self.lower, self.upper)
-        bound = self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
-        return n_h, bound
+        n_h = np.clip(np.sqrt(multipliers @ self.spread), self.lower, self.upper)
+        return n_h, self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +280,7 @@ Found = tuple[IntArray, float, float, Optimum]
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
     """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
-    counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread))
-    n_h = np.clip(counts, demands.lower, demands.upper)
+    n_h = np.clip(WRIGHT.worth(np.sqrt(multipliers @ demands.spread)), demands.lower, demands.upper)
     return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class OfOutcomes(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class RatioOfMeans(OfOutcomes):
+class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
     Its interval is Fieller's, for few and skewed labels; a limit is infinite where the labels do not tell the
@@ -167,8 +167,6 @@ class RatioOfMeans(OfOutcomes):
     0.5
     """
 
-    kind: ClassVar[str] = "ratio_of_means"
-    listed: ClassVar[str] = "names"
     names: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -200,7 +198,7 @@ class RatioOfMeans(OfOutcomes):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanFunction(OfOutcomes):
+class MeanFunction(OfOutcomes, kind="function", listed="names"):
     """Any smooth function of the means of several outcomes, by linearisation.
 
     Parameters
@@ -223,8 +221,6 @@ class MeanFunction(OfOutcomes):
     1.118
     """
 
-    kind: ClassVar[str] = "function"
-    listed: ClassVar[str] = "names"
     function: Callable[..., float]
     names: Sequence[str]
     bounds: tuple[float, float] | None = None

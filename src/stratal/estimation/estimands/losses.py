@@ -29,7 +29,7 @@ from stratal.proxy.proxy import FLOOR
 
 
 @dataclass(frozen=True, slots=True)
-class ClassLoss(Estimand):
+class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     """The mean loss of a model's class probabilities.
 
     Parameters
@@ -38,8 +38,6 @@ class ClassLoss(Estimand):
         The columns of f, called after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
     """
 
-    listed: ClassVar[str] = "probabilities"
-    shown: ClassVar[str] = "p_cat,p_dog"
     reads_population = True
     of_classes = True
     compared = False
@@ -119,7 +117,7 @@ class ClassLoss(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredError(ClassLoss):
+class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
     """The mean of (1 − f_Y)², f_Y the probability that the model gives to the true class.
 
     Examples
@@ -133,9 +131,6 @@ class SquaredError(ClassLoss):
     0.27
     """
 
-    kind: ClassVar[str] = "squared_error"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
-
     @staticmethod
     def expected(probability: Expression) -> Expression:
         """Return the loss as a formula."""
@@ -144,7 +139,7 @@ class SquaredError(ClassLoss):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEntropy(ClassLoss):
+class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(FLOOR))):
     """The mean of −log f_Y, where a probability below 1e-7 counts as that.
 
     Examples
@@ -152,9 +147,6 @@ class CrossEntropy(ClassLoss):
     >>> CrossEntropy.loss(np.array([1.0, 0.0])).round(1) + 0.0
     array([ 0. , 16.1])
     """
-
-    kind: ClassVar[str] = "cross_entropy"
-    bounds: ClassVar[tuple[float, float]] = (0.0, -math.log(FLOOR))
 
     @staticmethod
     def expected(probability: Expression) -> Expression:
