@@ -237,11 +237,7 @@ _FIRST = "budget seed design cluster residual_sd strata stratify by allocation m
 _NOT_PLANNED = "seed show groups threads memory engine"
 
 
-@command(
-    DrawOptions,
-    without="assume",
-    needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
-)
+@command(DrawOptions, without="assume", needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS})
 def draw(requested: DrawOptions) -> Result:
     """Draw the units to label, according to a plan or by the options of `plan`.
 

@@ -411,9 +411,7 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
         joint = (n * own + m * mean) / (n + m)
         spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2
         summary = StratumSummary(
-            sizes=n_total,
-            proxy_means=joint[:, None],
-            proxy_covariances=(spread / (n + m))[:, None, None],
+            sizes=n_total, proxy_means=joint[:, None], proxy_covariances=(spread / (n + m))[:, None, None]
         )
         separate = bool(np.any(moments[:, 2] != n_total - counts))
     if separate:

@@ -361,11 +361,7 @@ def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> 
 
 
 def calibrated_proxy(
-    sample: Sample,
-    labelled: BoolArray,
-    frame: Respondents,
-    z: FloatArray,
-    how: Calibrating,
+    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, how: Calibrating
 ) -> CalibratedProxy:
     """Calibrate a proxy on the labels, each fold by the others.
 

@@ -180,11 +180,7 @@ class ModelOutcomes(Record):
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
         found = linearised_estimate(
-            result,
-            weighting,
-            limits=limits,
-            target=self.target,
-            degrees_of_freedom=freedom,
+            result, weighting, limits=limits, target=self.target, degrees_of_freedom=freedom
         )
         return self.frame.complete(found, self.sample)
 

@@ -475,9 +475,7 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         means, covariances = summary.proxy_means, summary.proxy_covariances
         proxies = proxies[:, column]
         summary = replace(
-            summary,
-            proxy_means=means[:, column],
-            proxy_covariances=covariances[:, column][:, :, column],
+            summary, proxy_means=means[:, column], proxy_covariances=covariances[:, column][:, :, column]
         )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:

@@ -187,11 +187,7 @@ class RandomOrder(Record):
 
 
 def random_order(
-    stratum: IntArray,
-    answered: BoolArray,
-    sizes: IntArray,
-    drawn: IntArray,
-    rounds: IntArray | None = None,
+    stratum: IntArray, answered: BoolArray, sizes: IntArray, drawn: IntArray, rounds: IntArray | None = None
 ) -> RandomOrder:
     """Return the weights of units in the order in which they came.
 

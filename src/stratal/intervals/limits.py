@@ -59,11 +59,7 @@ class Limits(ABC):
         """Return the interval."""
         low, high = self.ends(confidence_level, alternative)
         return ConfidenceInterval(
-            low=low,
-            high=high,
-            confidence_level=confidence_level,
-            method=self.method,
-            alternative=alternative,
+            low=low, high=high, confidence_level=confidence_level, method=self.method, alternative=alternative
         )
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:

@@ -42,10 +42,7 @@ def _obrien_fleming(error: float, part: float) -> float:
 
 
 # The error of one side that is spent when a part of the looks is done (Lan & DeMets 1983, eqs. 5 and 7).
-SPENDING: dict[str, Callable[[float, float], float]] = {
-    "pocock": _pocock,
-    "obrien-fleming": _obrien_fleming,
-}
+SPENDING: dict[str, Callable[[float, float], float]] = {"pocock": _pocock, "obrien-fleming": _obrien_fleming}
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,11 +383,7 @@ def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]
 
 
 def columns_fitting(
-    what: str,
-    given: str | Sequence[str] | None,
-    existing: list[str],
-    label: str,
-    taken: tuple[str, ...] = (),
+    what: str, given: str | Sequence[str] | None, existing: list[str], label: str, taken: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Return columns by name, patterns such as `p*` spelt out, without those that are taken."""
     found: list[str] = []

@@ -325,11 +325,7 @@ class Derived(Rule, kind="derived"):
     True
     """
 
-    nested: ClassVar[Mapping[str, type[Described]]] = {
-        "inner": Rule,
-        "cells": Cells,
-        "influence": Expression,
-    }
+    nested: ClassVar[Mapping[str, type[Described]]] = {"inner": Rule, "cells": Cells, "influence": Expression}
     inner: Rule
     cells: Cells
     influence: Expression

@@ -88,13 +88,7 @@ class Truth:
 
     @classmethod
     def of(
-        cls,
-        z: FloatArray,
-        proxy: FloatArray | None,
-        codes: AnyArray,
-        n_strata: int,
-        *,
-        units: bool = True,
+        cls, z: FloatArray, proxy: FloatArray | None, codes: AnyArray, n_strata: int, *, units: bool = True
     ) -> Truth:
         """Return the truth of units (N,) in strata `codes` (N,); `units=False` keeps counts only."""
         sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
