@@ -146,11 +146,9 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):
-            raise InputError(
-                f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}",
-                allowed="finite numbers",
-                action="Drop or fill these units first; a unit without a proxy cannot be planned for.",
-            )
+            what = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
+            action = "Drop or fill these units first; a unit without a proxy cannot be planned for."
+            raise InputError(what, allowed="finite numbers", action=action)
     try:
         texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
         if texts or array.dtype.kind not in "biufO":

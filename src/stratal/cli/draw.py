@@ -315,10 +315,8 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     if requested.file is None:
         raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
-        raise InputError(
-            "--extend needs the labels so far and the number of units to add, or a half-width",
-            allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
-        )
+        what = "--extend needs the labels so far and the number of units to add, or a half-width"
+        raise InputError(what, allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W")
     earlier = stratal.Sample.read(extend)
     labels = stratal.read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
     labels = replace(labels, **requested.counted)

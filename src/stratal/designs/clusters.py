@@ -273,11 +273,9 @@ class ClusterSample(Design):
         else:
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
-            raise BudgetError(
-                f"{count} clusters of '{self.cluster}' cannot be drawn",
-                allowed=f"{min(2, clusters)} to {clusters}",
-                action="One cluster has no variance: draw at least two." if count < 2 else None,
-            )
+            what = f"{count} clusters of '{self.cluster}' cannot be drawn"
+            action = "One cluster has no variance: draw at least two." if count < 2 else None
+            raise BudgetError(what, allowed=f"{min(2, clusters)} to {clusters}", action=action)
         return count
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:

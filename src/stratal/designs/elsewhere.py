@@ -358,10 +358,8 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
     labelled = columns.only(rows) if rows else columns
     if given.population is None:
         if not empty:
-            raise InputError(
-                f"{columns.label}: a proxy needs the units that have no label",
-                allowed="rows with an empty label, population= (--population FILE), or proxy_moments=",
-            )
+            allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
+            raise InputError(f"{columns.label}: a proxy needs the units that have no label", allowed=allowed)
         found = other_units(_units_of(columns.only(empty), given), given)
         note = f"{len(empty):,} rows without a label are the population's other units"
         return labelled, replace(found, notes=(note,))

@@ -771,10 +771,8 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            raise InputError(
-                "the ratio's denominator is a model that is expected never to be right",
-                action="Plan for the difference of the two models instead, or swap them.",
-            )
+            what = "the ratio's denominator is a model that is expected never to be right"
+            raise InputError(what, action="Plan for the difference of the two models instead, or swap them.")
         value = above / below
         mean = (1.0 / below) * (first - value * second)
         square = (1.0 / below**2) * self.square(population, value)

@@ -323,11 +323,8 @@ class Estimand(Described, noun="estimand", registry={}):
         except InputError:
             raise
         except (TypeError, ValueError):
-            raise InputError(
-                f"'{cls.kind}' needs more, or something else, than was given",
-                given=repr(text),
-                action=f"Write it as {cls.example()!r}.",
-            ) from None
+            what = f"'{cls.kind}' needs more, or something else, than was given"
+            raise InputError(what, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
 
     @classmethod
     def example(cls) -> str:
@@ -395,10 +392,8 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             If the population lacks what it needs, or nothing can be expected.
         """
-        raise InputError(
-            f"'{self.kind}' cannot be planned for",
-            action="Plan for the mean or a metric, and ask for it when there are labels.",
-        )
+        action = "Plan for the mean or a metric, and ask for it when there are labels."
+        raise InputError(f"'{self.kind}' cannot be planned for", action=action)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate | Estimates:
         """Return the estimate from labels.
@@ -528,11 +523,9 @@ class Estimand(Described, noun="estimand", registry={}):
         for name, value in given.items():
             if value is None or name in self.plan_options:
                 continue
-            raise InputError(
-                f"a plan for {self.text!r} takes no {name}=",
-                given="labels" if name == "labels" else repr(value),
-                action="It is an option of the mean; leave it out. More labels of a sample: next_round.",
-            )
+            what = f"a plan for {self.text!r} takes no {name}="
+            action = "It is an option of the mean; leave it out. More labels of a sample: next_round."
+            raise InputError(what, given="labels" if name == "labels" else repr(value), action=action)
 
 
 def signed_length(u: FloatArray) -> FloatArray:
@@ -662,10 +655,8 @@ class Listed(Several, kind="list"):
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
-            raise InputError(
-                "every entry of a list of estimands must be one",
-                action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
-            )
+            action = "Give estimands of stratal.estimands, or their texts, such as 'f1:match'."
+            raise InputError("every entry of a list of estimands must be one", action=action)
 
     @property
     def text(self) -> str:

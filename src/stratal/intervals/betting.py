@@ -53,10 +53,8 @@ def betting_bounds(
     """
     weighting, several = evidence.weighting, len(evidence.weighting.sizes) > 1
     if not weighting.random_within_strata or (evidence.superpopulation and several):
-        raise InputError(
-            "betting intervals need a simple random sample, or a stratified one of one population",
-            action="Use method='auto', or target='population'.",
-        )
+        what = "betting intervals need a simple random sample, or a stratified one of one population"
+        raise InputError(what, action="Use method='auto', or target='population'.")
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
     order = np.arange(evidence.n) if anytime else np.random.default_rng(_SEED).permutation(evidence.n)
     unit, stratum = evidence.unit[order], weighting.stratum[order]

@@ -73,11 +73,8 @@ class PlannedLooks:
     def __post_init__(self) -> None:
         whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
         if not (whole and 2 <= self.number <= MOST_LOOKS and self.boundary in SPENDING):
-            raise InputError(
-                "unknown plan of looks",
-                given=repr(self.text),
-                allowed=f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4",
-            )
+            allowed = f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
+            raise InputError("unknown plan of looks", given=repr(self.text), allowed=allowed)
 
     @classmethod
     def parse(cls, given: PlannedLooks | int | str) -> PlannedLooks:

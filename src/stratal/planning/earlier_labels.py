@@ -277,11 +277,9 @@ def _with_ids(labels: Any) -> Labels:
     if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
         nobody: Any = None
         return as_labels(labels, nobody)
-    raise InputError(
-        "earlier labels need the ids of their units",
-        given=type(labels).__name__,
-        allowed="what stratal.read_labels returns, a mapping of id to label, a Series indexed by id",
-    )
+    what = "earlier labels need the ids of their units"
+    allowed = "what stratal.read_labels returns, a mapping of id to label, a Series indexed by id"
+    raise InputError(what, given=type(labels).__name__, allowed=allowed)
 
 
 def _answered(given: Labels) -> Labels:

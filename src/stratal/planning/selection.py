@@ -230,10 +230,8 @@ class Selection(Printed):
     def __init__(self, sample: Sample, truth: AnyArray | None = None, units: Any = None) -> None:
         design, population = sample.design, sample.population
         if not isinstance(design, Disagreements) or population is None:
-            raise InputError(
-                "this sample was not drawn to select a model",
-                action="Begin with stratal.select, or stratal select FILE.",
-            )
+            action = "Begin with stratal.select, or stratal select FILE."
+            raise InputError("this sample was not drawn to select a model", action=action)
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
         self._units = units or units_and_answers(population, design.answers, sample.seed)

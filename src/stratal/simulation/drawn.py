@@ -48,11 +48,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     if strata.n_strata == 1:
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":
-        raise InputError(
-            f"'{design.allocation}' follows the outcomes of a mean",
-            given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
-        )
+        what = f"'{design.allocation}' follows the outcomes of a mean"
+        action = "Use 'planned' or 'two-round', or an allocation that needs no outcome."
+        raise InputError(what, given=design.name, action=action)
     allocation = allocate(strata, budget, design.allocation, design.minimum)
     return Stratified(strata=strata, allocation=allocation)
 

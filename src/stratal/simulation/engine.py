@@ -547,12 +547,9 @@ def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntAr
         return proportional(sizes, half, minimum=design.minimum)
     pilot = np.minimum(int(design.pilot_size), sizes)
     if pilot.sum() > budget:
-        raise BudgetError(
-            f"the budget is below the pilot of {design.name}",
-            given=budget,
-            allowed=f"{int(pilot.sum())} or more",
-            action="Use a smaller pilot, fewer strata, or a larger budget.",
-        )
+        what = f"the budget is below the pilot of {design.name}"
+        action = "Use a smaller pilot, fewer strata, or a larger budget."
+        raise BudgetError(what, given=budget, allowed=f"{int(pilot.sum())} or more", action=action)
     return pilot
 
 

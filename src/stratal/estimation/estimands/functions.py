@@ -183,10 +183,8 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
         if not np.isfinite(result.value):
-            raise InputError(
-                "the denominator's mean is 0, so there is no ratio",
-                action="Check the denominator, or label units in which it is not 0.",
-            )
+            action = "Check the denominator, or label units in which it is not 0."
+            raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
         _require_error(result, len(columns), "ratio")
         limits = None
         # Where all labels agree, or there is one, an interval is refused as that of any such outcome is.
@@ -252,8 +250,6 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
 
 def _require_error(result: Linearised, n: int, what: str) -> None:
     if not np.isfinite(result.standard_error):
-        raise InputError(
-            f"the standard error of the {what} cannot be estimated",
-            given=f"{n} label{'s' if n > 1 else ''}, value {result.value:g}",
-            action="Label at least 2 units; rescale what is far from 1.",
-        )
+        given = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
+        action = "Label at least 2 units; rescale what is far from 1."
+        raise InputError(f"the standard error of the {what} cannot be estimated", given=given, action=action)

@@ -254,11 +254,9 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return the score, and the bounds of the labels' scale that it is on."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            raise InputError(
-                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
-                given=repr(info.name),
-                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
-            )
+            what = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
+            action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
+            raise InputError(what, given=repr(info.name), action=action)
         return Number(name=info.name), info.bounds
 
 
@@ -285,11 +283,9 @@ class Association(OfScores):
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
         if second - first**2 <= _DUST:
-            raise InputError(
-                f"nothing can be expected of '{self.text}': all scores are equal",
-                given=f"{first:g}",
-                action="Choose a score that differs between units, or plan for the mean.",
-            )
+            what = f"nothing can be expected of '{self.text}': all scores are equal"
+            action = "Choose a score that differs between units, or plan for the mean."
+            raise InputError(what, given=f"{first:g}", action=action)
         product = SLOPE * second + (1.0 - SLOPE) * first**2
         m = np.array([first, first, second, (low + high) * first - low * high, product])
         function = type(self).planned

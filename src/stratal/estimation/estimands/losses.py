@@ -79,10 +79,8 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     ) -> tuple[FloatArray, BoolArray]:
         """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
         if population is None:
-            raise InputError(
-                f"{self.text}: a sample does not hold the probabilities of its units",
-                action="Give the population: population=, --population.",
-            )
+            what = f"{self.text}: a sample does not hold the probabilities of its units"
+            raise InputError(what, action="Give the population: population=, --population.")
         columns = _by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
@@ -91,11 +89,9 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         place = {name: k for k, name in enumerate(columns)}
         unknown = next((name for name in classes[labelled] if name not in place), None)
         if unknown is not None:
-            raise LabelError(
-                f"no column holds the probability of the class {unknown!r}",
-                allowed=near_names(unknown, place),
-                action="Map the label to a class (--map), or name its column.",
-            )
+            what = f"no column holds the probability of the class {unknown!r}"
+            action = "Map the label to a class (--map), or name its column."
+            raise LabelError(what, allowed=near_names(unknown, place), action=action)
         found = features_of(sample, population, tuple(columns.values()))[labelled]
         return self.loss(found[np.arange(len(found)), [place[name] for name in classes[labelled]]]), labelled
 

@@ -228,10 +228,6 @@ def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
         given, allowed = f"{len(sample.proxy_names)} proxies", ", ".join(map(repr, sample.proxy_names))
-        raise InputError(
-            "several columns could be the score",
-            given=given,
-            allowed=allowed or None,
-            action="Name one: score=.",
-        )
+        what = "several columns could be the score"
+        raise InputError(what, given=given, allowed=allowed or None, action="Name one: score=.")
     return sample.proxy_names[0]
