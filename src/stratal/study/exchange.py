@@ -376,6 +376,7 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
             entry = entry_of(study, form, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
-            raise LabelError(f"{source}, action {number}: {error}") from None
+            place = f"{source}, action {number}"
+            raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts
