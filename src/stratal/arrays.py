@@ -161,11 +161,9 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
     for kind, missing in (("masked", masked), ("null", null)):
         if np.any(missing):
-            raise InputError(
-                f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}",
-                allowed="finite numbers",
-                action="Drop or fill these units first; a unit without a proxy cannot be planned for.",
-            )
+            what = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
+            action = "Drop or fill these units first; a unit without a proxy cannot be planned for."
+            raise InputError(what, allowed="finite numbers", action=action)
     try:
         texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
         if texts or array.dtype.kind not in "biufO":
@@ -276,7 +274,8 @@ class Described(Record):
     A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
     later rooms too, it names the modules by which they come (`entry_modules`): a kind that nobody has
     imported yet is looked for there, so that a file says all that is needed to read it. Fields that hold
-    described records, or several, are named in `nested`, with the base of their kinds.
+    described records, or several, are named in `nested`, with the base of their kinds. What a kind declares
+    of itself may stand with its bases: `class Constant(Expression, kind="constant")`.
 
     Examples
     --------
@@ -292,7 +291,9 @@ class Described(Record):
     entry_modules: ClassVar[tuple[str, ...]] = ()
     nested: ClassVar[Mapping[str, Any]] = {}
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **declared: Any) -> None:
+        for name, value in declared.items():
+            setattr(cls, name, value)
         if "kind" in cls.__dict__:
             cls.registry[cls.kind] = cls
 

@@ -330,8 +330,7 @@ class Command(click.Command):
             return value not in (None, False, ()) and value != known[name].default
 
         for name, needs in self.checks:
-            source = ctx.get_parameter_source(name)
-            typed = source is click.core.ParameterSource.COMMANDLINE
+            typed = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
             if typed and ctx.params.get(name) not in (None, ()) and not needs.hold(ctx.params, differs):
                 shown = known[name].opts[0]
                 shown = shown if shown.startswith("-") else shown.upper()

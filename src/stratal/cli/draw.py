@@ -237,11 +237,7 @@ _FIRST = "budget seed design cluster residual_sd strata stratify by allocation m
 _NOT_PLANNED = "seed show groups threads memory engine"
 
 
-@command(
-    DrawOptions,
-    without="assume",
-    needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
-)
+@command(DrawOptions, without="assume", needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS})
 def draw(requested: DrawOptions) -> Result:
     """Draw the units to label, according to a plan or by the options of `plan`.
 
@@ -319,10 +315,8 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     if requested.file is None:
         raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
-        raise InputError(
-            "--extend needs the labels so far and the number of units to add, or a half-width",
-            allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
-        )
+        what = "--extend needs the labels so far and the number of units to add, or a half-width"
+        raise InputError(what, allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W")
     earlier = stratal.Sample.read(extend)
     labels = stratal.read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
     labels = replace(labels, **requested.counted)

@@ -248,8 +248,7 @@ class ClusterSample(Design):
         levels = population.levels(self.cluster)
         count = self._count(len(levels), population.size)
         names = np.array(list(levels))
-        keys = keys_of_ids(names.tolist(), seed, "cluster:")
-        chosen = names[np.lexsort((names, keys))[:count]]
+        chosen = names[np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))[:count]]
         drawn = population.members(self.cluster, tuple(chosen.tolist()), seed)
         realised = ClusterSample(
             cluster=self.cluster,
@@ -257,8 +256,7 @@ class ClusterSample(Design):
             clusters=len(levels),
             squared_sizes=sum(int(size) ** 2 for size in levels.values()),
         )
-        probabilities = np.full(len(drawn.ids), count / len(levels))
-        return realised, drawn, probabilities, None
+        return realised, drawn, np.full(len(drawn.ids), count / len(levels)), None
 
     @classmethod
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
@@ -275,11 +273,9 @@ class ClusterSample(Design):
         else:
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
-            raise BudgetError(
-                f"{count} clusters of '{self.cluster}' cannot be drawn",
-                allowed=f"{min(2, clusters)} to {clusters}",
-                action="One cluster has no variance: draw at least two." if count < 2 else None,
-            )
+            what = f"{count} clusters of '{self.cluster}' cannot be drawn"
+            action = "One cluster has no variance: draw at least two." if count < 2 else None
+            raise BudgetError(what, allowed=f"{min(2, clusters)} to {clusters}", action=action)
         return count
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:

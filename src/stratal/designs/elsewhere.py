@@ -114,8 +114,7 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
         given = {"stratum": list(given), "size": list(given.values())}
     columns = SmallTable.of(given, "sizes")
-    size = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
-    numbers = columns.numbers(size, positive=True, whole=True)
+    numbers = columns.numbers(columns.find(*SIZE_NAMES) or SIZE_NAMES[0], positive=True, whole=True)
     names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
     found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
@@ -359,10 +358,8 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
     labelled = columns.only(rows) if rows else columns
     if given.population is None:
         if not empty:
-            raise InputError(
-                f"{columns.label}: a proxy needs the units that have no label",
-                allowed="rows with an empty label, population= (--population FILE), or proxy_moments=",
-            )
+            allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
+            raise InputError(f"{columns.label}: a proxy needs the units that have no label", allowed=allowed)
         found = other_units(_units_of(columns.only(empty), given), given)
         note = f"{len(empty):,} rows without a label are the population's other units"
         return labelled, replace(found, notes=(note,))
@@ -412,9 +409,7 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
         joint = (n * own + m * mean) / (n + m)
         spread = squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2
         summary = StratumSummary(
-            sizes=n_total,
-            proxy_means=joint[:, None],
-            proxy_covariances=(spread / (n + m))[:, None, None],
+            sizes=n_total, proxy_means=joint[:, None], proxy_covariances=(spread / (n + m))[:, None, None]
         )
         separate = bool(np.any(moments[:, 2] != n_total - counts))
     if separate:

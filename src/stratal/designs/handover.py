@@ -99,10 +99,8 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
     """
     for name in RESERVED:
         if name in sample.shown or sample.id_name == name:
-            raise InputError(
-                f"a column cannot be called '{name}'",
-                action="That is where the annotators' answers go; rename the column.",
-            )
+            action = "That is where the annotators' answers go; rename the column."
+            raise InputError(f"a column cannot be called '{name}'", action=action)
     with new_folder(folder, SAMPLE_NAME) as partial:
         sample.write(partial / SAMPLE_NAME)
         newest = write_to_label(sample, partial / TO_LABEL_NAME)

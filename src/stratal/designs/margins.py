@@ -290,11 +290,8 @@ def fit_margins(
     refuse_unknown("method", method, METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
         given = ", ".join(names) or "none"
-        raise InputError(
-            "margins are given once, all together, each of another column",
-            given=given,
-            allowed="names of columns",
-        )
+        what = "margins are given once, all together, each of another column"
+        raise InputError(what, given=given, allowed="names of columns")
     found = [_known(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
         base=sample.design.to_dict(),
@@ -320,11 +317,9 @@ def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tupl
         _numbers(sample, name)
         return (), (float(given) / sample.population_size,)
     columns = (*sample.groups, *sample.proxy_names)
-    raise InputError(
-        f"nothing is known of a margin {name!r}",
-        allowed=near_names(name, columns) if columns else "none was drawn along",
-        action="Draw with groups= (--groups COL), or give its total in totals=.",
-    )
+    allowed = near_names(name, columns) if columns else "none was drawn along"
+    action = "Draw with groups= (--groups COL), or give its total in totals=."
+    raise InputError(f"nothing is known of a margin {name!r}", allowed=allowed, action=action)
 
 
 def _is_number(given: Any) -> bool:
@@ -336,27 +331,20 @@ def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[s
     size, known = sample.population_size, sample.totals.get(name)
     totals = known if given is None else given
     if totals is None or name not in sample.groups:
-        raise InputError(
-            f"how many units each level of {name!r} has is not known",
-            action="Draw with groups=, or give sizes= or totals=: a mapping of level to number of units.",
-        )
+        action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
+        raise InputError(f"how many units each level of {name!r} has is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = {str(value) for value in sample.groups[name].tolist()}
     expected = {level: sizes.get(level, 1.0) for level in drawn} if known is None else known
     for level in sorted({*expected, *drawn, *(sizes if known else ())}):
         given_units, units = sizes.get(level, 0.0), expected.get(level, 0)
         if abs(units - given_units) > _AS_MANY * size or (level in drawn and level not in sizes):
-            raise InputError(
-                f"the sizes of {name!r} are not those of the population that the sample was drawn from",
-                given=f"{given_units:,.10g} units of level {level!r}",
-                allowed="1 or more" if known is None else f"{units:,}",
-            )
+            what = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
+            allowed = "1 or more" if known is None else f"{units:,}"
+            raise InputError(what, given=f"{given_units:,.10g} units of level {level!r}", allowed=allowed)
     if abs(sum(sizes.values()) - size) > _AS_MANY * size:
-        raise InputError(
-            f"the sizes of {name!r} do not add up to the population",
-            given=f"{sum(sizes.values()):,.0f} units",
-            allowed=f"{size:,}",
-        )
+        what = f"the sizes of {name!r} do not add up to the population"
+        raise InputError(what, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
     return dict(sorted(sizes.items()))
 
 
@@ -366,10 +354,8 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
     columns: dict[str, AnyArray] = {**sample.shown, **sample.groups}
     if name not in columns:
-        raise InputError(
-            f"the sample has no column {name!r}",
-            allowed=near_names(name, columns) if columns else "none was drawn along",
-        )
+        allowed = near_names(name, columns) if columns else "none was drawn along"
+        raise InputError(f"the sample has no column {name!r}", allowed=allowed)
     try:
         return np.asarray(columns[name], dtype=np.float64)
     except (TypeError, ValueError):
@@ -484,11 +470,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     drawn = np.bincount(stratum, minlength=len(levels))
     if np.any(drawn > n_h):
         level = levels[int(np.argmax(drawn > n_h))]
-        raise InputError(
-            f"level {level!r} of {by!r} has fewer units than were drawn",
-            given=known[level],
-            action="Sizes count all units.",
-        )
+        what = f"level {level!r} of {by!r} has fewer units than were drawn"
+        raise InputError(what, given=known[level], action="Sizes count all units.")
     population, summary = sample.population, None
     if population is not None and sample.proxy_info and by in population.group_names:
         rule = Categories(column=by, levels=levels, codes=np.arange(len(levels)))

@@ -137,8 +137,7 @@ def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
     """
     x = finite_vector("sizes", sizes)
     check_budget(budget, len(x))
-    profile = SizeProfile.of(x, budget)
-    return np.minimum(1.0, inclusion_scale(profile, budget) * x)
+    return np.minimum(1.0, inclusion_scale(SizeProfile.of(x, budget), budget) * x)
 
 
 def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size measure") -> float:
@@ -196,11 +195,8 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
     stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0). A unit...
     """
     if profile.low <= 0 or not np.isfinite(profile.high):
-        raise InputError(
-            f"{name} holds a size that is not positive",
-            given=f"{profile.low:g}",
-            action="A unit that can never be drawn biases the estimate: give it a small size.",
-        )
+        action = "A unit that can never be drawn biases the estimate: give it a small size."
+        raise InputError(f"{name} holds a size that is not positive", given=f"{profile.low:g}", action=action)
 
 
 def measure(population: Population, size: str, proxy: str | None = None) -> Size:
@@ -233,15 +229,12 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     info = population.proxy_info(proxy)
     second = info.second_moment is not None or population.has_second_moments(info.name)
     if not info.scaled or (info.bounds is None and not second):
-        raise InputError(
-            f"proxy '{info.name}' says nothing about the outcome's variance",
-            allowed="a proxy on the outcome's scale, with bounds or second moments",
-            action="Name a column of sizes, or give the proxy's bounds.",
-        )
+        what = f"proxy '{info.name}' says nothing about the outcome's variance"
+        allowed = "a proxy on the outcome's scale, with bounds or second moments"
+        raise InputError(what, allowed=allowed, action="Name a column of sizes, or give the proxy's bounds.")
     picture = population.distribution(info.name)
     if second:
-        spread = picture.conditional_variances
-        centre = float(picture.counts @ spread / picture.size)
+        centre = float(picture.counts @ picture.conditional_variances / picture.size)
         if centre <= 0:
             return Size(kind="equal")
         return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
@@ -341,11 +334,8 @@ class Poisson(UnequalProbabilities):
     def __post_init__(self) -> None:
         given = self.probability
         if (given is None) == (self.budget is None):
-            raise InputError(
-                "give either probabilities or a budget",
-                given=f"{given}, {self.budget}",
-                allowed="one of the two",
-            )
+            what = "give either probabilities or a budget"
+            raise InputError(what, given=f"{given}, {self.budget}", allowed="one of the two")
         if given is not None and not isinstance(given, numbers.Real):
             require_column_name(given, "probability")
         elif given is not None and not 0 < float(given) <= 1:
@@ -367,11 +357,9 @@ class Poisson(UnequalProbabilities):
         profile = population.size_profile(measured, 1)
         refuse_nonpositive(profile, f"column '{self.probability}'")
         if profile.high > 1:
-            raise InputError(
-                f"column '{self.probability}' holds a probability above 1",
-                given=f"{profile.high:g}",
-                action="Give it as a size: Poisson(budget=…, size=…) makes large units certain.",
-            )
+            what = f"column '{self.probability}' holds a probability above 1"
+            action = "Give it as a size: Poisson(budget=…, size=…) makes large units certain."
+            raise InputError(what, given=f"{profile.high:g}", action=action)
         return measured, 1.0
 
 

@@ -100,10 +100,8 @@ class Design(Described, ABC):
 
     def larger(self, sample: Sample, additional: int) -> Design:
         """Return the design that draws `additional` units more, and all that were drawn."""
-        raise InputError(
-            f"a sample of design '{self.kind}' cannot be extended",
-            action="Where the design is nested, give a larger one: next_round(sample, design=…).",
-        )
+        action = "Where the design is nested, give a larger one: next_round(sample, design=…)."
+        raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
     def following(self, sample: Sample, additional: int, known: Any) -> Design:
         """Return the design of a next round, where there are no strata.
@@ -319,11 +317,8 @@ class Sample(Record, Tabular):
         """
         refuse_unknown("kind of outcome", outcome, OUTCOMES)
         if (outcome == "bounded") != (bounds is not None):
-            raise InputError(
-                "a bounded outcome has bounds, any other has none",
-                given=f"{outcome}, {bounds}",
-                allowed="outcome='bounded' with bounds=",
-            )
+            what = "a bounded outcome has bounds, any other has none"
+            raise InputError(what, given=f"{outcome}, {bounds}", allowed="outcome='bounded' with bounds=")
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
             raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
@@ -655,8 +650,5 @@ def require_column_name(given: Any, what: str) -> str:
     """
     if isinstance(given, str):
         return given
-    raise InputError(
-        f"{what} is the name of a column",
-        given=kind_of(given),
-        action=f"Give the values to the population, as features={{'x': values}}, and {what}='x' here.",
-    )
+    action = f"Give the values to the population, as features={{'x': values}}, and {what}='x' here."
+    raise InputError(f"{what} is the name of a column", given=kind_of(given), action=action)

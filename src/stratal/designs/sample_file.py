@@ -57,8 +57,7 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
     try:
         table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
         described["digest"] = _digest(table, described)
-        text = json.dumps(described, ensure_ascii=False, allow_nan=False)
-        encoded_text = text.encode()
+        encoded_text = json.dumps(described, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise lone_surrogate(f"{path}: the sample", error.object) from None
     if as_csv:
@@ -150,10 +149,8 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         if _NO_THREAD in str(error):
             raise MemoryError(str(error)) from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{path}: not a sample file ({reason[:300]})",
-            action=f"{_WRITTEN_BY_DRAW} If `draw` wrote it, it was damaged since: take it from a copy.",
-        ) from None
+        action = f"{_WRITTEN_BY_DRAW} If `draw` wrote it, it was damaged since: take it from a copy."
+        raise InputError(f"{path}: not a sample file ({reason[:300]})", action=action) from None
 
 
 def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, Any]:
@@ -161,17 +158,12 @@ def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, A
     if not isinstance(description, dict):
         raise InputError(f"{path}: not a sample file (it carries no design)", action=_WRITTEN_BY_DRAW)
     if description.get("format") not in _READ:
-        raise InputError(
-            f"{path}: written in another format",
-            given=description.get("format"),
-            action="Read it with the version of stratal that wrote it.",
-        )
+        action = "Read it with the version of stratal that wrote it."
+        raise InputError(f"{path}: written in another format", given=description.get("format"), action=action)
     digested = "digest" in description or description["format"] > 1
     if digested and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
-        raise InputError(
-            f"{path}: the sample file was changed after it was written (its digest does not match)",
-            action=_ANOTHER_COPY,
-        )
+        what = f"{path}: the sample file was changed after it was written (its digest does not match)"
+        raise InputError(what, action=_ANOTHER_COPY)
     return description
 
 

@@ -107,8 +107,7 @@ def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatAr
     >>> stratum_kurtoses(np.array([0.0, 0.0, 0.0, 8.0, 5.0]), np.array([0, 0, 0, 0, 1]), 2).round(3)
     array([2.333, 1.   ])
     """
-    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
-    off = z - means[stratum]
+    off = z - stratum_means(z[:, None], stratum, n_strata)[:, 0][stratum]
     squares = (off / max(float(np.abs(off).max(initial=0.0)), _TINY)) ** 2
     second, fourth = (np.bincount(stratum, part, minlength=n_strata) for part in (squares, squares**2))
     return kurtoses_of(stratum_counts(stratum, n_strata), second, fourth)
@@ -388,8 +387,7 @@ def population_spread(
     fractions = np.where(labelled, np.minimum(counts / sizes, 1.0), 1.0)
     noise = size * (1.0 - share) * (1.0 - fractions) / np.maximum(counts, 1)
     products = centred[..., :, None] * centred[..., None, :]
-    between = _weighted(size / divisor, products) - _weighted(noise / divisor, within)
-    return own, between
+    return own, _weighted(size / divisor, products) - _weighted(noise / divisor, within)
 
 
 def _weighted(weights: FloatArray, matrices: FloatArray) -> FloatArray:

@@ -211,8 +211,7 @@ class Successive(Design):
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * own.variances(values).mean()))
             weights = [shrunk, *(shrunk * own.mean).tolist()]
             terms = [w * Number(name=name) for w, name in zip(weights, names, strict=True)]
-            refitted = logistic(total(terms))
-            design = replace(design, predicted=(*self.predicted, refitted))
+            design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
         return design
 
 

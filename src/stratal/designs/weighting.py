@@ -226,7 +226,5 @@ class Weighting(Record, ABC):
             Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
             other ones in the place of those that the units were drawn with.
         """
-        raise InputError(
-            "post-stratification needs units drawn with equal chances, one by one",
-            action="Use estimator='hajek', 'difference' or 'ppi++' for this design.",
-        )
+        what = "post-stratification needs units drawn with equal chances, one by one"
+        raise InputError(what, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")

@@ -156,10 +156,8 @@ class AnticipatedInfluence(_Anticipated):
             method = self.requested.method or self.method
             found = stratify(self.population, method, key[0], influence=self.influence)
             if np.all(found.is_known):
-                raise InputError(
-                    f"{self.text} is known without a label: no unit is open",
-                    action="Nothing needs to be labelled; check the proxies if that is a surprise.",
-                )
+                action = "Nothing needs to be labelled; check the proxies if that is a surprise."
+                raise InputError(f"{self.text} is known without a label: no unit is open", action=action)
             self._kept[key] = found
         return self._kept[key]
 
@@ -227,12 +225,9 @@ class AnticipatedOutcome(_Anticipated):
         strata = self._kept[key]
         needed = int(np.minimum(requested.minimum, strata.sizes).sum())
         if len(strata.sizes) > 1 and budget < needed:
-            raise BudgetError(
-                f"the budget is below {requested.minimum} units for each of {strata.n_strata} strata",
-                given=budget,
-                allowed=f"{needed} to {strata.size}",
-                action="Use fewer strata, a larger budget, or minimum=1 (--minimum 1).",
-            )
+            what = f"the budget is below {requested.minimum} units for each of {strata.n_strata} strata"
+            action = "Use fewer strata, a larger budget, or minimum=1 (--minimum 1)."
+            raise BudgetError(what, given=budget, allowed=f"{needed} to {strata.size}", action=action)
         return strata
 
     @property
@@ -314,11 +309,9 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     if residual_sd is not None and not 0 < residual_sd < math.inf:
         raise not_positive("residual_sd", residual_sd)
     if residual_sd is not None and (bounded or not strata.scaled):
-        raise InputError(
-            "residual_sd would have no effect",
-            given="bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders",
-            allowed="residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds",
-        )
+        given = "bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders"
+        allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"
+        raise InputError("residual_sd would have no effect", given=given, allowed=allowed)
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
     means, weights = strata.proxy_means, strata.weights

@@ -141,11 +141,8 @@ def chosen_fits(units: LabelledUnits, learner: Any) -> tuple[FoldFit, ...]:
     """
     n_folds = int(units.folds.max()) + 1
     if n_folds < FEWEST_FOLDS:
-        raise InputError(
-            "a learner is chosen and checked by folds",
-            given=f"{n_folds} folds",
-            allowed=f"{FEWEST_FOLDS} or more",
-        )
+        what = "a learner is chosen and checked by folds"
+        raise InputError(what, given=f"{n_folds} folds", allowed=f"{FEWEST_FOLDS} or more")
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
@@ -354,18 +351,12 @@ def calibrated_estimator(estimator: str, *, given: bool, method: Any = None) -> 
         return estimator
     if estimator == "auto":
         return "ppi++" if method == HISTORY else "difference"
-    raise InputError(
-        f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate",
-        allowed=", ".join(("auto", *_USES_PROXY)),
-    )
+    what = f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate"
+    raise InputError(what, allowed=", ".join(("auto", *_USES_PROXY)))
 
 
 def calibrated_proxy(
-    sample: Sample,
-    labelled: BoolArray,
-    frame: Respondents,
-    z: FloatArray,
-    how: Calibrating,
+    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, how: Calibrating
 ) -> CalibratedProxy:
     """Calibrate a proxy on the labels, each fold by the others.
 
@@ -455,15 +446,11 @@ def _refuse_curve(how: Calibrating, limits: tuple[float, float] | None) -> None:
         allowed = f"{', '.join((*calibration.METHODS, *calibration.NAMES))}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
     if how.features is not None:
-        raise InputError(
-            f"calibration '{how.method}' is of one proxy, so it takes no features",
-            action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}.",
-        )
+        what = f"calibration '{how.method}' is of one proxy, so it takes no features"
+        raise InputError(what, action=f"Leave them out, or name a learner: {', '.join(calibration.NAMES)}.")
     if len(how.column) != 1:
-        raise InputError(
-            "calibration needs one proxy",
-            action="Name one: proxy=." if how.column else "Give the population a proxy.",
-        )
+        action = "Name one: proxy=." if how.column else "Give the population a proxy."
+        raise InputError("calibration needs one proxy", action=action)
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
 
@@ -475,10 +462,8 @@ def _rule(sample: Sample) -> Rule:
         return strata.rule
     if len(sample.summary.sizes) == 1:
         return Everything()
-    raise InputError(
-        "how this sample's strata were made is not known, so the calibrated proxy has no mean in them",
-        allowed="samples that stratal drew",
-    )
+    what = "how this sample's strata were made is not known, so the calibrated proxy has no mean in them"
+    raise InputError(what, allowed="samples that stratal drew")
 
 
 def _of_population(

@@ -180,11 +180,7 @@ class ModelOutcomes(Record):
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
         found = linearised_estimate(
-            result,
-            weighting,
-            limits=limits,
-            target=self.target,
-            degrees_of_freedom=freedom,
+            result, weighting, limits=limits, target=self.target, degrees_of_freedom=freedom
         )
         return self.frame.complete(found, self.sample)
 
@@ -574,11 +570,9 @@ SAME, DIFFERENT = "same answer", "different answers"
 
 
 @dataclass(frozen=True, slots=True)
-class OfModels(Estimand):
+class OfModels(Estimand, listed="models", shown="model_a,model_b"):
     """A quantity of several models on the same units."""
 
-    listed: ClassVar[str] = "models"
-    shown: ClassVar[str] = "model_a,model_b"
     of_classes = True
     takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "bounds")
     # Models that it is of at most.
@@ -643,8 +637,7 @@ class OfModels(Estimand):
     ) -> ModelOutcomes:
         """Return each model's outcome on the labelled units; the `needless` ones differ in no label."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
-            columns = {model: labels[model] for model in self.models}
-            z, labelled = number_columns(sample, columns)
+            z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
         elif self.by_answers(sample.groups):
             joined = join(sample, labels)
             labelled = joined.labelled
@@ -656,8 +649,7 @@ class OfModels(Estimand):
                 "mapping of each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
-        known = set(self.proxies) <= set(sample.proxy_names)
-        proxies = self.proxies if known else ()
+        proxies = self.proxies if set(self.proxies) <= set(sample.proxy_names) else ()
         return ModelOutcomes.of(
             sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
         )
@@ -669,10 +661,8 @@ def agreement_of(models: Sequence[str]) -> Agree:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoModels(OfModels):
+class TwoModels(OfModels, most=2):
     """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
-
-    most: ClassVar[int | None] = 2
 
     # Whether units that both answer alike matter too.
     whole: ClassVar[bool] = False
@@ -706,7 +696,7 @@ class TwoModels(OfModels):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(TwoModels):
+class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference):
     """The difference of two models' mean outcomes: accuracy, from their answers.
 
     Parameters
@@ -724,9 +714,6 @@ class Difference(TwoModels):
     'difference:new,old'
     """
 
-    kind: ClassVar[str] = "difference"
-    quantity = ModelOutcomes.difference
-
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
         first, second = self.chances(population)
@@ -740,7 +727,7 @@ class Difference(TwoModels):
 
 
 @dataclass(frozen=True, slots=True)
-class WinRate(TwoModels):
+class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
     """The share of units on which the first model is better, ties counting one half.
 
     Parameters
@@ -754,9 +741,6 @@ class WinRate(TwoModels):
     'win_rate:new,old'
     """
 
-    kind: ClassVar[str] = "win_rate"
-    quantity = ModelOutcomes.win_rate
-
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
         found = Difference(self.models, self.proxies).influence(population)
@@ -768,7 +752,7 @@ class WinRate(TwoModels):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(TwoModels):
+class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, whole=True):
     """The ratio of two models' mean outcomes.
 
     Parameters
@@ -782,19 +766,13 @@ class Ratio(TwoModels):
     'ratio:new,old'
     """
 
-    kind: ClassVar[str] = "ratio"
-    quantity = ModelOutcomes.ratio
-    whole: ClassVar[bool] = True
-
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            raise InputError(
-                "the ratio's denominator is a model that is expected never to be right",
-                action="Plan for the difference of the two models instead, or swap them.",
-            )
+            what = "the ratio's denominator is a model that is expected never to be right"
+            raise InputError(what, action="Plan for the difference of the two models instead, or swap them.")
         value = above / below
         mean = (1.0 / below) * (first - value * second)
         square = (1.0 / below**2) * self.square(population, value)
@@ -806,7 +784,7 @@ class Ratio(TwoModels):
 
 
 @dataclass(frozen=True, slots=True)
-class Differences(OfModels, Several):
+class Differences(OfModels, Several, kind="differences"):
     """The differences of all pairs of several models.
 
     Parameters
@@ -819,8 +797,6 @@ class Differences(OfModels, Several):
     >>> [part.text for part in Differences(("a", "b", "c")).parts]
     ['difference:a,b', 'difference:a,c', 'difference:b,c']
     """
-
-    kind: ClassVar[str] = "differences"
 
     def parts_in(self, population: Population) -> tuple[Estimand, ...]:
         """Return the difference of each pair."""

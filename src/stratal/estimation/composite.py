@@ -55,12 +55,9 @@ def composite(table: Estimates) -> Estimates:
     """Return the estimates of slices shrunk towards each other, and say what their intervals promise."""
     used = [k for k, row in enumerate(table) if np.isfinite(row.value) and row.standard_error > 0]
     if len(used) < FEWEST:
-        raise InputError(
-            "a composite needs several groups that vary",
-            given=f"{len(used)}",
-            allowed=f"{FEWEST} or more",
-            action="Leave the estimator to 'auto'.",
-        )
+        what = "a composite needs several groups that vary"
+        action = "Leave the estimator to 'auto'."
+        raise InputError(what, given=f"{len(used)}", allowed=f"{FEWEST} or more", action=action)
     rows = list(table)
     values, variances = composite_means(table.values[used], table.standard_errors[used] ** 2)
     for k, value, variance in zip(used, values.tolist(), variances.tolist(), strict=True):

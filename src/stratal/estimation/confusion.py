@@ -448,11 +448,9 @@ class Confusion:
         metric = metric_function(name, which, self.n_classes)
         of_two = of_two_shares(metric, self.n_classes)
         if of_two is None and name != "kappa":
-            raise InputError(
-                f"{name} of groups is of two classes",
-                given=f"{self.n_classes} classes",
-                action="Ask for kappa, or for the recall of each class.",
-            )
+            what = f"{name} of groups is of two classes"
+            action = "Ask for kappa, or for the recall of each class."
+            raise InputError(what, given=f"{self.n_classes} classes", action=action)
         weights, inside = self.weighting.weights, member.astype(np.float64)
         shares = Shares.of(self.true[member], self.predicted[member], weights[member], self.n_classes)
         value, slopes, note = metric(shares) if np.any(member) else (np.nan, shares, "no labelled unit")

@@ -176,8 +176,7 @@ def _name_of_both(name: str, levels: ByLevel | None, other: str, others: ByLevel
             return name
         if others.excludes(levels.rest):
             return other
-    named = dict.fromkeys(entry for entry in (name, other) if entry != "all")
-    return " & ".join(named) or "all"
+    return " & ".join(dict.fromkeys(entry for entry in (name, other) if entry != "all")) or "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -221,7 +220,7 @@ class LabelledOutcomes(Record):
     binary: bool
 
 
-class Estimand(Described):
+class Estimand(Described, noun="estimand", registry={}):
     """A quantity of the population that labels estimate. Subclasses are registered by `kind`.
 
     Examples
@@ -232,8 +231,6 @@ class Estimand(Described):
     """
 
     __slots__ = ()
-    noun: ClassVar[str] = "estimand"
-    registry: ClassVar[dict[str, Any]] = {}
     entry_modules: ClassVar[tuple[str, ...]] = ("stratal.estimation.estimands.kinds", "stratal.estimands")
     # Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
     # those of other estimands what it expects of an influence.
@@ -249,8 +246,8 @@ class Estimand(Described):
     # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
+    def __init_subclass__(cls, **declared: Any) -> None:
+        super().__init_subclass__(**declared)
         if "__init__" in vars(cls):
             cls.__init__ = names_mistyped(cls.__init__)  # type: ignore[method-assign]
 
@@ -326,11 +323,8 @@ class Estimand(Described):
         except InputError:
             raise
         except (TypeError, ValueError):
-            raise InputError(
-                f"'{cls.kind}' needs more, or something else, than was given",
-                given=repr(text),
-                action=f"Write it as {cls.example()!r}.",
-            ) from None
+            what = f"'{cls.kind}' needs more, or something else, than was given"
+            raise InputError(what, given=repr(text), action=f"Write it as {cls.example()!r}.") from None
 
     @classmethod
     def example(cls) -> str:
@@ -398,10 +392,8 @@ class Estimand(Described):
         InputError
             If the population lacks what it needs, or nothing can be expected.
         """
-        raise InputError(
-            f"'{self.kind}' cannot be planned for",
-            action="Plan for the mean or a metric, and ask for it when there are labels.",
-        )
+        action = "Plan for the mean or a metric, and ask for it when there are labels."
+        raise InputError(f"'{self.kind}' cannot be planned for", action=action)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate | Estimates:
         """Return the estimate from labels.
@@ -531,11 +523,9 @@ class Estimand(Described):
         for name, value in given.items():
             if value is None or name in self.plan_options:
                 continue
-            raise InputError(
-                f"a plan for {self.text!r} takes no {name}=",
-                given="labels" if name == "labels" else repr(value),
-                action="It is an option of the mean; leave it out. More labels of a sample: next_round.",
-            )
+            what = f"a plan for {self.text!r} takes no {name}="
+            action = "It is an option of the mean; leave it out. More labels of a sample: next_round."
+            raise InputError(what, given="labels" if name == "labels" else repr(value), action=action)
 
 
 def signed_length(u: FloatArray) -> FloatArray:
@@ -645,7 +635,7 @@ def _typed(value: Any, declared: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(Several):
+class Listed(Several, kind="list"):
     """Several estimands of any kinds, planned for and estimated on the same labels.
 
     Parameters
@@ -660,16 +650,13 @@ class Listed(Several):
     'f1:match;recall:match'
     """
 
-    kind: ClassVar[str] = "list"
     estimands: tuple[Estimand, ...]
 
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
-            raise InputError(
-                "every entry of a list of estimands must be one",
-                action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
-            )
+            action = "Give estimands of stratal.estimands, or their texts, such as 'f1:match'."
+            raise InputError("every entry of a list of estimands must be one", action=action)
 
     @property
     def text(self) -> str:

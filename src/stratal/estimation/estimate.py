@@ -735,11 +735,9 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
             return self.joint
         weighting, counts = self[0].evidence.weighting, {row.evidence.n for row in self}
         if len(counts) > 1:
-            raise InputError(
-                "these estimates are not of the same labelled units",
-                given=", ".join(f"{count} labels" for count in sorted(counts)),
-                action="Take those together that are of all labels, or of the same ones.",
-            )
+            given = ", ".join(f"{count} labels" for count in sorted(counts))
+            action = "Take those together that are of all labels, or of the same ones."
+            raise InputError("these estimates are not of the same labelled units", given=given, action=action)
         found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
         # One label leaves a covariance unknown, whatever is added to it.
         if self[0].target == "superpopulation" and np.all(np.isfinite(found)):

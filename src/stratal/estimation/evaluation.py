@@ -264,8 +264,7 @@ def estimate_from(
     same_length(**columns)
     same_length(**rest)
     # One table, the other units without a label: a unit whose label is missing stays one of the population.
-    none = np.full(len(rest["proxy"]), None, dtype=object)
-    rest["label"] = none
+    rest["label"] = np.full(len(rest["proxy"]), None, dtype=object)
     whole = {name: np.concatenate([values, rest[name]]) for name, values in columns.items()}
     sample, found = Sample.from_labelled(whole, value="label", stratum=by, proxy="proxy")
     return estimate(

@@ -98,8 +98,7 @@ class ProxyMoments(Record):
     def unbiased_covariances(self) -> FloatArray:
         """S_h² of the proxies (H, k, k), divisor N_h − 1; rounding dust of a constant proxy becomes 0."""
         factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
-        spread = np.sqrt(np.abs(np.einsum("hii->hi", self.covariances)))
-        dust = spread <= 1e-12 * np.abs(self.means)
+        dust = np.sqrt(np.abs(np.einsum("hii->hi", self.covariances))) <= 1e-12 * np.abs(self.means)
         covariances = self.covariances * factor[:, None, None]
         return np.asarray(np.where(dust[:, :, None] | dust[:, None, :], 0.0, covariances))
 
@@ -466,8 +465,7 @@ def fit_general(
     n, q, k = proxies.shape
     design = weighting.weights * (1.0 if kept is None else kept)
     weights = np.abs(design)
-    columns = np.concatenate([outcome[..., None], proxies], axis=2)
-    flat = columns.reshape(n, -1)
+    flat = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
     both = weighting.unexplained(flat, weights)
     # A proxy that the weights explain is left with rounding, which is no variance.
     both *= weights @ both**2 > EXPLAINED * (weights @ flat**2)

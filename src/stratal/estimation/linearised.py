@@ -123,10 +123,8 @@ def smooth_mean_function(
     value = float(function(means))
     slopes = numeric_gradient(function, means)
     if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
-        raise InputError(
-            "the function or its gradient is not finite at the estimated means",
-            action="Choose a function that is smooth there, or label more units.",
-        )
+        what = "the function or its gradient is not finite at the estimated means"
+        raise InputError(what, action="Choose a function that is smooth there, or label more units.")
     return of_variable(value, variables @ slopes, weighting, target)
 
 

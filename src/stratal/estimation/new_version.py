@@ -134,11 +134,9 @@ def new_version(
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
     if not np.any(answered):
-        raise LabelError(
-            "no drawn unit has an answer of the new version",
-            allowed=f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}",
-            action="Check that the ids are those of the sample.",
-        )
+        what = "no drawn unit has an answer of the new version"
+        allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
+        raise LabelError(what, allowed=allowed, action="Check that the ids are those of the sample.")
     same = answered & (before == after)
     if predicted:
         anew = with_group(sample, _NEW, dict(zip(id_texts(sample.ids), after, strict=True)))
@@ -179,12 +177,9 @@ def _predicted(sample: Sample, predicted: bool | str, requested: Any) -> bool | 
     question = as_estimand(requested or sample.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return predicted or question.compared
-    raise InputError(
-        "a new version is compared by its mean outcome",
-        given=f"the estimand {question.text!r}",
-        allowed="mean or accuracy",
-        action="Ask for the mean: estimand='mean' (--estimand mean).",
-    )
+    what = "a new version is compared by its mean outcome"
+    action = "Ask for the mean: estimand='mean' (--estimand mean)."
+    raise InputError(what, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action)
 
 
 def _scattered(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> FloatArray:
@@ -211,10 +206,8 @@ def _answers(sample: Sample, given: Any) -> tuple[AnyArray, BoolArray]:
     drawn, found = set(texts), {}
     for name, (_, value) in zip(names, pairs, strict=True):
         if name in found:
-            raise LabelError(
-                f"unit {name!r} has several answers of the new version",
-                action="Give one answer for each unit.",
-            )
+            what = f"unit {name!r} has several answers of the new version"
+            raise LabelError(what, action="Give one answer for each unit.")
         if name in drawn:
             found[name] = value
     answered = np.array([name in found for name in texts], dtype=bool)
@@ -233,10 +226,8 @@ def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
     if given is None:
         given = predicted if isinstance(predicted, str) else sample.predicted
     if given is None:
-        raise InputError(
-            "nothing says what the model answered before",
-            allowed="old_answers=, or a sample drawn with the model's answers (--predicted COL)",
-        )
+        allowed = "old_answers=, or a sample drawn with the model's answers (--predicted COL)"
+        raise InputError("nothing says what the model answered before", allowed=allowed)
     if isinstance(given, str):
         kept = sample.shown[given] if given in sample.shown else class_column(sample, given, "answers")
         return _texts(kept)
@@ -260,10 +251,8 @@ def _figures(
     before, after = z
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
-        raise InputError(
-            f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds",
-            action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.",
-        )
+        what = f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds"
+        raise InputError(what, action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.")
     same = {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
     ends = bounds if bounds is not None and np.any(unknown) else (np.nan,)
     ways = [np.where(unknown, end, after) for end in ends]

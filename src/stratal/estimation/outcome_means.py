@@ -270,10 +270,8 @@ def choose_lam(
     estimator, given = options.estimator, options.lam
     if proxy is None or (proxy.means.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
         if given is not None or estimator in _NEEDS_PROXY:
-            raise InputError(
-                f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy",
-                action="Use estimator='horvitz-thompson', or give the population a proxy.",
-            )
+            what = f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy"
+            raise InputError(what, action="Use estimator='horvitz-thompson', or give the population a proxy.")
         return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
     n_strata, k = proxy.means.shape
     if given is not None or estimator not in ("ppi++", "stratppi"):
@@ -309,12 +307,9 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
             return np.array(np.broadcast_to(lam, (n_strata, k)))
     except (TypeError, ValueError):
         pass
-    raise InputError(
-        "λ has the wrong shape, or is not finite",
-        given=repr(given),
-        allowed=f"one finite number, ({k},) or ({n_strata}, {k})",
-        action="Leave lam out to have it fitted.",
-    )
+    what = "λ has the wrong shape, or is not finite"
+    allowed = f"one finite number, ({k},) or ({n_strata}, {k})"
+    raise InputError(what, given=repr(given), allowed=allowed, action="Leave lam out to have it fitted.")
 
 
 def _residuals(
@@ -408,11 +403,8 @@ def separate_mean(
     refuse_unknown("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
     if np.any(n == 0) or np.any(m == 0):
         what, empty = ("label", n) if np.any(n == 0) else ("unlabelled unit", m)
-        raise InputError(
-            f"a stratum has no {what}",
-            given=f"stratum {int(np.argmin(empty))}",
-            action="Merge it with another stratum first.",
-        )
+        action = "Merge it with another stratum first."
+        raise InputError(f"a stratum has no {what}", given=f"stratum {int(np.argmin(empty))}", action=action)
     labelled_factor, unlabelled_factor = (
         np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
     )
@@ -475,9 +467,7 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         means, covariances = summary.proxy_means, summary.proxy_covariances
         proxies = proxies[:, column]
         summary = replace(
-            summary,
-            proxy_means=means[:, column],
-            proxy_covariances=covariances[:, column][:, :, column],
+            summary, proxy_means=means[:, column], proxy_covariances=covariances[:, column][:, :, column]
         )
     method = HISTORY if refits(sample, z, request) else request.calibration
     if method is not None or request.features is not None:

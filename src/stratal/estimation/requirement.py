@@ -57,12 +57,9 @@ class Requirement:
         except ValueError:
             limit = math.nan
         if found is None or not math.isfinite(limit):
-            raise InputError(
-                "this is not a requirement",
-                given=repr(text),
-                allowed="a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'",
-                action="In a shell, put it in quotation marks.",
-            )
+            allowed = "a name, >= or <=, and a finite number: 'value>=.9', 'kappa>=.6'"
+            action = "In a shell, put it in quotation marks."
+            raise InputError("this is not a requirement", given=repr(text), allowed=allowed, action=action)
         return cls(found[1], found[2], limit)
 
     def __str__(self) -> str:
@@ -246,22 +243,17 @@ def require(
     estimate stays (given: 0.95, 95% interval 0.8975 to 0.98, from 100 labels)...
     """
     if not isinstance(estimate, Estimate | Estimates):
-        raise InputError(
-            "require takes an Estimate or Estimates",
-            given=kind_of(estimate),
-            action="Make one first: stratal.estimate(sample, labels).",
-        )
+        action = "Make one first: stratal.estimate(sample, labels)."
+        raise InputError("require takes an Estimate or Estimates", given=kind_of(estimate), action=action)
     if not requirements:
         raise InputError("nothing is required", allowed="such as require(estimate, 'value>=.9')")
     held = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
     missed = [entry | {"confidence_level": confidence_level} for entry in held if entry["verdict"] != PASS]
     if missed:
         labels = estimate.labels if isinstance(estimate, Estimate) else max(row.labels for row in estimate)
-        raise RequirementError(
-            "; ".join(map(requirement_text, missed)),
-            given=f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels",
-            action="More labels narrow it; a better model moves it.",
-        )
+        given = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
+        action = "More labels narrow it; a better model moves it."
+        raise RequirementError("; ".join(map(requirement_text, missed)), given=given, action=action)
     return estimate
 
 

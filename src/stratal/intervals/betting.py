@@ -53,10 +53,8 @@ def betting_bounds(
     """
     weighting, several = evidence.weighting, len(evidence.weighting.sizes) > 1
     if not weighting.random_within_strata or (evidence.superpopulation and several):
-        raise InputError(
-            "betting intervals need a simple random sample, or a stratified one of one population",
-            action="Use method='auto', or target='population'.",
-        )
+        what = "betting intervals need a simple random sample, or a stratified one of one population"
+        raise InputError(what, action="Use method='auto', or target='population'.")
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
     order = np.arange(evidence.n) if anytime else np.random.default_rng(_SEED).permutation(evidence.n)
     unit, stratum = evidence.unit[order], weighting.stratum[order]
@@ -187,11 +185,7 @@ class RandomOrder(Record):
 
 
 def random_order(
-    stratum: IntArray,
-    answered: BoolArray,
-    sizes: IntArray,
-    drawn: IntArray,
-    rounds: IntArray | None = None,
+    stratum: IntArray, answered: BoolArray, sizes: IntArray, drawn: IntArray, rounds: IntArray | None = None
 ) -> RandomOrder:
     """Return the weights of units in the order in which they came.
 
@@ -313,8 +307,7 @@ def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
 
 def _forecast(unit: FloatArray) -> FloatArray:
     """Return what each outcome (t,) was to be expected to be, by those before it."""
-    before = np.r_[0.0, np.cumsum(unit)[:-1]]
-    return np.asarray((0.5 + before) / (1.0 + np.arange(len(unit))))
+    return np.asarray((0.5 + np.r_[0.0, np.cumsum(unit)[:-1]]) / (1.0 + np.arange(len(unit))))
 
 
 def _before(flags: BoolArray) -> IntArray:

@@ -61,11 +61,7 @@ class Limits(ABC):
         """Return the interval."""
         low, high = self.ends(confidence_level, alternative)
         return ConfidenceInterval(
-            low=low,
-            high=high,
-            confidence_level=confidence_level,
-            method=self.method,
-            alternative=alternative,
+            low=low, high=high, confidence_level=confidence_level, method=self.method, alternative=alternative
         )
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
@@ -398,8 +394,7 @@ class Together:
     def of(cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0) -> Together:
         """Return what is shared by estimates of which some may not vary, as where two models never differ."""
         own = np.diag(covariance)
-        known = (own > 0)[:, None] & (own > 0)
-        joint = np.where(known, covariance, 0.0)
+        joint = np.where((own > 0)[:, None] & (own > 0), covariance, 0.0)
         np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
         return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
 

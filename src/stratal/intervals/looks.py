@@ -42,10 +42,7 @@ def _obrien_fleming(error: float, part: float) -> float:
 
 
 # The error of one side that is spent when a part of the looks is done (Lan & DeMets 1983, eqs. 5 and 7).
-SPENDING: dict[str, Callable[[float, float], float]] = {
-    "pocock": _pocock,
-    "obrien-fleming": _obrien_fleming,
-}
+SPENDING: dict[str, Callable[[float, float], float]] = {"pocock": _pocock, "obrien-fleming": _obrien_fleming}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +73,8 @@ class PlannedLooks:
     def __post_init__(self) -> None:
         whole = isinstance(self.number, int | np.integer) and not isinstance(self.number, bool)
         if not (whole and 2 <= self.number <= MOST_LOOKS and self.boundary in SPENDING):
-            raise InputError(
-                "unknown plan of looks",
-                given=repr(self.text),
-                allowed=f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4",
-            )
+            allowed = f"2 to {MOST_LOOKS}, or with the boundary before: obrien-fleming:4, pocock:4"
+            raise InputError("unknown plan of looks", given=repr(self.text), allowed=allowed)
 
     @classmethod
     def parse(cls, given: PlannedLooks | int | str) -> PlannedLooks:

@@ -132,17 +132,13 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
 def _refuse_unfit(evidence: Any, method: str) -> None:
     """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
     if evidence.bounds is not None and TABLE[method].reads_skewness:
-        raise InputError(
-            f"method '{method}' is for outcomes without bounds",
-            action="Leave the method to 'auto', whose interval stays inside the bounds.",
-        )
+        action = "Leave the method to 'auto', whose interval stays inside the bounds."
+        raise InputError(f"method '{method}' is for outcomes without bounds", action=action)
     if evidence.bounds is None:
         if TABLE[method].needs_bounds:
-            raise InputError(
-                f"method '{method}' needs an outcome with bounds",
-                allowed=", ".join(repr(name) for name in UNBOUNDED),
-                action="Give bounds=(lowest, highest) if the outcome has them.",
-            )
+            what = f"method '{method}' needs an outcome with bounds"
+            action = "Give bounds=(lowest, highest) if the outcome has them."
+            raise InputError(what, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
         _ = evidence.textbook_variance  # refuses one label, which has none
 
 
@@ -176,10 +172,8 @@ def _kept_within(evidence: Any, low: Any, high: Any, alternative: str) -> tuple[
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
     if np.any(np.isnan(low) | np.isnan(high)):
-        raise InputError(
-            "these labels do not determine how wide this interval is",
-            action="Label more units, or leave the method to 'auto'.",
-        )
+        what = "these labels do not determine how wide this interval is"
+        raise InputError(what, action="Label more units, or leave the method to 'auto'.")
     value = evidence.value
     low = lowest if alternative == "less" else np.maximum(np.minimum(low, value), lowest)
     high = highest if alternative == "greater" else np.minimum(np.maximum(high, value), highest)

@@ -181,8 +181,7 @@ def _blaker(proportion: FloatArray, size: FloatArray, error: float) -> FloatArra
     start = _clopper_pearson_low(proportion, size, error)
     steps = np.linspace(0.0, 1.0, 65).reshape((-1,) + (1,) * proportion.ndim)
     grid = start + steps * (proportion - start)
-    acceptable = _acceptability(grid, proportion * size, size) > 2.0 * error
-    first = np.argmax(acceptable, axis=0)
+    first = np.argmax(_acceptability(grid, proportion * size, size) > 2.0 * error, axis=0)
     lower = np.take_along_axis(grid, np.maximum(first - 1, 0)[None], axis=0)[0]
     upper = np.take_along_axis(grid, first[None], axis=0)[0]
     for _ in range(_BISECTIONS):

@@ -506,8 +506,7 @@ def answers_of_tool(path: Path) -> Answers | None:
     if tool is None:
         return None
     found = [tool.answers(_document(part), str(part)) for part in parts]
-    said = newest(entry for answers in found for entry in answers.said)
-    return replace(found[0], said=said)
+    return replace(found[0], said=newest(entry for answers in found for entry in answers.said))
 
 
 def _document(path: Path, most: int | None = None) -> Any:

@@ -225,11 +225,9 @@ def cheapest_samples(
             raise not_positive(name, value)
     shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
     if not shares or (standard_error is None) == (difference is None):
-        raise InputError(
-            "give a standard error or a difference, a correlation, and shares as power and level",
-            given=f"{goal}, {correlation=}, {power=}, {confidence_level=}",
-            allowed="shares below 1",
-        )
+        what = "give a standard error or a difference, a correlation, and shares as power and level"
+        given = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
+        raise InputError(what, given=given, allowed="shares below 1")
     normal = NormalDist()
     steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)
     wanted = (difference or 0.0) / steps if standard_error is None else standard_error

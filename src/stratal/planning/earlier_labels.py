@@ -162,8 +162,7 @@ class EarlierLabels:
             middle = means @ base.weights
             variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
             means, variances = middle[:, None], variances[:, None]
-        errors = expected_variance(strata.sizes, n_h, variances[1:])
-        order = 1 + np.argsort(errors, kind="stable")
+        order = 1 + np.argsort(expected_variance(strata.sizes, n_h, variances[1:]), kind="stable")
         last = len(order) - 1
         ends = order[[round(LEFT_OPEN * last), round((1 - LEFT_OPEN) * last)]]
         every = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
@@ -278,11 +277,9 @@ def _with_ids(labels: Any) -> Labels:
     if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
         nobody: Any = None
         return as_labels(labels, nobody)
-    raise InputError(
-        "earlier labels need the ids of their units",
-        given=type(labels).__name__,
-        allowed="what stratal.read_labels returns, a mapping of id to label, a Series indexed by id",
-    )
+    what = "earlier labels need the ids of their units"
+    allowed = "what stratal.read_labels returns, a mapping of id to label, a Series indexed by id"
+    raise InputError(what, given=type(labels).__name__, allowed=allowed)
 
 
 def _answered(given: Labels) -> Labels:

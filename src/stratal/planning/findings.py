@@ -187,11 +187,9 @@ def findings(
         described = with_tables(described | {"notes": []}, [made], confidence_level)
     old = None if new is None else new.found["old"]["estimate"]
     if old is not None and abs(old - described["estimate"]) > _SAME * max(1.0, abs(old)):
-        raise InputError(
-            "the new version was compared with another estimate of the old one than this report's",
-            given=f"{old:.6g} and {described['estimate']:.6g}",
-            action="Give both the same labels and options.",
-        )
+        what = "the new version was compared with another estimate of the old one than this report's"
+        given = f"{old:.6g} and {described['estimate']:.6g}"
+        raise InputError(what, given=given, action="Give both the same labels and options.")
     agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
     described = with_tables(described, list(tables), confidence_level, list(all_notes))

@@ -378,12 +378,9 @@ class Planner:
         """The single estimands that are asked for."""
         found = list(parts_of(self.estimand, self.population))
         if len(found) > MOST_PARTS:
-            raise InputError(
-                f"{self.estimand.text} asks for more numbers at once than can be planned for",
-                given=f"{len(found):,}",
-                allowed=f"up to {MOST_PARTS}",
-                action="Plan for the mean, and ask for the levels of the estimate: by=, --by.",
-            )
+            what = f"{self.estimand.text} asks for more numbers at once than can be planned for"
+            action = "Plan for the mean, and ask for the levels of the estimate: by=, --by."
+            raise InputError(what, given=f"{len(found):,}", allowed=f"up to {MOST_PARTS}", action=action)
         return found
 
     @cached_property
@@ -421,10 +418,8 @@ class Planner:
         if self.blind:
             assume = "conservative"
         elif not math.isfinite(width(most)):
-            raise BudgetError(
-                "nothing can be expected of this proxy, so no half-width can be planned for",
-                action="Give a budget, or plan a pilot (pilot=True).",
-            )
+            what = "nothing can be expected of this proxy, so no half-width can be planned for"
+            raise BudgetError(what, action="Give a budget, or plan a pilot (pilot=True).")
         else:
             start = smallest_budget(partial(width, normal=True), half_width, PILOT, least, most)
         found = smallest_budget(width, half_width, start, least, most)

@@ -198,8 +198,7 @@ def labels_needed(
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
-    seen = LabelsSoFar(sample, labels, confidence_level, options)
-    return narrowing(seen, half_width)[0]
+    return narrowing(LabelsSoFar(sample, labels, confidence_level, options), half_width)[0]
 
 
 def narrowing(
@@ -403,19 +402,14 @@ def next_round(
     require_sample(sample, "next_round")
     refuse_unknown("allocation", allocation_of, ("total", "remainder"))
     if sum(way is not None for way in (additional, half_width, design)) != 1:
-        raise InputError(
-            "give one of additional, half_width and design",
-            given=f"{additional=}, {half_width=}, {design=}",
-            allowed="one of the three",
-        )
+        what = "give one of additional, half_width and design"
+        raise InputError(what, given=f"{additional=}, {half_width=}, {design=}", allowed="one of the three")
     if labels is None or design is not None:
         options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
         for name, value in options.items():
             if value is not None:
-                raise InputError(
-                    f"a round that looks at no label has no use for {name}=",
-                    action="Give labels= and additional= or half_width=, or leave it out.",
-                )
+                action = "Give labels= and additional= or half_width=, or leave it out."
+                raise InputError(f"a round that looks at no label has no use for {name}=", action=action)
         where = population_of(sample, population)
         return extended(sample, design or sample.design.larger(sample, _addable(sample, additional)), where)
     refuse_other_designs(sample)
@@ -426,11 +420,9 @@ def next_round(
     requested = as_estimand(sample.estimand)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
-        raise InputError(
-            f"a round for '{requested.kind}' goes where its influence varies among the labels",
-            given=f"{learner=}, {deviations=}, {allocation_of=}",
-            action="Leave these out.",
-        )
+        what = f"a round for '{requested.kind}' goes where its influence varies among the labels"
+        action = "Leave these out."
+        raise InputError(what, given=f"{learner=}, {deviations=}, {allocation_of=}", action=action)
     given_one = learner is not None or features is not None
     how = _learning(sample, learner, features, half_width) if given_one else None
     extra = 0 if additional is None else _addable(sample, additional)
@@ -496,10 +488,8 @@ def _learning(
             "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
         )
     if half_width is not None or sample.design.strata is None:
-        raise InputError(
-            "a learner chooses between strata, for additional= units",
-            action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
-        )
+        action = "Leave the learner out here; the estimate may learn nevertheless: calibration=learner."
+        raise InputError("a learner chooses between strata, for additional= units", action=action)
     first = [0] if sample.proxy_names else []
     return Calibrating(column=first, method=learner, features=features, population=sample.population)
 

@@ -230,10 +230,8 @@ class Selection(Printed):
     def __init__(self, sample: Sample, truth: AnyArray | None = None, units: Any = None) -> None:
         design, population = sample.design, sample.population
         if not isinstance(design, Disagreements) or population is None:
-            raise InputError(
-                "this sample was not drawn to select a model",
-                action="Begin with stratal.select, or stratal select FILE.",
-            )
+            action = "Begin with stratal.select, or stratal select FILE."
+            raise InputError("this sample was not drawn to select a model", action=action)
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
         self._units = units or units_and_answers(population, design.answers, sample.seed)
@@ -610,8 +608,7 @@ def select(
         if positive not in classes:
             allowed = near_names(positive, sorted(classes))
             raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
-    agreed = likely_right(codes, _LIKELY_FROM)[0]
-    leader = int(np.argmax(agreed))
+    leader = int(np.argmax(likely_right(codes, _LIKELY_FROM)[0]))
     every = tuple(range(len(names)))
     apart = (codes != codes[:, [leader]]).sum(axis=0)
     apart = apart if criterion in ("accuracy", PREFERENCE) else len(codes) * (apart > 0)

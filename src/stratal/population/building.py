@@ -351,18 +351,13 @@ def _history_of(table: Table) -> History:
     own = next((lowered[name] for name in ID_NAMES if name in lowered), None)
     others = [name for name in table.names if name != own]
     if own is None or len(others) < 2:
-        raise InputError(
-            f"{table.label}: past results lack a column of ids, or models",
-            given=", ".join(table.names[:5]),
-            allowed=f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result",
-        )
+        what = f"{table.label}: past results lack a column of ids, or models"
+        allowed = f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result"
+        raise InputError(what, given=", ".join(table.names[:5]), allowed=allowed)
     rows = table.take(EveryColumn(table.names))
     if not isinstance(rows, Rows):
-        raise InputError(
-            "past results are read from a file or a dataframe",
-            given=table.label,
-            action="Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…).",
-        )
+        action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
+        raise InputError("past results are read from a file or a dataframe", given=table.label, action=action)
     model = lowered.get(MODEL)
     if model is None:
         names: list[Any] = others
@@ -376,11 +371,9 @@ def _history_of(table: Table) -> History:
     strange = np.flatnonzero(right.max(axis=0, initial=0) == _STRANGE)
     if len(strange):
         column = names[int(strange[0])] if model is None else results[0]
-        raise InputError(
-            f"{rows.label}: column {column!r} holds what is neither right nor wrong",
-            allowed="1 or 0, true or false, pass or fail; nothing where there is no result",
-            action="Leave other columns than those of models out.",
-        )
+        what = f"{rows.label}: column {column!r} holds what is neither right nor wrong"
+        allowed = "1 or 0, true or false, pass or fail; nothing where there is no result"
+        raise InputError(what, allowed=allowed, action="Leave other columns than those of models out.")
     if None in items or len(set(items)) < len(items):
         allowed = f"each item once; results in rows have a column {MODEL!r}"
         raise InputError(f"{rows.label}: an item has no id, or stands twice", allowed=allowed)

@@ -287,10 +287,8 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
     """Refuse columns that are there already, where such are to be made."""
     taken = sorted(set(names) & set(existing))
     if taken:
-        raise InputError(
-            f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it",
-            action="Rename it, or name it as the proxy and leave answers or history out.",
-        )
+        what = f"{label}: a column is called {taken[0]!r} already, and is needed for what is computed from it"
+        raise InputError(what, action="Rename it, or name it as the proxy and leave answers or history out.")
 
 
 def with_log(given: TableKeywords, log: Log) -> TableKeywords:
@@ -383,11 +381,7 @@ def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]
 
 
 def columns_fitting(
-    what: str,
-    given: str | Sequence[str] | None,
-    existing: list[str],
-    label: str,
-    taken: tuple[str, ...] = (),
+    what: str, given: str | Sequence[str] | None, existing: list[str], label: str, taken: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Return columns by name, patterns such as `p*` spelt out, without those that are taken."""
     found: list[str] = []

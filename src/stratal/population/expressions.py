@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from stratal.arrays import AnyArray, Described, FloatArray, IntArray
 
 
-class Expression(Described):
+class Expression(Described, noun="formula", registry={}):
     """A formula over columns. Add, subtract and multiply formulas and numbers with the usual signs.
 
     Examples
@@ -32,8 +32,6 @@ class Expression(Described):
     """
 
     __slots__ = ()
-    noun: ClassVar[str] = "formula"
-    registry: ClassVar[dict[str, Any]] = {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -85,7 +83,7 @@ def total(parts: list[Expression]) -> Expression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant(Expression):
+class Constant(Expression, kind="constant"):
     """One number for every unit.
 
     Examples
@@ -94,7 +92,6 @@ class Constant(Expression):
     ()
     """
 
-    kind: ClassVar[str] = "constant"
     value: float
 
     def on(self, engine: OnArrays) -> Any:
@@ -103,7 +100,7 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Expression):
+class Number(Expression, kind="number"):
     """A proxy or a feature.
 
     Examples
@@ -112,7 +109,6 @@ class Number(Expression):
     ('confidence',)
     """
 
-    kind: ClassVar[str] = "number"
     name: str
 
     @property
@@ -126,7 +122,7 @@ class Number(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByLevel(Expression):
+class ByLevel(Expression, kind="by-level"):
     """A number for each level of a group column.
 
     Parameters
@@ -145,7 +141,6 @@ class ByLevel(Expression):
     array([1., 0.])
     """
 
-    kind: ClassVar[str] = "by-level"
     name: str
     levels: tuple[str, ...]
     values: tuple[float, ...]
@@ -188,7 +183,7 @@ class ByLevel(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agree(Expression):
+class Agree(Expression, kind="agree"):
     """1 where several group columns all hold the same, else 0.
 
     Examples
@@ -198,7 +193,6 @@ class Agree(Expression):
     array([1., 0.])
     """
 
-    kind: ClassVar[str] = "agree"
     names: tuple[str, ...]
 
     @property
@@ -212,12 +206,11 @@ class Agree(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfParts(Expression):
-    nested: ClassVar[Mapping[str, type[Described]]] = {"parts": Expression}
+class _OfParts(Expression, nested={"parts": Expression}):
     parts: tuple[Expression, ...]
 
 
-class Sum(_OfParts):
+class Sum(_OfParts, kind="sum"):
     """The sum of formulas.
 
     Examples
@@ -227,14 +220,13 @@ class Sum(_OfParts):
     """
 
     __slots__ = ()
-    kind: ClassVar[str] = "sum"
 
     def on(self, engine: OnArrays) -> Any:
         """Return the sum."""
         return reduce(add, (part.on(engine) for part in self.parts))
 
 
-class Times(_OfParts):
+class Times(_OfParts, kind="times"):
     """The product of formulas.
 
     Examples
@@ -244,14 +236,13 @@ class Times(_OfParts):
     """
 
     __slots__ = ()
-    kind: ClassVar[str] = "times"
 
     def on(self, engine: OnArrays) -> Any:
         """Return the product."""
         return reduce(mul, (part.on(engine) for part in self.parts))
 
 
-class Exponential(_OfParts):
+class Exponential(_OfParts, kind="exponential"):
     """exp(x) of one formula.
 
     Examples
@@ -261,7 +252,6 @@ class Exponential(_OfParts):
     """
 
     __slots__ = ()
-    kind: ClassVar[str] = "exponential"
 
     def on(self, engine: OnArrays) -> Any:
         """Return the number."""
@@ -269,7 +259,7 @@ class Exponential(_OfParts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogLoss(_OfParts):
+class LogLoss(_OfParts, kind="log-loss"):
     """−log of one formula, which counts as `least` where it is smaller.
 
     Examples
@@ -278,7 +268,6 @@ class LogLoss(_OfParts):
     array(-0.)
     """
 
-    kind: ClassVar[str] = "log-loss"
     least: float
 
     def on(self, engine: OnArrays) -> Any:
@@ -287,7 +276,7 @@ class LogLoss(_OfParts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share(_OfParts):
+class Share(_OfParts, kind="share"):
     """The first formula over the second, which counts as `least` where it is smaller.
 
     Examples
@@ -297,7 +286,6 @@ class Share(_OfParts):
     array([1.  , 0.25])
     """
 
-    kind: ClassVar[str] = "share"
     least: float
 
     def on(self, engine: OnArrays) -> Any:
@@ -428,7 +416,7 @@ def both_tests(test: Expression | None, other: Expression | None) -> Expression 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells(Described):
+class Cells(Described, noun="division", registry={}, kind="cells", nested={"tests": Expression}):
     """Which of several cells a unit is in: the first whose formula is 1, else the last.
 
     Parameters
@@ -445,10 +433,6 @@ class Cells(Described):
     ['agree', 'differ']
     """
 
-    noun: ClassVar[str] = "division"
-    registry: ClassVar[dict[str, Any]] = {}
-    kind: ClassVar[str] = "cells"
-    nested: ClassVar[Mapping[str, type[Described]]] = {"tests": Expression}
     names: tuple[str, ...]
     tests: tuple[Expression, ...] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ PART = 1 << 16
 _FEW_CUTS = 24
 
 
-class Rule(Described):
+class Rule(Described, noun="stratification rule", registry={}):
     """Base of all rules. Subclasses are registered by `kind`, which names them in a sample file.
 
     Examples
@@ -32,8 +32,6 @@ class Rule(Described):
     """
 
     __slots__ = ()
-    noun: ClassVar[str] = "stratification rule"
-    registry: ClassVar[dict[str, Any]] = {}
 
     column: str
 
@@ -62,7 +60,7 @@ class Rule(Described):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Everything(Rule):
+class Everything(Rule, kind="everything"):
     """One stratum: simple random sampling.
 
     Examples
@@ -71,7 +69,6 @@ class Everything(Rule):
     1
     """
 
-    kind: ClassVar[str] = "everything"
     columns = ()
     n_strata = 1
 
@@ -81,7 +78,7 @@ class Everything(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CutPoints(Rule):
+class CutPoints(Rule, kind="cut-points"):
     """Intervals of one column: stratum h holds `cuts[h−1] <= x < cuts[h]`.
 
     Parameters
@@ -97,7 +94,6 @@ class CutPoints(Rule):
     array([2, 0, 1])
     """
 
-    kind: ClassVar[str] = "cut-points"
     column: str
     cuts: FloatArray
 
@@ -125,7 +121,7 @@ class CutPoints(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Categories(Rule):
+class Categories(Rule, kind="categories"):
     """An existing column of categories, possibly with some merged.
 
     Parameters
@@ -144,7 +140,6 @@ class Categories(Rule):
     array([1, 0])
     """
 
-    kind: ClassVar[str] = "categories"
     column: str
     levels: tuple[str, ...]
     codes: IntArray
@@ -173,7 +168,7 @@ class Categories(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NearestCentre(Rule):
+class NearestCentre(Rule, kind="nearest-centre"):
     """The stratum of the nearest centre, by Euclidean distance of scaled columns.
 
     Parameters
@@ -194,7 +189,6 @@ class NearestCentre(Rule):
     True
     """
 
-    kind: ClassVar[str] = "nearest-centre"
     names: tuple[str, ...]
     centres: FloatArray
     scale: FloatArray
@@ -232,7 +226,7 @@ def feature_rows(columns: Mapping[str, AnyArray], names: tuple[str, ...]) -> Flo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossed(Rule):
+class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
     """A category crossed with rules that differ from category to category.
 
     Parameters
@@ -254,8 +248,6 @@ class Crossed(Rule):
     True
     """
 
-    kind: ClassVar[str] = "crossed"
-    nested: ClassVar[Mapping[str, type[Described]]] = {"categories": Rule, "inner": Rule}
     categories: Categories
     inner: tuple[Rule, ...]
 
@@ -311,7 +303,7 @@ class Crossed(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived(Rule):
+class Derived(Rule, kind="derived"):
     """A rule that looks at formulas of columns.
 
     Parameters
@@ -333,12 +325,7 @@ class Derived(Rule):
     True
     """
 
-    kind: ClassVar[str] = "derived"
-    nested: ClassVar[Mapping[str, type[Described]]] = {
-        "inner": Rule,
-        "cells": Cells,
-        "influence": Expression,
-    }
+    nested: ClassVar[Mapping[str, type[Described]]] = {"inner": Rule, "cells": Cells, "influence": Expression}
     inner: Rule
     cells: Cells
     influence: Expression
@@ -458,8 +445,7 @@ def cells_of(rule: Rule) -> IntArray | None:
 
 def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
     """Return which levels the units of each cell can have (C, L + 1)."""
-    another = "another than " + ", ".join(levels)
-    values = np.array([*levels, another])
+    values = np.array([*levels, "another than " + ", ".join(levels)])
     left = np.ones(len(values), dtype=bool)
     found = []
     for test in cells.tests:

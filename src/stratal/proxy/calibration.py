@@ -401,12 +401,7 @@ def combine(
 
 
 def learn(
-    scores: Any,
-    outcomes: Any,
-    *,
-    learner: Any,
-    weights: Any = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    scores: Any, outcomes: Any, *, learner: Any, weights: Any = None, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Learned:
     """Fit a learner to the features of labelled units.
 

@@ -300,8 +300,7 @@ def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray
     products = (matrix[:, upper] * matrix[:, lower]).astype(np.float32)
     # In units in which a new model's ability and factors are standard normal.
     mean = models.mean(axis=0)
-    spread = np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k)
-    root = np.linalg.cholesky(spread)
+    root = np.linalg.cholesky(np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k))
     values = np.empty((len(right), 2 + k))
     for rows in _batches(right):
         results, known = right[rows].astype(np.float64), (right[rows] >= 0).astype(np.float64)

@@ -242,8 +242,7 @@ def write_figures(
         level = confidence_level if merit == "coverage" else level
         kinds: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
-            of_intervals = merit in ("coverage", "width")
-            names = [row["estimator"], row["interval"] if of_intervals else None]
+            names = [row["estimator"], row["interval"] if merit in ("coverage", "width") else None]
             if row[merit] is not None:
                 kinds.setdefault(", ".join(filter(None, names)), []).append(row)
         if not kinds:

@@ -193,7 +193,7 @@ def detection_page(found: Mapping[str, Any]) -> Page:
         tables=[table_of("", found["detections"], ("comparison", "labels"))],
         notes=[
             "A label is of one item, for the answers of both. With a file of answers the plan knows where "
-            "they differ: stratal plan FILE --estimand difference:A,B --detect D.",
+            "they differ: stratal plan FILE --estimand difference:A,B --detect D."
         ],
     )
 
@@ -323,10 +323,7 @@ def status_page(found: Mapping[str, Any]) -> Page:
     each, left = times["seconds_per_item"], times["seconds_left"]
     pace = "" if each is None else f"; {duration(each)} per item"
     pace += f", about {duration(left)} left" if left else ""
-    lines = [
-        f"{found['folder']}: {found['question']}",
-        f"{given:,} of {wanted:,} answers{pace}",
-    ]
+    lines = [f"{found['folder']}: {found['question']}", f"{given:,} of {wanted:,} answers{pace}"]
     if found["estimate"] is not None:
         made, anytime, look = found["estimate"], found["anytime_interval"], found.get("planned_look")
         lines.append(f"Estimate so far {value_with_interval(made)} if labelling stops now")
@@ -370,11 +367,7 @@ def status_page(found: Mapping[str, Any]) -> Page:
 
 
 # Columns of a table of pairs of annotators.
-PAIR = {
-    "pair": lambda row: f"{row['first']}, {row['second']}",
-    "shared": "shared",
-    "agreeing": "agreeing",
-}
+PAIR = {"pair": lambda row: f"{row['first']}, {row['second']}", "shared": "shared", "agreeing": "agreeing"}
 
 
 def _confusion(pair: Mapping[str, Any]) -> ReportTable:

@@ -148,7 +148,7 @@ def _side_by_side(found: Findings, rows: Rows) -> Page:
     return Page(
         lines=[
             "The same labels, read in several ways. Only the reported one takes account of how the units "
-            "were drawn and of what the proxy knows; the others show what that changes.",
+            "were drawn and of what the proxy knows; the others show what that changes."
         ],
         drawings=[forest_drawing("side-by-side", title, rows, found["share"])],
         tables=[table_of(title, rows, columns)],
@@ -173,7 +173,7 @@ def _strata(_: Findings, strata: Rows) -> Page:
     return Page(
         lines=[
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
-            "units, whatever its share of the labels.",
+            "units, whatever its share of the labels."
         ],
         tables=[table_of("Strata", rows, _STRATA)],
     )

@@ -217,11 +217,9 @@ def fill_labels(path: Path) -> int:
     except (OSError, UnicodeDecodeError, KeyError) as error:
         unknown = error
     if unknown is not None:
-        raise InputError(
-            f"{path}: this is not a table to label of the demonstration",
-            given=unknown,
-            allowed="the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label",
-        )
+        what = f"{path}: this is not a table to label of the demonstration"
+        allowed = "the to_label.csv of a draw, with the columns id (digit-0000 to digit-1796) and label"
+        raise InputError(what, given=unknown, allowed=allowed)
     empty = [row for row in rows if not row["label"]]
     for row in empty:
         row["label"] = str(truth[row["id"]])

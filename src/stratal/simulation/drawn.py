@@ -48,11 +48,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     if strata.n_strata == 1:
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":
-        raise InputError(
-            f"'{design.allocation}' follows the outcomes of a mean",
-            given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
-        )
+        what = f"'{design.allocation}' follows the outcomes of a mean"
+        action = "Use 'planned' or 'two-round', or an allocation that needs no outcome."
+        raise InputError(what, given=design.name, action=action)
     allocation = allocate(strata, budget, design.allocation, design.minimum)
     return Stratified(strata=strata, allocation=allocation)
 
@@ -79,8 +77,7 @@ def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTa
             raise InputError(f"{design.name} {what}", action="Leave it out, or the other.")
     draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
     collected: dict[tuple[int, str, str], list[float]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
+    with warnings.catch_warnings(action="ignore", category=StratalWarning):
         seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
         for seed in seeds.tolist():
             for budget, draw in draws.items():

@@ -88,13 +88,7 @@ class Truth:
 
     @classmethod
     def of(
-        cls,
-        z: FloatArray,
-        proxy: FloatArray | None,
-        codes: AnyArray,
-        n_strata: int,
-        *,
-        units: bool = True,
+        cls, z: FloatArray, proxy: FloatArray | None, codes: AnyArray, n_strata: int, *, units: bool = True
     ) -> Truth:
         """Return the truth of units (N,) in strata `codes` (N,); `units=False` keeps counts only."""
         sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
@@ -271,8 +265,7 @@ class Urns:
             self._good[:, h] += self._more(int(h), more[:, h])
         self._drawn = np.asarray(wanted)
         size, centre = wanted.astype(np.float64), self._truth.centre
-        good = self._good.astype(np.float64)
-        z = good - centre * size
+        z = self._good.astype(np.float64) - centre * size
         return StratumSums(counts=size, z=z, zz=z * (1.0 - 2.0 * centre) + size * (centre - centre**2))
 
     def _more(self, h: int, more: IntArray) -> IntArray:
@@ -383,8 +376,7 @@ def ordered_units(
     if with_replacement:
         return rng.integers(0, size, size=(replicates, n))
     if n > _WHOLE_ORDER * size:
-        keys = rng.random((replicates, size))
-        return np.argsort(keys, axis=1)[:, :n]
+        return np.argsort(rng.random((replicates, size)), axis=1)[:, :n]
     width = math.ceil(-size * math.log1p(-n / size) + 4.0 * n / math.sqrt(size) + 2.0)
     starts = range(0, replicates, 1 << 14)
     batches = [_distinct(size, n, width, min(1 << 14, replicates - start), rng) for start in starts]

@@ -203,7 +203,7 @@ def simulate(
     with CellStore.kept(store) as finished:
         tasks, keys = _tasks(whole, finished)
         done = len(chosen) - sum(len(task.designs) for task in tasks)
-        report = progress or _silent
+        report = progress or (lambda done, total: None)
         report(done, len(chosen))
         for key, rows in completed(cells, tasks, workers):
             finished.add(key, rows)
@@ -211,10 +211,6 @@ def simulate(
             report(done, len(chosen))
     found = (row for key in keys for row in finished.cells.get(key) or [])
     return SimulationTable.from_rows(relative_to_random(found))
-
-
-def _silent(done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:
@@ -551,12 +547,9 @@ def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntAr
         return proportional(sizes, half, minimum=design.minimum)
     pilot = np.minimum(int(design.pilot_size), sizes)
     if pilot.sum() > budget:
-        raise BudgetError(
-            f"the budget is below the pilot of {design.name}",
-            given=budget,
-            allowed=f"{int(pilot.sum())} or more",
-            action="Use a smaller pilot, fewer strata, or a larger budget.",
-        )
+        what = f"the budget is below the pilot of {design.name}"
+        action = "Use a smaller pilot, fewer strata, or a larger budget."
+        raise BudgetError(what, given=budget, allowed=f"{int(pilot.sum())} or more", action=action)
     return pilot
 
 

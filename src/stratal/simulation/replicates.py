@@ -313,11 +313,7 @@ def replicate_means(
 
 
 def _lam(
-    sums: StratumSums,
-    truth: Truth,
-    factors: FloatArray,
-    estimator: str,
-    bounds: tuple[float, float] | None,
+    sums: StratumSums, truth: Truth, factors: FloatArray, estimator: str, bounds: tuple[float, float] | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return λ, (H,) or (R, H), and the fitted parameters that fall to each stratum."""
     nothing = np.zeros((1, len(truth.sizes)))

@@ -144,11 +144,9 @@ class SimulationTable(Printed):
             In the outcome's units: 0.01 for one point of accuracy.
         """
         if not (math.isfinite(mean_absolute_error) and mean_absolute_error > 0):
-            raise InputError(
-                "mean_absolute_error must be positive",
-                given=mean_absolute_error,
-                allowed="above 0, in the outcome's units, such as 0.01",
-            )
+            what = "mean_absolute_error must be positive"
+            allowed = "above 0, in the outcome's units, such as 0.01"
+            raise InputError(what, given=mean_absolute_error, allowed=allowed)
         result = []
         pairs = zip(self["design"].tolist(), self["estimator"].tolist(), strict=True)
         for design, estimator in dict.fromkeys(pairs):
@@ -206,10 +204,8 @@ def read_own_parquet(path: Path, wanted: Sequence[str]) -> list[Row]:
         raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
     if {*table.column_names} != {*wanted}:
         what = "cells" if "cell" in wanted else "the table"
-        raise InputError(
-            f"{path}: already exists, and is not {what} of a simulation",
-            action="Give a path that does not exist yet; nothing is overwritten that simulate did not write.",
-        )
+        action = "Give a path that does not exist yet; nothing is overwritten that simulate did not write."
+        raise InputError(f"{path}: already exists, and is not {what} of a simulation", action=action)
     return list(table.to_pylist())
 
 

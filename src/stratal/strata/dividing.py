@@ -282,11 +282,9 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     """
     refuse_widest(distribution)
     if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
-        raise InputError(
-            "Neyman cuts need to know how the outcome spreads around the proxy",
-            allowed="a proxy on the outcome's scale, with bounds or second moments",
-            action="Use method='k-means', or calibrate the proxy first.",
-        )
+        what = "Neyman cuts need to know how the outcome spreads around the proxy"
+        allowed = "a proxy on the outcome's scale, with bounds or second moments"
+        raise InputError(what, allowed=allowed, action="Use method='k-means', or calibrate the proxy first.")
     if n_strata == 1:
         return np.empty(0, np.int64)
     if method in ALL_AT_ONCE:
@@ -394,8 +392,7 @@ def category_strata(
     levels = population.levels(by) if pictures is None else pictures.sizes
     groups = pooled_groups(levels, by, request)
     moments, codes = of_sizes(groups.sizes) if pictures is None else of_pictures(pictures), groups.rule.codes
-    alone = np.array_equal(codes, np.arange(len(codes)))
-    found = moments if alone else moments.pooled(codes)
+    found = moments if np.array_equal(codes, np.arange(len(codes))) else moments.pooled(codes)
     return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
 
 
@@ -609,10 +606,8 @@ def rows_of_levels(
         matrix = rules.feature_rows(batch, names)
         if not np.isfinite(matrix).all():
             bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
-            raise InputError(
-                f"feature column '{bad}' holds values that are not finite numbers",
-                action="Fill the gaps in, or leave the column out of features=.",
-            )
+            what = f"feature column '{bad}' holds values that are not finite numbers"
+            raise InputError(what, action="Fill the gaps in, or leave the column out of features=.")
         levels = np.full(len(matrix), "") if by is None else np.asarray(batch[by]).astype(str)
         found, codes = np.unique(levels, return_inverse=True)
         rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
@@ -640,10 +635,8 @@ def feature_columns(population: Population, features: Sequence[str] | None) -> t
     names = tuple(population.feature_names if features is None else features)
     unknown = [name for name in names if name not in population.feature_names]
     if unknown or not names:
-        raise InputError(
-            f"no such feature column: {unknown[0]!r}" if unknown else "no feature column was named",
-            allowed=near_names(unknown[0] if unknown else "", population.feature_names),
-        )
+        what = f"no such feature column: {unknown[0]!r}" if unknown else "no feature column was named"
+        raise InputError(what, allowed=near_names(unknown[0] if unknown else "", population.feature_names))
     return names
 
 
@@ -881,11 +874,8 @@ def _by_influence(population: Population, influence: Influence, how: dict[str, A
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     method = how["method"]
     if method not in (*INTERVAL_METHODS, "none"):
-        raise InputError(
-            "an influence is divided into intervals",
-            given=f"method={method!r}",
-            allowed="methods of intervals",
-        )
+        what = "an influence is divided into intervals"
+        raise InputError(what, given=f"method={method!r}", allowed="methods of intervals")
     view = influence.seen_in(population)
     several = len(view.levels(rules.CELL)) > 1 and method != "none"
     found = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **how)

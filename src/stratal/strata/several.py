@@ -81,10 +81,8 @@ class Demands:
 
     def at(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the n_h (H,) that λ (J,) leads to, and the lower bound on the cost that λ proves."""
-        total = multipliers @ self.spread
-        n_h = np.clip(np.sqrt(total), self.lower, self.upper)
-        bound = self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
-        return n_h, bound
+        n_h = np.clip(np.sqrt(multipliers @ self.spread), self.lower, self.upper)
+        return n_h, self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +280,7 @@ Found = tuple[IntArray, float, float, Optimum]
 
 def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
     """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
-    counts = WRIGHT.worth(np.sqrt(multipliers @ demands.spread))
-    n_h = np.clip(counts, demands.lower, demands.upper)
+    n_h = np.clip(WRIGHT.worth(np.sqrt(multipliers @ demands.spread)), demands.lower, demands.upper)
     return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
 
 
@@ -415,11 +412,9 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     free = np.zeros(len(bounds.sizes), dtype=bool) if known is None else np.asarray(known, dtype=bool)
     varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
     for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
-        raise InputError(
-            f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}",
-            given=f"standard deviation {deviations[:, h].max():g}",
-            action="Leave it out of known, or raise its maximum.",
-        )
+        what = f"stratum {h} varies, and {'is known' if free[h] else 'may have no label'}"
+        given = f"standard deviation {deviations[:, h].max():g}"
+        raise InputError(what, given=given, action="Leave it out of known, or raise its maximum.")
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
@@ -538,11 +533,9 @@ def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> Found
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
         j = int(np.argmax(floors))
-        raise BudgetError(
-            f"no allocation within the bounds is as precise as wanted for {names[j]}",
-            given=f"standard error {wanted[j]:g}",
-            allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
-        )
+        what = f"no allocation within the bounds is as precise as wanted for {names[j]}"
+        allowed = f"at least {wanted[j] * np.sqrt(floors[j]):.6g}"
+        raise BudgetError(what, given=f"standard error {wanted[j]:g}", allowed=allowed)
     optimum = cheapest(demands)
     demands, open_ = without_settled(demands)
     bound, prices = -np.inf, optimum.multipliers[open_]

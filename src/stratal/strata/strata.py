@@ -207,11 +207,8 @@ def refuse_widest(bins: Distribution | LevelBins) -> None:
     """
     low, high = float(bins.values.min()), float(bins.values.max())
     if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
-        raise InputError(
-            "the proxy ranges too widely",
-            given=f"{low:g} to {high:g}",
-            action="Look for a placeholder among its values, or rescale it.",
-        )
+        action = "Look for a placeholder among its values, or rescale it."
+        raise InputError("the proxy ranges too widely", given=f"{low:g} to {high:g}", action=action)
 
 
 def of_sizes(sizes: IntArray) -> Moments:
@@ -459,10 +456,8 @@ class Strata(Moments, Tabular, Plotted):
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
         lengths.add(len(self.known or self.names))
         if len(lengths) != 1 or np.any(self.sizes <= 0):
-            raise InputError(
-                "strata must have one name, size and moment each, and no stratum may be empty",
-                action="Make strata by stratal.strata.stratify(population).",
-            )
+            what = "strata must have one name, size and moment each, and no stratum may be empty"
+            raise InputError(what, action="Make strata by stratal.strata.stratify(population).")
 
     @classmethod
     def of(

@@ -304,10 +304,8 @@ def _values(study: str, question: Question, said: Sequence[ToolAnswer]) -> list[
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
         entry, why = next(iter(refused.values()))
-        what, given = (
-            f"{entry.place}: item {entry.id!r}: {why.what}",
-            ", ".join(map(repr, list(refused)[:_FIRST])),
-        )
+        what = f"{entry.place}: item {entry.id!r}: {why.what}"
+        given = ", ".join(map(repr, list(refused)[:_FIRST]))
         action = f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}."
         raise LabelError(what, given=given, allowed=why.allowed, action=action)
     return found

@@ -271,10 +271,8 @@ class Beliefs(Record):
         """
         name = answers or population.predicted
         if name is None:
-            raise InputError(
-                "the estimand needs the model's answers",
-                action="Name their column: predicted= (--predicted COL), or in the estimand itself.",
-            )
+            action = "Name their column: predicted= (--predicted COL), or in the estimand itself."
+            raise InputError("the estimand needs the model's answers", action=action)
         counts = population.levels(population.require_group(name))
         levels = tuple(sorted({*counts, *needed}))
         for column in filter(None, (right, probability)):

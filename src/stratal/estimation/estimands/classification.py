@@ -213,7 +213,7 @@ class _OfAll(Classification):
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy(_OfAll):
+class Accuracy(_OfAll, kind="accuracy"):
     """The share of answers that are right.
 
     Parameters
@@ -227,8 +227,6 @@ class Accuracy(_OfAll):
     'accuracy'
     """
 
-    kind: ClassVar[str] = "accuracy"
-
     takes: ClassVar[tuple[str, ...]] = RIGHT_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = tuple(
         name for name in Mean.takes_by_group if name != "predicted"
@@ -236,8 +234,7 @@ class Accuracy(_OfAll):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
-        found = Mean().estimate(*self._compared(sample, labels, request))
-        return replace(found, label=self.label)
+        return replace(Mean().estimate(*self._compared(sample, labels, request)), label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the accuracy of each group."""
@@ -253,7 +250,7 @@ class Accuracy(_OfAll):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(Accuracy):
+class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted"):
     """The share of the units on which a judge's verdict is what people say: the accuracy of a judge.
 
     Parameters
@@ -267,17 +264,9 @@ class Agreement(Accuracy):
     'agreement:judge'
     """
 
-    kind: ClassVar[str] = "agreement"
-    listed: ClassVar[str] = "predicted"
-
-    @property
-    def name(self) -> str:
-        """The metric, as `ClassReport` calls it."""
-        return "accuracy"
-
 
 @dataclass(frozen=True, slots=True)
-class Kappa(_OfAll):
+class Kappa(_OfAll, kind="kappa", listed="predicted"):
     """Cohen's kappa of a judge's verdicts and people's: agreement less that of chance, over what is left.
 
     Chance is that two who say each class as often as these do agree (Cohen 1960). For scores in which a near
@@ -294,12 +283,9 @@ class Kappa(_OfAll):
     'kappa:judge'
     """
 
-    kind: ClassVar[str] = "kappa"
-    listed: ClassVar[str] = "predicted"
-
 
 @dataclass(frozen=True, slots=True)
-class BalancedAccuracy(_OfAll):
+class BalancedAccuracy(_OfAll, kind="balanced_accuracy"):
     """The mean recall over the classes.
 
     Examples
@@ -308,11 +294,9 @@ class BalancedAccuracy(_OfAll):
     'balanced_accuracy:predicted=answer'
     """
 
-    kind: ClassVar[str] = "balanced_accuracy"
-
 
 @dataclass(frozen=True, slots=True)
-class MatthewsCorrelation(_OfAll):
+class MatthewsCorrelation(_OfAll, kind="mcc"):
     """Matthews' correlation of answers and truth, of any number of classes.
 
     Examples
@@ -321,11 +305,9 @@ class MatthewsCorrelation(_OfAll):
     'mcc'
     """
 
-    kind: ClassVar[str] = "mcc"
-
 
 @dataclass(frozen=True, slots=True)
-class Average(Classification):
+class Average(Classification, kind="average", listed="metric"):
     """A metric of each class, averaged over all classes.
 
     Parameters
@@ -342,8 +324,6 @@ class Average(Classification):
     ('average:f1', 'average:recall,average=weighted')
     """
 
-    kind: ClassVar[str] = "average"
-    listed: ClassVar[str] = "metric"
     metric: str
     average: str = "macro"
     predicted: str | None = None
@@ -364,7 +344,7 @@ class Average(Classification):
 
 
 @dataclass(frozen=True, slots=True)
-class OfClass(Classification):
+class OfClass(Classification, listed="positive", shown="match"):
     """A metric of one class; what follows has these fields, and differs by its name alone.
 
     Parameters
@@ -373,8 +353,6 @@ class OfClass(Classification):
         As for `F1`.
     """
 
-    listed: ClassVar[str] = "positive"
-    shown: ClassVar[str] = "match"
     positive: str
     predicted: str | None = None
     probability: str | None = None
@@ -440,7 +418,7 @@ right answer all the same: f1:yes,right=score.
 
 
 @dataclass(frozen=True, slots=True)
-class Precision(OfClass):
+class Precision(OfClass, kind="precision"):
     """The share of the units answered as a class that are of it.
 
     Examples
@@ -449,11 +427,9 @@ class Precision(OfClass):
     'precision:match'
     """
 
-    kind: ClassVar[str] = "precision"
-
 
 @dataclass(frozen=True, slots=True)
-class FalseDiscoveryRate(OfClass):
+class FalseDiscoveryRate(OfClass, kind="false_discovery_rate"):
     """The share of the units answered as a class that are not of it: 1 less the precision.
 
     Examples
@@ -462,11 +438,9 @@ class FalseDiscoveryRate(OfClass):
     'false_discovery_rate:fail,predicted=judge'
     """
 
-    kind: ClassVar[str] = "false_discovery_rate"
-
 
 @dataclass(frozen=True, slots=True)
-class Recall(OfClass):
+class Recall(OfClass, kind="recall"):
     """The share of the units of a class that are answered as it.
 
     Examples
@@ -475,11 +449,9 @@ class Recall(OfClass):
     'recall:match'
     """
 
-    kind: ClassVar[str] = "recall"
-
 
 @dataclass(frozen=True, slots=True)
-class F1(OfClass):
+class F1(OfClass, kind="f1"):
     """The harmonic mean of a class's precision and recall.
 
     Parameters
@@ -501,11 +473,9 @@ class F1(OfClass):
     'f1:match'
     """
 
-    kind: ClassVar[str] = "f1"
-
 
 @dataclass(frozen=True, slots=True)
-class Specificity(OfClass):
+class Specificity(OfClass, kind="specificity"):
     """The share of the units of other classes that are not answered as the class.
 
     Examples
@@ -514,11 +484,9 @@ class Specificity(OfClass):
     'specificity:match'
     """
 
-    kind: ClassVar[str] = "specificity"
-
 
 @dataclass(frozen=True, slots=True)
-class NegativePredictiveValue(OfClass):
+class NegativePredictiveValue(OfClass, kind="negative_predictive_value"):
     """The share of the units not answered as a class that are not of it.
 
     Examples
@@ -527,11 +495,9 @@ class NegativePredictiveValue(OfClass):
     'negative_predictive_value:match'
     """
 
-    kind: ClassVar[str] = "negative_predictive_value"
-
 
 @dataclass(frozen=True, slots=True)
-class Jaccard(OfClass):
+class Jaccard(OfClass, kind="jaccard"):
     """Hits over the units that are of a class or answered as it.
 
     Examples
@@ -540,11 +506,9 @@ class Jaccard(OfClass):
     'jaccard:match'
     """
 
-    kind: ClassVar[str] = "jaccard"
-
 
 @dataclass(frozen=True, slots=True)
-class Prevalence(OfClass):
+class Prevalence(OfClass, kind="prevalence"):
     """The share of the units that are of a class.
 
     Examples
@@ -553,11 +517,9 @@ class Prevalence(OfClass):
     'prevalence:match'
     """
 
-    kind: ClassVar[str] = "prevalence"
-
 
 @dataclass(frozen=True, slots=True)
-class PredictedPrevalence(OfClass):
+class PredictedPrevalence(OfClass, kind="predicted_prevalence"):
     """The share of units that the model answers with the class: counted where the population is known.
 
     Examples
@@ -566,11 +528,9 @@ class PredictedPrevalence(OfClass):
     'predicted_prevalence:match'
     """
 
-    kind: ClassVar[str] = "predicted_prevalence"
-
 
 @dataclass(frozen=True, slots=True)
-class FBeta(OfClass):
+class FBeta(OfClass, kind="fbeta"):
     """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
 
     Parameters
@@ -585,7 +545,6 @@ class FBeta(OfClass):
     'fbeta:match,beta=0.5'
     """
 
-    kind: ClassVar[str] = "fbeta"
     beta: float = 2.0
 
     @property
@@ -595,7 +554,7 @@ class FBeta(OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassReport(Estimand):
+class ClassReport(Estimand, kind="metrics", listed="metrics"):
     """Metrics of a classifier: of all classes, of each class, and averaged.
 
     Parameters
@@ -624,8 +583,6 @@ class ClassReport(Estimand):
     [('0', 0.5, 2), ('1', 0.667, 3), ('macro', 0.583, 5)]
     """
 
-    kind: ClassVar[str] = "metrics"
-    listed: ClassVar[str] = "metrics"
     of_classes = True
     metrics: Sequence[str] = ("accuracy", "precision", "recall", "f1")
     classes: Sequence[Any] = ()

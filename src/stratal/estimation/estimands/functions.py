@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class OfOutcomes(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class RatioOfMeans(OfOutcomes):
+class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
     Its interval is Fieller's, for few and skewed labels; a limit is infinite where the labels do not tell the
@@ -167,8 +167,6 @@ class RatioOfMeans(OfOutcomes):
     0.5
     """
 
-    kind: ClassVar[str] = "ratio_of_means"
-    listed: ClassVar[str] = "names"
     names: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -185,10 +183,8 @@ class RatioOfMeans(OfOutcomes):
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
         if not np.isfinite(result.value):
-            raise InputError(
-                "the denominator's mean is 0, so there is no ratio",
-                action="Check the denominator, or label units in which it is not 0.",
-            )
+            action = "Check the denominator, or label units in which it is not 0."
+            raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
         _require_error(result, len(columns), "ratio")
         limits = None
         # Where all labels agree, or there is one, an interval is refused as that of any such outcome is.
@@ -200,7 +196,7 @@ class RatioOfMeans(OfOutcomes):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanFunction(OfOutcomes):
+class MeanFunction(OfOutcomes, kind="function", listed="names"):
     """Any smooth function of the means of several outcomes, by linearisation.
 
     Parameters
@@ -223,8 +219,6 @@ class MeanFunction(OfOutcomes):
     1.118
     """
 
-    kind: ClassVar[str] = "function"
-    listed: ClassVar[str] = "names"
     function: Callable[..., float]
     names: Sequence[str]
     bounds: tuple[float, float] | None = None
@@ -256,8 +250,6 @@ class MeanFunction(OfOutcomes):
 
 def _require_error(result: Linearised, n: int, what: str) -> None:
     if not np.isfinite(result.standard_error):
-        raise InputError(
-            f"the standard error of the {what} cannot be estimated",
-            given=f"{n} label{'s' if n > 1 else ''}, value {result.value:g}",
-            action="Label at least 2 units; rescale what is far from 1.",
-        )
+        given = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
+        action = "Label at least 2 units; rescale what is far from 1."
+        raise InputError(f"the standard error of the {what} cannot be estimated", given=given, action=action)

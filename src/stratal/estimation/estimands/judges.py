@@ -210,8 +210,7 @@ def _smoothed(
     if result.standard_error > _ROUNDING:
         own_weights = weighting.weights / weighting.total
         squares, fourth = (float(own_weights @ result.variable**power) for power in (2, 4))
-        heavy = 2.0 * n / max(fourth / squares**2 - 1.0, 2.0)
-        freedom = min(freedom, heavy)
+        freedom = min(freedom, 2.0 * n / max(fourth / squares**2 - 1.0, 2.0))
     return FisherLimits(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
@@ -228,7 +227,7 @@ SLOPE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class OfScores(Estimand):
+class OfScores(Estimand, listed="score", shown="judge"):
     """A comparison of a judge's scores with the labels, which are numbers.
 
     Parameters
@@ -237,8 +236,6 @@ class OfScores(Estimand):
         The proxy that holds the judge's score; the only one unless given.
     """
 
-    listed: ClassVar[str] = "score"
-    shown: ClassVar[str] = "judge"
     score: str | None = None
 
     def units(
@@ -257,11 +254,9 @@ class OfScores(Estimand):
         """Return the score, and the bounds of the labels' scale that it is on."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            raise InputError(
-                f"'{self.kind}' cannot be planned for: the score has no scale of the labels",
-                given=repr(info.name),
-                action="Give the labels' bounds (bounds=, --bounds), or plan for the mean.",
-            )
+            what = f"'{self.kind}' cannot be planned for: the score has no scale of the labels"
+            action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
+            raise InputError(what, given=repr(info.name), action=action)
         return Number(name=info.name), info.bounds
 
 
@@ -288,11 +283,9 @@ class Association(OfScores):
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
         if second - first**2 <= _DUST:
-            raise InputError(
-                f"nothing can be expected of '{self.text}': all scores are equal",
-                given=f"{first:g}",
-                action="Choose a score that differs between units, or plan for the mean.",
-            )
+            what = f"nothing can be expected of '{self.text}': all scores are equal"
+            action = "Choose a score that differs between units, or plan for the mean."
+            raise InputError(what, given=f"{first:g}", action=action)
         product = SLOPE * second + (1.0 - SLOPE) * first**2
         m = np.array([first, first, second, (low + high) * first - low * high, product])
         function = type(self).planned
@@ -311,7 +304,7 @@ class Association(OfScores):
 
 
 @dataclass(frozen=True, slots=True)
-class PearsonCorrelation(Association):
+class PearsonCorrelation(Association, kind="pearson", statistic=pearson):
     """Pearson's correlation of a judge's scores and the labels.
 
     Examples
@@ -320,12 +313,9 @@ class PearsonCorrelation(Association):
     'pearson:judge'
     """
 
-    kind: ClassVar[str] = "pearson"
-    statistic: ClassVar[Pairs] = pearson
-
 
 @dataclass(frozen=True, slots=True)
-class SpearmanCorrelation(Association):
+class SpearmanCorrelation(Association, kind="spearman", statistic=spearman):
     """Spearman's correlation: that of the ranks, ties at their mean.
 
     Examples
@@ -334,12 +324,9 @@ class SpearmanCorrelation(Association):
     'spearman:judge'
     """
 
-    kind: ClassVar[str] = "spearman"
-    statistic: ClassVar[Pairs] = spearman
-
 
 @dataclass(frozen=True, slots=True)
-class IntraclassCorrelation(Association):
+class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, planned=_agreement):
     """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
 
     Of the whole population: 2 cov over the variances' sum and the squared difference of the means (Lin's
@@ -351,13 +338,9 @@ class IntraclassCorrelation(Association):
     'icc:judge'
     """
 
-    kind: ClassVar[str] = "icc"
-    statistic: ClassVar[Pairs] = intraclass
-    planned: ClassVar[Callable[[FloatArray], float]] = _agreement
-
 
 @dataclass(frozen=True, slots=True)
-class WeightedKappa(IntraclassCorrelation):
+class WeightedKappa(IntraclassCorrelation, kind="weighted_kappa"):
     """Cohen's weighted kappa of scores on a scale: 1 less the squared distance over that of chance (1968).
 
     Of the whole population it is the intraclass correlation (Fleiss & Cohen 1973).
@@ -368,11 +351,9 @@ class WeightedKappa(IntraclassCorrelation):
     'weighted_kappa:judge'
     """
 
-    kind: ClassVar[str] = "weighted_kappa"
-
 
 @dataclass(frozen=True, slots=True)
-class Bias(OfScores):
+class Bias(OfScores, kind="bias"):
     """The mean of a judge's score less that of the labels: what the raw mean of a judge is wrong by.
 
     Examples
@@ -384,8 +365,6 @@ class Bias(OfScores):
     >>> round(stratal.estimate(sample, labels, estimand=Bias("judge")).value, 3)
     0.25
     """
-
-    kind: ClassVar[str] = "bias"
 
     def influence(self, population: Population) -> Influence:
         """Return what a plan expects of the mean: the score's own mean is known."""
@@ -408,8 +387,7 @@ class Bias(OfScores):
             width = info.bounds[1] - info.bounds[0]
             bounds, outcome = (-width, width), "bounded"
         requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
-        found = Mean().estimate(sample, difference, requested)
-        return replace(found, label=self.label, null=0.0)
+        return replace(Mean().estimate(sample, difference, requested), label=self.label, null=0.0)
 
 
 # Of equal width, as calibration errors are usually taken (Guo et al. 2017).
@@ -475,7 +453,7 @@ def calibration_error(
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationError(OfScores):
+class CalibrationError(OfScores, kind="calibration_error"):
     """The expected calibration error: how far the labels' mean is off the score's, over bins of the score.
 
     Its estimate is never below 0 and few labels make it too large; the interval knows that, and holds 0 where
@@ -486,8 +464,6 @@ class CalibrationError(OfScores):
     >>> CalibrationError("judge").text
     'calibration_error:judge'
     """
-
-    kind: ClassVar[str] = "calibration_error"
 
     def influence(self, population: Population) -> Influence:
         """Return what a plan expects of the bias, whose parts it sums."""
@@ -514,7 +490,7 @@ Row = tuple[Mapping[str, str | None], Estimate]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeReport(Estimand):
+class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_classes=True):
     """Judges against people: agreement, kappa, what each finds and what it calls so wrongly; or its scores.
 
     Parameters
@@ -542,10 +518,6 @@ class JudgeReport(Estimand):
     True
     """
 
-    kind: ClassVar[str] = "judge"
-    listed: ClassVar[str] = "judges"
-    shown: ClassVar[str] = "verdict"
-    of_classes = True
     judges: tuple[str, ...]
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ from stratal.proxy.proxy import FLOOR
 
 
 @dataclass(frozen=True, slots=True)
-class ClassLoss(Estimand):
+class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     """The mean loss of a model's class probabilities.
 
     Parameters
@@ -38,8 +38,6 @@ class ClassLoss(Estimand):
         The columns of f, called after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
     """
 
-    listed: ClassVar[str] = "probabilities"
-    shown: ClassVar[str] = "p_cat,p_dog"
     reads_population = True
     of_classes = True
     compared = False
@@ -81,10 +79,8 @@ class ClassLoss(Estimand):
     ) -> tuple[FloatArray, BoolArray]:
         """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
         if population is None:
-            raise InputError(
-                f"{self.text}: a sample does not hold the probabilities of its units",
-                action="Give the population: population=, --population.",
-            )
+            what = f"{self.text}: a sample does not hold the probabilities of its units"
+            raise InputError(what, action="Give the population: population=, --population.")
         columns = _by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
@@ -93,11 +89,9 @@ class ClassLoss(Estimand):
         place = {name: k for k, name in enumerate(columns)}
         unknown = next((name for name in classes[labelled] if name not in place), None)
         if unknown is not None:
-            raise LabelError(
-                f"no column holds the probability of the class {unknown!r}",
-                allowed=near_names(unknown, place),
-                action="Map the label to a class (--map), or name its column.",
-            )
+            what = f"no column holds the probability of the class {unknown!r}"
+            action = "Map the label to a class (--map), or name its column."
+            raise LabelError(what, allowed=near_names(unknown, place), action=action)
         found = features_of(sample, population, tuple(columns.values()))[labelled]
         return self.loss(found[np.arange(len(found)), [place[name] for name in classes[labelled]]]), labelled
 
@@ -119,7 +113,7 @@ class ClassLoss(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredError(ClassLoss):
+class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
     """The mean of (1 − f_Y)², f_Y the probability that the model gives to the true class.
 
     Examples
@@ -133,9 +127,6 @@ class SquaredError(ClassLoss):
     0.27
     """
 
-    kind: ClassVar[str] = "squared_error"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
-
     @staticmethod
     def expected(probability: Expression) -> Expression:
         """Return the loss as a formula."""
@@ -144,7 +135,7 @@ class SquaredError(ClassLoss):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEntropy(ClassLoss):
+class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(FLOOR))):
     """The mean of −log f_Y, where a probability below 1e-7 counts as that.
 
     Examples
@@ -152,9 +143,6 @@ class CrossEntropy(ClassLoss):
     >>> CrossEntropy.loss(np.array([1.0, 0.0])).round(1) + 0.0
     array([ 0. , 16.1])
     """
-
-    kind: ClassVar[str] = "cross_entropy"
-    bounds: ClassVar[tuple[float, float]] = (0.0, -math.log(FLOOR))
 
     @staticmethod
     def expected(probability: Expression) -> Expression:

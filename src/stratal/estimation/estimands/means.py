@@ -71,7 +71,7 @@ class AnticipatedMoments(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Mean(Estimand):
+class Mean(Estimand, kind="mean"):
     """The mean outcome.
 
     Parameters
@@ -85,7 +85,6 @@ class Mean(Estimand):
     'mean'
     """
 
-    kind: ClassVar[str] = "mean"
     of_one_outcome: ClassVar[bool] = True
     recorded: ClassVar[bool] = False
     plan_options: ClassVar[tuple[str, ...]] = (
@@ -293,7 +292,7 @@ _OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
 
 
 @dataclass(frozen=True, slots=True)
-class LevelMean(Estimand):
+class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator")):
     """The mean outcome of one level of a category; a part of `LevelMeans`.
 
     Parameters
@@ -308,8 +307,6 @@ class LevelMean(Estimand):
     'mean@language:de'
     """
 
-    kind: ClassVar[str] = "level_mean"
-    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator")
     group: str
     level: str
     proxy: str | None = None
@@ -336,7 +333,7 @@ class LevelMean(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class LevelMeans(Several):
+class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     """The mean outcome of every level of a category, or of those that are named.
 
     Parameters
@@ -356,9 +353,6 @@ class LevelMeans(Several):
     ('mean@language', ('de', 'en'))
     """
 
-    kind: ClassVar[str] = "mean@"
-    listed: ClassVar[str] = "levels"
-    shown: ClassVar[str] = "language"
     group: str
     levels: tuple[str, ...] = ()
     proxy: str | None = None
@@ -462,7 +456,7 @@ class LevelMeans(Several):
 
 
 @dataclass(frozen=True, slots=True)
-class Means(Several):
+class Means(Several, kind="means", listed="names"):
     """The means of several outcomes of each unit, such as fluency and adequacy.
 
     Parameters
@@ -478,8 +472,6 @@ class Means(Several):
     'means:fluency,adequacy'
     """
 
-    kind: ClassVar[str] = "means"
-    listed: ClassVar[str] = "names"
     names: tuple[str, ...]
     proxies: tuple[str, ...] = ()
 

@@ -155,14 +155,13 @@ _DUST = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(Estimand):
+class Ranking(Estimand, listed="positive"):
     """How well a score ranks units of a class before the others.
 
     The score is a proxy of the sample, the only one unless named. A score that the sample does not hold comes
     with the labels: `{"label": labels, "score": scores}`.
     """
 
-    listed: ClassVar[str] = "positive"
     of_classes = True
     compared = False
     statistic: ClassVar[Statistic]
@@ -200,7 +199,7 @@ class Ranking(Estimand):
 
 
 @dataclass(frozen=True, slots=True)
-class AUC(Ranking):
+class AUC(Ranking, kind="auc", statistic=area_under_curve):
     """The area under the ROC curve: the chance that a unit of the class has the higher score of two.
 
     Examples
@@ -213,12 +212,9 @@ class AUC(Ranking):
     1.0
     """
 
-    kind: ClassVar[str] = "auc"
-    statistic: ClassVar[Statistic] = area_under_curve
-
 
 @dataclass(frozen=True, slots=True)
-class AveragePrecision(Ranking):
+class AveragePrecision(Ranking, kind="average_precision", statistic=average_precision):
     """The mean precision over the ranks of the units of the class (no interpolation).
 
     Examples
@@ -227,18 +223,11 @@ class AveragePrecision(Ranking):
     'average_precision:toxic,score=judge'
     """
 
-    kind: ClassVar[str] = "average_precision"
-    statistic: ClassVar[Statistic] = average_precision
-
 
 def only_proxy(sample: Sample) -> str:
     """Return the name of the sample's proxy, refusing a sample of several."""
     if len(sample.proxy_names) != 1:
         given, allowed = f"{len(sample.proxy_names)} proxies", ", ".join(map(repr, sample.proxy_names))
-        raise InputError(
-            "several columns could be the score",
-            given=given,
-            allowed=allowed or None,
-            action="Name one: score=.",
-        )
+        what = "several columns could be the score"
+        raise InputError(what, given=given, allowed=allowed or None, action="Name one: score=.")
     return sample.proxy_names[0]
