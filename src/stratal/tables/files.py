@@ -83,7 +83,7 @@ def format_of(path: Path) -> str:
         raise InputError(
             f"{path}: the name does not tell the format",
             allowed=", ".join(FORMATS),
-            action="Rename it; Population.read also takes format='parquet', 'csv', 'jsonl' and others.",
+            action="Rename it; in Python Population.read takes format='parquet', 'csv', 'jsonl' and others.",
         )
     return kind
 
