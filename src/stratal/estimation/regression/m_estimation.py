@@ -262,7 +262,9 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
     left = (y - stretch * proxy - x @ bias) / _kept(leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
-    evidence = float(bias @ np.linalg.pinv(spread, hermitian=True) @ bias) if np.isfinite(spread).all() else 0.0
+    evidence = (
+        float(bias @ np.linalg.pinv(spread, hermitian=True) @ bias) if np.isfinite(spread).all() else 0.0
+    )
     limit = _EVIDENCE * x.shape[1]
     kept = 1.0 - limit / evidence if evidence > limit else 0.0
     if stretch == 1.0 and kept == 0.0:
