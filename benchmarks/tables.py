@@ -107,9 +107,13 @@ def timed(steps: dict[str, Callable[[], Any]]) -> Figures:
     return seconds | {PROCESSOR: time.process_time() - used}
 
 
+AT_ONCE = 200_000_000
+
+
 def bare_duckdb(path: Path, directory: Path) -> Figures:
     """Run the bare queries with the settings that stratal gives to DuckDB."""
     import duckdb
+    from pyarrow.parquet import ParquetFile
 
     from stratal.tables.engine import memory_limit
 
@@ -126,7 +130,10 @@ def bare_duckdb(path: Path, directory: Path) -> Figures:
     def ask(query: str) -> Callable[[], Any]:
         return lambda: connection.execute(query).fetchall()
 
-    return timed(_bare(ask, rows, position, "VARCHAR")) | {MEMORY: own_peak()}
+    units = sum(
+        ParquetFile(part).metadata.num_rows for part in ([path] if path.is_file() else path.iterdir())
+    )
+    return timed(_bare(ask, rows, position, "VARCHAR", -(-units // AT_ONCE))) | {MEMORY: own_peak()}
 
 
 def bare_spark(path: Path, directory: Path) -> Figures:
@@ -143,13 +150,20 @@ def bare_spark(path: Path, directory: Path) -> Figures:
 
 
 def _bare(
-    ask: Callable[[str], Callable[[], Any]], rows: str, position: str, text: str
+    ask: Callable[[str], Callable[[], Any]], rows: str, position: str, text: str, parts: int = 1
 ) -> dict[str, Callable[[], Any]]:
-    twice = f"SELECT id FROM {rows} GROUP BY id HAVING count(*) > 1"
+    """Return the bare queries; in one part the ids of more than `AT_ONCE` rows do not fit the memory."""
+
+    def duplicates() -> None:
+        for part in range(parts):
+            some = f" WHERE id % {parts} = {part}" if parts > 1 else ""
+            twice = f"SELECT id FROM {rows}{some} GROUP BY id HAVING count(*) > 1"
+            ask(f"SELECT count(*) FROM ({twice})")()
+
     return {
         "minimum, maximum": ask(f"SELECT count(*), min(proxy), max(proxy) FROM {rows}"),
         "binned group-by": ask(f"SELECT {position} AS bin, count(*) FROM {rows} GROUP BY 1"),
-        "duplicate ids": ask(f"SELECT count(*) FROM ({twice})"),
+        "duplicate ids": duplicates,
         "MD5 keys": ask(
             f"SELECT count(*) FROM {rows} WHERE md5(concat('{SEED}:', CAST(id AS {text}))) <= '0000ffff'"
         ),

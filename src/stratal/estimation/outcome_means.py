@@ -443,7 +443,7 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
     z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
     declared = sample.outcome if bounds is None and sample.outcome not in ("binary", "bounded") else None
-    respondents.refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
+    respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
     frame = respondents.Respondents.of(sample, labelled)
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, found)
     separate, folds, column = sample.design.unlabelled, None, list[int]()

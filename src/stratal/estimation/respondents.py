@@ -362,9 +362,11 @@ def outcomes(
         _refuse_averaged_classes(own, sample.groups[own], joined)
     given = joined.numbers() if answers is None else known_classes(joined, answers)
     labelled, units = joined.labelled, joined.unit
-    answered, counts = np.flatnonzero(labelled), np.bincount(units)
-    counts = counts[counts > 0]
-    several = int((counts > 1).sum())
+    several, counts = 0, np.zeros(0, np.int64)
+    if len(units) > np.count_nonzero(labelled):  # else each has one
+        counts = np.bincount(units)
+        counts = counts[counts > 0]
+        several = int((counts > 1).sum())
     note = (
         f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
     )
@@ -373,12 +375,12 @@ def outcomes(
         most = joined.majority(given)
         labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
         given, units = most[labelled], np.flatnonzero(labelled)
-        ties = len(answered) - len(units)
+        ties = len(counts) - len(units)
         note += f"; {ties} without a majority count as not labelled" if ties else ""
     z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
     if several and combine == "mean":
         if answers is None:  # their variance within a unit, pooled over units
-            means = np.repeat(np.bincount(units, z)[answered] / counts, counts)
+            means = np.repeat(joined.by_unit(z), counts)
             pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
             note += f"; answers of one unit have variance {pooled:.4g}"
         z = joined.by_unit(z)
@@ -416,6 +418,7 @@ def known_outcome(
     outcome: Any = None,
     bounds: tuple[float, float] | None = None,
     found: LabelOutcomes | None = None,
+    labelled: BoolArray | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
     """Return the outcome's kind and bounds, and what is to be said of them.
 
@@ -443,7 +446,7 @@ def known_outcome(
     limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
     of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
     if limits is not None and limits not in of_proxies:
-        refuse_outside(z, sample.ids, None, limits)
+        refuse_outside(z, sample, labelled if found is None else found.labelled, None, limits)
         return outcome, limits, ()
     known = next((own for own in of_proxies if own is not None), None)
     outside = z[(z < known[0]) | (z > known[1])] if known is not None else z
@@ -471,8 +474,17 @@ _UNDECLARED = (
 )
 
 
-def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:
-    """Refuse labels outside the values that the user allowed, naming the first such unit."""
+def refuse_outside(
+    z: FloatArray,
+    sample: Sample,
+    labelled: BoolArray | None,
+    outcome: Any,
+    bounds: tuple[float, float] | None,
+) -> None:
+    """Refuse labels outside the values that the user allowed, naming the first such unit.
+
+    `labelled` are the drawn units that the labels are of; all unless given.
+    """
     outside = int(((z < 0) | (z > 1)).sum())
     # Labels that are 0 or 1 but for few look like slips of the finger, such as 11.
     binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
@@ -492,6 +504,7 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
     count = int(np.sum(wrong))
     if count:
         first = int(np.argmax(wrong))
+        ids = sample.ids if labelled is None else sample.ids[labelled]
         raise LabelError(
             f"{count} label{'s lie' if count > 1 else ' lies'} outside the outcome's values "
             f"(first: {z[first]:g} of id {id_text(ids.tolist()[first])!r})",

@@ -46,8 +46,11 @@ _NOTHING = 1e-300
 # The largest probability below 1 in floating point.
 _ALL = 1.0 - 1e-16
 
-# Pairs of steps that are held at once: 32 MB.
+# Pairs of steps that are held at once: 32 MB, and all pairs of 2,000 strata.
 _MOST_CELLS = 4_000_000
+
+# Largest steps that are looked at where strata are more: their sum moves in steps much smaller than these.
+_LARGEST_STEPS = 100
 
 # The normal quantile that is taken for certainty.
 LARGEST = float(ndtri(_ALL))
@@ -122,8 +125,8 @@ def count_quantile(
 def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     """Return an index of the K strata of the largest steps, and how each stratum's p(1 − p) blurs theirs.
 
-    All strata as long as there are no more than 2000; of more, as many as there is room for: the sum then
-    moves in steps much smaller than these. The second is (K, H), or (K, H, R) for replicates.
+    All strata as long as there are no more than 2000; of more, a hundred, or as many as there is room for:
+    the sum then moves in steps much smaller than these. The second is (K, H), or (K, H, R) for replicates.
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     most = max(_MOST_CELLS // len(steps), 1)
     largest: Any = slice(None)
     if most < len(steps):
-        largest = np.argsort(-steps.max(axis=1), kind="stable")[:most]
+        largest = np.argsort(-steps.max(axis=1), kind="stable")[: min(most, _LARGEST_STEPS)]
     own = steps[largest]
     blur = (1.0 - np.cos(2.0 * np.pi * steps / np.where(own > 0, own, np.inf)[:, None])) * pull
     return largest, blur[..., 0] if blur.shape[-1] == 1 else blur

@@ -107,3 +107,12 @@ def test_several_annotators_zeros_and_ones_do_not_make_counts_binary(counts):
     assert stratal.estimate(sample, answers(sample, 1, 0)).bounds is None
     assert stratal.estimate(sample, answers(sample, "Pass", "Fail")).bounds == (0.0, 1.0)
     assert stratal.estimate(nothing, answers(nothing, 1, 0)).bounds == (0.0, 1.0)
+
+
+def test_a_label_outside_the_bounds_is_named_by_its_own_unit_where_others_have_no_label():
+    population = stratal.Population.from_arrays(ids=["a", "b", "c", "d"])
+    sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7).with_outcome("bounded", (0, 5))
+    first, second, third = sample.ids.tolist()
+
+    with pytest.raises(stratal.LabelError, match=f"9 of id '{third}'"):
+        stratal.estimate(sample, {first: None, second: 1.0, third: 9.0})

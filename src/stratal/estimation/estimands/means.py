@@ -502,7 +502,7 @@ class Means(Several, kind="means", listed="names"):
         everyone = np.ones(len(z), dtype=bool)
         rows = []
         for name, column in zip(self.names, z.T, strict=True):
-            kind, bounds, _ = known_outcome(sample, column)
+            kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
             _, limits = infer_outcome(column, kind, bounds)
             found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
             rows.append(frame.complete(found, sample, label={"outcome": name}))

@@ -166,6 +166,20 @@ def test_unknown_columns_in_batches_and_rules() -> None:
         population().summarise(CutPoints(column="prxy", cuts=np.array([0.5])))
 
 
+@pytest.mark.parametrize("ids", [range(-500, 500), [f"i{number}" for number in range(1_000)]])
+def test_a_duplicate_is_found_where_keys_are_told_apart_in_parts(
+    monkeypatch: pytest.MonkeyPatch, ids: Any
+) -> None:
+    """Keys of one remainder at a time, whatever their sign."""
+    monkeypatch.setattr("stratal.population.queries.units._KEYS_AT_ONCE", 300)
+    proxy, own = np.linspace(0.0, 1.0, 1_000), list(ids)
+
+    assert Population.from_table(pa.table({"id": own, "proxy": proxy}), id="id", proxy="proxy").size == 1_000
+    own[7] = own[3]
+    with pytest.raises(InputError, match=f"1 id is duplicated .first: '{own[3]}'"):
+        Population.from_table(pa.table({"id": own, "proxy": proxy}), id="id", proxy="proxy")
+
+
 def test_equal_hashes_of_different_ids_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "stratal.population.queries.units.duplicate_key", lambda backend, column: column.length()
