@@ -37,12 +37,18 @@ Found = TypeVar("Found")
 # Codes of more units than this are kept in one byte each, where they fit.
 _EAGER_LIMIT = 1_000_000
 
+# Parts that pay for a thread of their own: with fewer, threads wait for the interpreter longer than they save.
+# Two take 1.4 times the time of one at 10⁶ units, as long at 10⁷, and .7 times it at 10⁸ (docs/scale.md).
+_PARTS_OF_A_THREAD = 160
+
 # Parts per thread that are begun before the first is needed: what a pass holds does not grow with N.
 _AHEAD = 2
 
 
-def threads_to_use(given: int | None = None) -> int:
-    """Return how many threads a pass takes: those given, else OMP_NUM_THREADS, else all that there are.
+def threads_to_use(given: int | None = None, parts: int | None = None) -> int:
+    """Return how many threads a pass takes: those given, else OMP_NUM_THREADS, else as many as are of use.
+
+    All that there are, but no more than the parts of the rows keep busy.
 
     `OMP_NUM_THREADS` is what joblib and clusters set for processes that share a machine.
 
@@ -62,7 +68,8 @@ def threads_to_use(given: int | None = None) -> int:
     if usual.isdecimal() and int(usual) > 0:
         return int(usual)
     allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
+    cores = len(allowed(0)) if allowed else os.cpu_count() or 1
+    return cores if parts is None else max(1, min(cores, parts // _PARTS_OF_A_THREAD))
 
 
 def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:
@@ -83,7 +90,7 @@ def over(size: int, work: Callable[[slice], Found], threads: int | None = None) 
     [65536, 34464]
     """
     parts = [slice(start, min(start + PART, size)) for start in range(0, size, PART)]
-    workers = min(threads_to_use(threads), len(parts)) if len(parts) > 1 else 1
+    workers = min(threads_to_use(threads, len(parts)), len(parts)) if len(parts) > 1 else 1
     if workers < 2:
         yield from map(work, parts)
         return

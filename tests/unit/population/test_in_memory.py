@@ -244,6 +244,10 @@ def test_the_environment_says_how_many_unless_the_caller_does(monkeypatch, envir
 
     assert threads_to_use() == (expected or 5)
     assert threads_to_use(2) == 2
+    # Few rows do not pay for threads that nobody asked for.
+    assert threads_to_use(parts=16) == (expected or 1)
+    assert threads_to_use(parts=500) == (expected or 3)
+    assert threads_to_use(2, parts=16) == 2
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
