@@ -37,7 +37,7 @@ Found = TypeVar("Found")
 # Codes of more units than this are kept in one byte each, where they fit.
 _EAGER_LIMIT = 1_000_000
 
-# Parts that pay for a thread of their own: with fewer, threads wait for the interpreter longer than they save.
+# Parts that pay for a thread of their own: with fewer, threads wait for Python longer than they save.
 # Two take 1.4 times the time of one at 10⁶ units, as long at 10⁷, and .7 times it at 10⁸ (docs/scale.md).
 _PARTS_OF_A_THREAD = 160
 
