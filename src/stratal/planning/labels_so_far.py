@@ -350,6 +350,8 @@ class LabelsSoFar:
             self.note = "influence's deviations"
             with warnings.catch_warnings(action="ignore", category=StratalWarning):  # the estimate has warned
                 self._learn_from_influences(requested, pairs, sample)
+            for joined in [given for _, given in pairs if isinstance(given, Joined)]:
+                joined.kept.clear()  # the estimate holds these labels, and is not to hold the sample
             self.repeated = _repeating(requested, sample, labels, labelled, confidence_level)
             return
         own, width = _of_outcomes(self.strata, self.known, stratum)

@@ -279,8 +279,8 @@ class Population(ABC):
         history : History, array (N, M) or mapping of model to array-like (N,), optional
             Earlier models' results on the same units, or what was fitted to them; as in `Population.read`.
         threads : int, optional
-            Threads that count and draw; `OMP_NUM_THREADS` if left out, else all cores. The answers are the
-            same, to the bit, for any number.
+            Threads that count and draw; `OMP_NUM_THREADS` if left out, else one for each 10⁷ units. The
+            answers are the same, to the bit, for any number.
 
         Raises
         ------

@@ -145,7 +145,8 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
     n_bins, order = len(distribution.values), np.arange(1, n_strata)
     values = distribution.values - distribution.values[0]
     rounding = float(np.abs(sums.squares).max())
-    # What a run of n units over a range r hides grows as √(n r), and none is to bridge a wide gap.
+    # What a run of n units over a range r hides grows as √(n r), which ends most runs; a quarter of them end
+    # by the range alone, so that none bridges a wide gap. The shares decide the time, never the cuts.
     ranges = np.diff(values, append=values[-1])
     spread, height = np.cumsum([np.sqrt(distribution.counts * ranges), ranges], axis=1)
     lengths = np.append(0.0, 0.75 * spread / spread[-1] + 0.25 * height / height[-1])
@@ -162,6 +163,7 @@ def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tup
         ends = np.array([(found[0] - 1, found[-1] + 1) for found in possible]) + first[:, None]
         ends = edges[np.clip(ends, 0, len(edges) - 1)]
         lowest, highest = np.maximum(lowest, ends[:, 0]), np.minimum(highest, ends[:, 1])
+        # Another look pays only where runs get a good deal shorter.
         finer = PRUNED / max(float((lengths[highest] - lengths[lowest]).max()), 1e-12)
         if int((highest - lowest).max()) <= PRUNED or finer < 1.5 * runs:
             break
@@ -180,6 +182,7 @@ def _bounds(
     the mean costs up to twice that for each unit of the width of the stratum.
     """
     at = PrefixSums(*(part[edges] for part in (sums.counts, sums.firsts, sums.squares, sums.conditional)))
+    # A difference of sums is off by some of their last digits: a bound must not be above what it bounds.
     within, final = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * rounding, len(edges) - 1
     most = float(np.sqrt(np.diff(at.counts) * within).max())
     starts = most * values[np.append(0, edges[:-1])] - at.squares

@@ -192,6 +192,23 @@ def test_a_limit_of_0_ends_the_search(looks, counts):
     assert 0 < len(looks) < 25
 
 
+@pytest.mark.parametrize("few", [False, True])
+def test_of_thousands_of_strata_a_hundred_steps_say_what_all_do(monkeypatch, few):
+    """One stratum may hold a third of the units: its step is the largest, and is among those looked at."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(20, 400, 2_100)
+    sizes[7] = sizes.sum() // 2 if few else sizes[7]
+    counts = rng.integers(2, 6, 2_100)
+    found = rates_of(rng.binomial(counts, 0.9), counts, sizes)
+    some = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
+    monkeypatch.setattr(tail, "_LARGEST_STEPS", 10**6)
+    monkeypatch.setattr(tail, "_MOST_CELLS", 2_100**2)
+
+    every = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
+
+    assert some == pytest.approx(every, abs=1e-7)
+
+
 @pytest.mark.parametrize(("ones", "count"), [(1, 20), (0, 50), (19, 20), (300, 700)])
 def test_one_stratum_of_a_large_population_is_clopper_and_pearsons_to_nine_digits(ones, count):
     rates = StratumRates(

@@ -156,6 +156,17 @@ def test_units_that_nobody_answers_do_not_draw_the_rest():
     assert needed.expected_total < 2000
 
 
+def test_an_estimate_from_which_a_round_is_planned_does_not_hold_the_sample():
+    rng = np.random.default_rng(1)
+    truth = rng.choice(["a", "b"], 400)
+    answers = np.where(rng.random(400) < 0.8, truth, "a")
+    units = stratal.Population.from_arrays(proxy=rng.random(400), groups={"m": answers}, predicted="m")
+    sample = stratal.plan(units, 80, estimand="f1:a").draw(seed=1)
+    seen = LabelsSoFar(sample, truth[sample.ids])
+
+    assert [own.kept for own in seen.found[0].read.columns.values()] == [{}]
+
+
 def test_what_decides_nothing_is_refused():
     rng = np.random.default_rng(4)
     proxy, part = rng.beta(4, 1, 500), rng.choice(["a", "b"], 500)
