@@ -8,7 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.group_clusters import bell_mccaffrey
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import SAME, Weighting
 from stratal.errors import BudgetError, InputError
@@ -67,28 +68,20 @@ class ClusterWeighting(Weighting):
         """The clusters (n,)."""
         return self.cluster
 
-    @property
-    def parts(self) -> FloatArray:
-        """Each cluster's part (m,) of the sum of the weights."""
-        weights = self.weights
-        return np.asarray(np.bincount(self.cluster, weights, minlength=self.draws) / weights.sum())
-
     def covariance(self, variables: FloatArray) -> FloatArray:
         """See `between_clusters`."""
         return between_clusters(variables * self.weights[:, None], self.cluster, self.clusters)
 
-    def stretched(self, residuals: FloatArray) -> FloatArray:
-        """Return residuals (n,) or (n, q) over √(1 − the cluster's part of the mean).
+    @property
+    def undrawn_share(self) -> float:
+        """1 − m / M."""
+        return max(1.0 - self.draws / self.clusters, 0.0)
 
-        A cluster that makes up a part g of the units pulls their mean towards itself, and its residuals show
-        (1 − g) of its variance; √(1 − g) makes up for it (Bell & McCaffrey 2002, "CR2"). The factor m/(m − 1)
-        of the covariance does so for clusters of equal size, and is taken off again.
-        """
-        m = self.draws
-        if m < 2:
+    def stretched(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
+        """Return residuals (n,) or (n, q) of the mean of a group, times `GroupClusters.stretch`."""
+        if self.draws < 2:
             return residuals
-        stretch = np.sqrt((1.0 - 1.0 / m) / (1.0 - self.parts))
-        return np.asarray((residuals.T * stretch[self.cluster]).T)
+        return np.asarray((residuals.T * self.group_clusters_of(member).stretch).T)
 
     @property
     def lacks_sizes(self) -> bool:
@@ -123,8 +116,8 @@ class ClusterWeighting(Weighting):
         """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""
         if self.draws < 2:
             return 1.0
-        squares = np.bincount(self.cluster, self.weights**2, minlength=self.draws)
-        return max(bell_mccaffrey(self.parts, squares), 1.0)
+        clusters = self.group_clusters_of(None)
+        return max(bell_mccaffrey(clusters.parts, clusters.squares), 1.0)
 
 
 def between_clusters(parts: FloatArray, cluster: IntArray, clusters: int) -> FloatArray:
@@ -160,36 +153,6 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: int) -> Flo
     totals = np.stack([np.bincount(cluster, column, minlength=m) for column in parts.T], axis=1)
     centred = totals - totals.mean(axis=0)
     return np.asarray((1.0 - m / clusters) * m / (m - 1) * centred.T @ centred)
-
-
-def bell_mccaffrey(parts: FloatArray, variances: AnyArray) -> float:
-    """Return Satterthwaite's degrees of freedom of the variance between clusters, of a mean that they form.
-
-    The residual totals of clusters, stretched by 1/√(1 − g_c), have covariance Ω when units vary alike and
-    independently; the variance estimate, their sum of squares, has those of a χ² with (tr Ω)² / tr Ω²
-    (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
-
-    Parameters
-    ----------
-    parts : float (m,)
-        g_c, each cluster's part of the mean; they add up to 1.
-    variances : float (m,)
-        What the variance of each cluster's total is proportional to.
-
-    Examples
-    --------
-    >>> bell_mccaffrey(np.full(10, 0.1), np.full(10, 0.1))
-    9.0
-    >>> round(bell_mccaffrey(np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.7, 0.1, 0.1, 0.1])), 2)
-    1.59
-    """
-    stretch, whole = 1.0 / (1.0 - parts), variances.sum()
-    trace = stretch * (variances - 2.0 * parts * variances + whole * parts**2)
-    # Ω² summed without the m × m matrix: diag(v) less g v' + v g' − Σv g g', each row and column stretched.
-    own, cross, other = stretch @ parts**2, stretch @ (parts * variances), stretch @ variances**2
-    joint = 2.0 * (own * other + cross**2) - 4.0 * whole * own * cross + (whole * own) ** 2
-    alone = stretch**2 * variances * (variances - 4.0 * parts * variances + 2.0 * whole * parts**2)
-    return float(round(trace.sum() ** 2 / (joint + alone.sum()), 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

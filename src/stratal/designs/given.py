@@ -83,8 +83,13 @@ class WithReplacementWeighting(Weighting):
         """The clusters (n,); None where units were drawn one by one."""
         return self.cluster if self.draws < len(self.cluster) else None
 
+    @property
+    def primary_strata(self) -> IntArray:
+        """The strata (n,) that clusters were drawn in."""
+        return self.primary
+
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Clusters less strata, as R's `degf`."""
+        """Number of clusters minus number of strata, as in R's `degf`; at least 1."""
         return float(max(self.draws - int(self.primary.max()) - 1, 1))
 
     def covariance(self, variables: FloatArray) -> FloatArray:

@@ -84,6 +84,16 @@ class CalibratedWeighting(Weighting):
         return self.base.groups
 
     @property
+    def primary_strata(self) -> IntArray:
+        """The strata that units or clusters were drawn in."""
+        return self.base.primary_strata
+
+    @property
+    def undrawn_share(self) -> float:
+        """Share of the population's clusters that were not drawn."""
+        return self.base.undrawn_share
+
+    @property
     def census(self) -> bool:
         """Whether every unit is labelled."""
         return self.base.census

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs.group_clusters import GroupClusters
 from stratal.errors import InputError
 
 # A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
@@ -66,13 +67,56 @@ class Weighting(Record, ABC):
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)
 
-    def stretched(self, residuals: FloatArray) -> FloatArray:
+    def stretched(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
 
         Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
-        are too small by that.
+        are too small by that. `member` (n,) are the units of the mean; all unless given.
         """
         return residuals
+
+    @property
+    def primary_strata(self) -> IntArray:
+        """Stratum (n,) within which the unit, or its cluster, was drawn."""
+        return self.stratum
+
+    @property
+    def undrawn_share(self) -> float:
+        """Share of the population's clusters that were not drawn; 1 for draws with replacement."""
+        return 1.0
+
+    def group_clusters(self, member: BoolArray | None = None) -> GroupClusters | None:
+        """Return the clusters of the member units (n,); None where units were drawn one by one."""
+        return None if self.groups is None else self.group_clusters_of(member)
+
+    def group_clusters_of(self, member: BoolArray | None) -> GroupClusters:
+        """Return the clusters of the member units (n,), each unit its own if they were drawn one by one."""
+        n = len(self.weights)
+        return GroupClusters.of(
+            cluster=np.arange(n) if self.groups is None else self.groups,
+            stratum=self.primary_strata,
+            weights=self.weights,
+            member=np.ones(n, dtype=bool) if member is None else member,
+            undrawn_share=self.undrawn_share,
+        )
+
+    def few_clusters_factor(self, variable: FloatArray, member: BoolArray | None = None) -> float:
+        """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
+
+        The variance with `GroupClusters.stretch` over that with `stretched`. 1 for two clusters: with their
+        one degree of freedom the interval is R's, which covers .93.
+        """
+        clusters = self.group_clusters(member)
+        if clusters is None or clusters.count <= 2:
+            return 1.0
+        reported = self.stretched(variable[:, None], member)
+        both = np.column_stack([reported, variable * clusters.stretch])
+        own, stretched = self.covariance(both).diagonal().tolist()
+        return max(stretched / own, 1.0) if own > 0 else 1.0
+
+    def design_freedom(self, member: BoolArray | None = None) -> float:
+        """Return R's `degf(subset(design))`: clusters (or units) of the members minus the strata of these."""
+        return float(self.group_clusters_of(member).design_freedom)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return what the weights leave open of `variables` (n, q): deviations from their weighted mean.

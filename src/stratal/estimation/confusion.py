@@ -26,16 +26,26 @@ from stratal.estimation.estimate import Estimate, correlation_from, linearised_e
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.shares import (
     OfShares,
+    clustered,
     domain_mean,
     four_cells,
     hits_and_misses,
     mean_of,
     most_unseen,
+    no_interval_note,
     of_two_sums,
     shares_above,
     smoothed,
 )
-from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
+from stratal.intervals.limits import (
+    BinomialLimits,
+    Limits,
+    OffsetLimits,
+    OuterLimits,
+    SumLimits,
+    Term,
+    UndefinedLimits,
+)
 
 # Numerator and denominator in (hits, predicted, true, all).
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
@@ -373,7 +383,24 @@ class Confusion:
             if which == "macro" or name == "balanced_accuracy":
                 found = self._some_classes_unseen("recall" if which is None else name, target)
             return found or undefined_estimate(self.weighting, n, bounds, note, target=target)
-        result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
+        member = counted > 0
+        clusters = None if self.weighting.census else self.weighting.group_clusters(member)
+        if clusters is not None and isinstance(which, int) and name in RATES:
+            # Of units that were drawn together a rate is the mean of a group, which knows its clusters.
+            return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
+        result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target, member)
+        if clusters is not None and clusters.degrees_of_freedom == 0.0:
+            return linearised_estimate(
+                result,
+                self.weighting,
+                limits=UndefinedLimits(value=value, bounds=bounds),
+                target=target,
+                n=n,
+                member=member,
+                standard_error=float("nan"),
+                degrees_of_freedom=0.0,
+                remarks=(no_interval_note(clusters),),
+            )
         limits: Limits | None = self._of_shares(name, which, function, target)
         own = result.variance
         varies = np.isfinite(own) and own > 0
@@ -390,14 +417,19 @@ class Confusion:
             dice = name == "f1" and isinstance(which, int)
             if dice:
                 index = self.metric("jaccard", which, target).evidence.own
-                trials = index.trials if isinstance(index, BinomialLimits) else trials
+                if isinstance(index, BinomialLimits):
+                    trials = index.trials
+                    freedom = index.degrees_of_freedom
             limits = BinomialLimits(
                 value=value,
                 bounds=bounds,
                 trials=trials,
-                degrees_of_freedom=freedom if averaged else np.inf,
+                degrees_of_freedom=freedom if averaged or (dice and clusters is not None) else np.inf,
                 scale="dice" if dice else "identity",
             )
+            if clusters is not None and not dice:
+                trials /= self.weighting.few_clusters_factor(result.variable, member)
+                limits = clustered(replace(limits, trials=trials), clusters)
             second: Limits | None = None
             unequal = self.weighting.effective_draws < _UNEQUAL * self.weighting.draws
             if name in RATES and unequal and isinstance(which, int):
@@ -419,6 +451,7 @@ class Confusion:
             limits=limits,
             target=target,
             n=n,
+            member=member,
             standard_error=float(np.sqrt(max(own, 0.0))),
         )
 
@@ -458,7 +491,7 @@ class Confusion:
         if not np.isfinite(value):
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
         influence = inside * slopes.along(self.true, self.predicted)
-        result = of_variable(value, influence, self.weighting, target)
+        result = of_variable(value, influence, self.weighting, target, member)
         limits: Limits
         if of_two is not None:
             k = 1 if which is None else which

@@ -10,12 +10,12 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.errors import InputError, installed, names_mistyped
-from stratal.estimation.linearised import Linearised, skewed_limits, undefined
+from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_limits, undefined
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval
@@ -476,6 +476,7 @@ def linearised_estimate(
     bounds: tuple[float, float] | None = None,
     target: str = "population",
     n: int | None = None,
+    member: BoolArray | None = None,
     **shown: Any,
 ) -> Estimate:
     """Return the estimate of a function of means from its linearised variable.
@@ -486,6 +487,8 @@ def linearised_estimate(
         The estimand's own interval, with its bounds; Student's t on the linearised variance unless given.
     n : int, optional
         Labels that count towards it; all unless given.
+    member : bool (labels,), optional
+        The labelled units of the group that it is of; all unless given.
     **shown
         Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
     """
@@ -493,8 +496,12 @@ def linearised_estimate(
     freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
     error = shown.pop("standard_error", result.standard_error if defined else np.nan)
     if limits is None:
-        known = {"standard_error": result.standard_error, "degrees_of_freedom": max(freedom, 1.0)}
-        limits = StudentLimits(value=result.value, bounds=bounds, **known)
+        limits = StudentLimits(
+            value=result.value,
+            bounds=bounds,
+            standard_error=few_clusters_error(result, weighting, member),
+            degrees_of_freedom=max(freedom, 1.0),
+        )
     bounds = limits.bounds
     evidence = Evidence(
         value=result.value,
@@ -511,6 +518,7 @@ def linearised_estimate(
         superpopulation=target == "superpopulation",
         own=limits if defined else UndefinedLimits(bounds=bounds),
         linearised=True,
+        member=member,
     )
     return Estimate.from_evidence(evidence, standard_error=error, **({} if n is None else {"n": n}), **shown)
 

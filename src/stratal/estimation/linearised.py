@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
@@ -55,9 +55,15 @@ class Linearised:
 
 
 def of_variable(
-    value: float, variable: FloatArray, weighting: Weighting, target: str = "population"
+    value: float,
+    variable: FloatArray,
+    weighting: Weighting,
+    target: str = "population",
+    member: BoolArray | None = None,
 ) -> Linearised:
     """Return an estimate from its value and its linearised variable (n,).
+
+    `member` (n,) are the units that the value is of; unless given, those that the variable is not 0 for.
 
     Examples
     --------
@@ -66,13 +72,44 @@ def of_variable(
     >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
     0.8
     """
+    inside = counted_units(variable, weighting) if member is None else member
     return Linearised(
         value=value,
         variable=variable,
-        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
+        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None], inside))[0, 0]),
         population_variance=drawn_variance(variable, weighting, target),
-        degrees_of_freedom=weighting.degrees_of_freedom(variable),
+        degrees_of_freedom=freedom_of(variable, weighting, member),
     )
+
+
+def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
+    """Return the units of clusters (n,) that a linearised variable is not 0 for; None where all count."""
+    inside = variable != 0.0
+    return inside if weighting.groups is not None and inside.any() else None
+
+
+def freedom_of(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
+    """Return the degrees of freedom of a linearised variable (n,), 0 where nothing is known of its variance.
+
+    Of clusters only those count that hold units of the value: `member` (n,), or where the variable is not 0.
+    """
+    freedom = weighting.degrees_of_freedom(variable)
+    inside = counted_units(variable, weighting) if member is None else member
+    clusters = None if inside is None else weighting.group_clusters(inside)
+    if clusters is None:
+        return freedom
+    # Units whose variable is 0 may count, too, so that one cluster does not mean that there is none.
+    least = 0.0 if member is not None else 1.0
+    return min(freedom, max(clusters.degrees_of_freedom, least))
+
+
+def few_clusters_error(result: Linearised, weighting: Weighting, member: BoolArray | None = None) -> float:
+    """Return the standard error of an interval, which few clusters make larger than the reported one."""
+    if weighting.groups is None or not np.isfinite(result.variance):
+        return result.standard_error
+    inside = counted_units(result.variable, weighting) if member is None else member
+    factor = weighting.few_clusters_factor(result.variable, inside)
+    return float(np.sqrt(max(result.design_variance * factor + result.population_variance, 0.0)))
 
 
 def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **how: bool) -> float:
@@ -147,11 +184,15 @@ def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray)
 
 
 def ratio_of_means(
-    numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
+    numerator: FloatArray,
+    denominator: FloatArray,
+    weighting: Weighting,
+    target: str = "population",
+    member: BoolArray | None = None,
 ) -> Linearised:
     """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
 
-    NaN where the denominator is 0.
+    NaN where the denominator is 0. `member` (n,) are the units of a group, where it is the mean of one.
 
     Examples
     --------
@@ -164,7 +205,7 @@ def ratio_of_means(
     if below == 0:
         return undefined(len(numerator))
     value = above / below
-    return of_variable(value, (numerator - value * denominator) / below, weighting, target)
+    return of_variable(value, (numerator - value * denominator) / below, weighting, target, member)
 
 
 def skewed_limits(

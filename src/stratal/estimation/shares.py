@@ -19,6 +19,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.group_clusters import GroupClusters
 from stratal.designs.sample import Sample
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, ratio_of_means
@@ -26,7 +27,15 @@ from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import LABELS_AT_THE_BOUNDS, Evidence, remaining_share
 from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, StudentLimits, SumLimits, Term
+from stratal.intervals.limits import (
+    BinomialLimits,
+    Limits,
+    OffsetLimits,
+    StudentLimits,
+    SumLimits,
+    Term,
+    UndefinedLimits,
+)
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules import possible_levels
@@ -653,12 +662,16 @@ def domain_mean(
     n = int(member.sum())
     if n == 0:
         return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
-    result = ratio_of_means(inside * z, inside, weighting, target)
+    clusters = None if weighting.census else weighting.group_clusters(member)
+    result = ratio_of_means(inside * z, inside, weighting, target, member)
+    if clusters is not None and clusters.degrees_of_freedom == 0.0:
+        return _in_too_few_clusters(result, clusters, weighting, member, bounds, target)
     left = 1.0
     if n > 1 and assisted is not None:
         residuals, fitting = assisted
-        of_residuals = ratio_of_means(inside * residuals, inside, weighting, target)
-        left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds)
+        of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
+        draws = n if clusters is None else clusters.count
+        left = _left_by(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
         # The residuals carry the error; what is reported of its size is no less than their own labels show.
         of_labels = result
         result = replace(of_residuals, population_variance=of_labels.population_variance)
@@ -667,6 +680,9 @@ def domain_mean(
     variance = result.design_variance
     shown = float(np.sqrt(max(variance + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
+    if clusters is not None:
+        lost = weighting.few_clusters_factor(result.variable, member)
+        freedom = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
     whole = None
     if weighting.random_within_strata:
@@ -688,7 +704,7 @@ def domain_mean(
         shown = float(np.sqrt(evidence.reported_variance))
     else:
         binary = bool(np.all(np.isin(z[member], bounds)))
-        plain = variance / left * (1.0 if binary else lost)
+        plain = variance / left * (1.0 if binary and clusters is None else lost)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
         trials, hidden = trials / left, hidden * left
         units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
@@ -696,6 +712,8 @@ def domain_mean(
             # The domain's own units are as many draws; that all of them agree does not make them more.
             trials = 1.0 / (1.0 / trials + 1.0 / units)
         limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
+        if clusters is not None:
+            limits = clustered(limits, clusters)
         if target == "population" and np.isfinite(trials) and weighting.random_within_strata:
             several = np.sum(weighting.counts > 0) > 1
             limits = _OfFewUnits(
@@ -714,16 +732,83 @@ def domain_mean(
         limits=limits,
         target=target,
         n=n,
+        member=member,
         standard_error=shown,
         degrees_of_freedom=freedom,
     )
 
 
-def _left_by(residual: float, plain: Linearised, z: FloatArray, bounds: tuple[float, float] | None) -> float:
-    """Return the share of a domain's variance that the proxy leaves, as its own labels (m,) have it."""
+def _in_too_few_clusters(
+    result: Linearised,
+    clusters: GroupClusters,
+    weighting: Weighting,
+    member: BoolArray,
+    bounds: tuple[float, float] | None,
+    target: str,
+) -> Estimate:
+    """Return the mean of a group without an interval: no clusters of a stratum can be compared."""
+    return linearised_estimate(
+        replace(result, design_variance=np.nan),
+        weighting,
+        limits=UndefinedLimits(value=result.value, bounds=bounds),
+        target=target,
+        n=int(member.sum()),
+        member=member,
+        standard_error=float("nan"),
+        degrees_of_freedom=0.0,
+        remarks=(no_interval_note(clusters),),
+    )
+
+
+def no_interval_note(clusters: GroupClusters) -> str:
+    """Return why there is no interval for a group in these clusters."""
+    where = "1 cluster"
+    if clusters.count > 1:
+        where = f"{clusters.count} clusters, each in a stratum of its own"
+    return f"no interval: the labels that count are in {where}, which does not show how clusters differ"
+
+
+# Clusters, each worth one unit, that are set against what a group's clusters show of how units of a cluster
+# resemble each other. With none, 30 clusters of a rate of .97 covered .86; with half a one .99.
+_CLUSTERS_AGAINST = 0.5
+
+
+def clustered(limits: BinomialLimits, clusters: GroupClusters) -> BinomialLimits:
+    """Return the limits of a share in few clusters: on fewer trials, and with the clusters' freedom.
+
+    Clusters that (nearly) all agree say little of how much their units resemble each other, so that a cluster
+    counts as informative only by 4 p (1 − p). At worst it is worth one unit.
+
+    Examples
+    --------
+    >>> every = np.ones(4, dtype=bool)
+    >>> clusters = GroupClusters.of(cluster=np.array([0, 0, 1, 1]), stratum=np.zeros(4, dtype=int),
+    ...                             weights=np.full(4, 0.25), member=every)
+    >>> clustered(BinomialLimits(value=1.0, trials=30.0), clusters).trials
+    2.0
+    """
+    low, high = limits.bounds or (0.0, 1.0)
+    unit = float(np.clip((limits.value - low) / (high - low), 0.0, 1.0))
+    information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
+    against = _CLUSTERS_AGAINST / clusters.unequal_draws
+    trials = (information + _CLUSTERS_AGAINST) / (information / limits.trials + against)
+    return replace(limits, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)
+
+
+def _left_by(
+    residual: float,
+    plain: Linearised,
+    z: FloatArray,
+    bounds: tuple[float, float] | None,
+    draws: int,
+) -> float:
+    """Return the share of a domain's variance that the proxy leaves, as its own labels (m,) have it.
+
+    `draws` counts labels, or clusters where these were drawn.
+    """
     if bounds is None:
-        return float(remaining_share(plain.design_variance, residual, float(len(z))))
-    mean, n, scale = float(np.mean(unit_scale(z, bounds))), len(z), bounds[1] - bounds[0]
+        return float(remaining_share(plain.design_variance, residual, float(draws)))
+    mean, n, scale = float(np.mean(unit_scale(z, bounds))), draws, bounds[1] - bounds[0]
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     possible = smooth * (1.0 - smooth) / n * scale**2
     return float(remaining_share(plain.design_variance, residual, 4.0 * n * mean * (1.0 - mean), possible))

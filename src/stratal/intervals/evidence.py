@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
@@ -472,6 +472,11 @@ class IntervalEvidence:
     size_reach: Any = (0.0, 1.0, 1.0)
 
     @property
+    def few_clusters(self: Any) -> tuple[float, float]:
+        """What few clusters multiply the standard error by, and the degrees of freedom that they leave."""
+        return 1.0, np.inf
+
+    @property
     def weights_freedom(self: Any) -> float:
         """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
         return float(max(self.n - 1, 1))
@@ -545,6 +550,8 @@ class Evidence(IntervalEvidence, Record):
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
     together : Together, optional
         The estimates with which its interval is to hold.
+    member : bool (n,), optional
+        The labelled units of the group that it is of; all unless given.
     look : Look, optional
         The planned look at which it is made; its interval is to hold with those of all looks.
 
@@ -574,6 +581,7 @@ class Evidence(IntervalEvidence, Record):
     given_trials: float | None = None
     own: Limits | None = None
     linearised: bool = False
+    member: BoolArray | None = None
     together: Together | None = None
     look: Look | None = None
 
@@ -624,6 +632,26 @@ class Evidence(IntervalEvidence, Record):
         smooth = float(smoothed_moments(self.moments).mean)
         floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
         return max(self.variance, floor) if np.isfinite(self.variance) else floor
+
+    @property
+    def few_clusters(self) -> tuple[float, float]:
+        """What few clusters multiply the standard error by, and the degrees of freedom that they leave."""
+        clusters = self.weighting.group_clusters(self.member)
+        if clusters is None or clusters.count < 2:
+            return 1.0, np.inf
+        factor = self.weighting.few_clusters_factor(self.residuals, self.member)
+        return math.sqrt(factor), max(clusters.degrees_of_freedom, 1.0)
+
+    @property
+    def design_freedom(self) -> float:
+        """R's `degf`: clusters with units that the estimate is of, minus the strata that hold them."""
+        return self.weighting.design_freedom(self.member)
+
+    @property
+    def design_error(self) -> float:
+        """The linearised standard error without any correction for few clusters, as R's `survey` has it."""
+        own = float(self.weighting.covariance(self.residuals[:, None])[0, 0])
+        return math.sqrt(max(own + self.population_part, 0.0))
 
     @property
     def unit(self) -> FloatArray:

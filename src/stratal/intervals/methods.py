@@ -82,10 +82,12 @@ def bounds_function(evidence: Any, method: str, alternative: str) -> tuple[str, 
     own = evidence.own and evidence.own.by("auto" if unknown else method)
     if own is not None:
         return own.method, lambda level: own.ends(level, alternative)
-    if evidence.linearised and method not in ("t", "normal"):
-        raise InputError(
-            f"an interval by {method!r} is for means", allowed="'auto', 't' and 'normal' for this estimand"
-        )
+    if evidence.linearised and method not in ("t", "normal", "survey"):
+        allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
+        raise InputError(f"an interval by {method!r} is for means", allowed=allowed)
+    if evidence.linearised and evidence.degrees_of_freedom == 0:
+        what = "the labels that count are in one cluster, or one in each stratum: there is no interval"
+        raise InputError(what, action="Label units of more clusters.")
     # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
     # coverage, cell by cell.
     if method == "auto" and evidence.bounds is None:
@@ -194,6 +196,10 @@ def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
         )
     error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness if corrected else 0.0
     freedom = np.inf if name == "normal" else evidence.degrees_of_freedom
+    if corrected:
+        factor, least = evidence.few_clusters
+        error = error * factor
+        freedom = np.minimum(freedom, least)
     limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
     return lambda level: proportion.student_t(
         evidence.value,
@@ -201,6 +207,24 @@ def _student(evidence: Any, alternative: str, *, name: str) -> Bounds:
         skewness=skewness,
         degrees_of_freedom=freedom,
         bounds=limits,
+        confidence_level=level,
+        alternative=alternative,
+    )
+
+
+def _survey(evidence: Evidence, alternative: str) -> Bounds:
+    """Return Student's t with R's degrees of freedom: clusters minus strata (`svymean`, `degf`)."""
+    freedom = evidence.design_freedom
+    if freedom < 1:
+        raise InputError(
+            "there are as many strata with labels as clusters (or units), which leaves no degree of freedom",
+            action="Label units of more clusters, or merge strata.",
+        )
+    return lambda level: proportion.student_t(
+        evidence.value,
+        evidence.design_error,
+        degrees_of_freedom=freedom,
+        bounds=(-np.inf, np.inf) if evidence.bounds is None else evidence.bounds,
         confidence_level=level,
         alternative=alternative,
     )
@@ -394,6 +418,7 @@ TABLE: dict[str, Method] = {
     "logit": _counting(prepare=partial(_proportion, formula=proportion.logit)),
     "t": Method(prepare=partial(_student, name="t")),
     "normal": Method(prepare=partial(_student, name="normal")),
+    "survey": Method(prepare=_survey, reads_labels=True),
     "bootstrap": Method(prepare=_bootstrap, reads_labels=True),
     "betting": Method(prepare=partial(betting_bounds, anytime=False), reads_labels=True, needs_bounds=True),
     "betting-anytime": Method(

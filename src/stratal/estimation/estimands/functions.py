@@ -15,7 +15,13 @@ from stratal.errors import InputError
 from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
-from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mean_function
+from stratal.estimation.linearised import (
+    Linearised,
+    counted_units,
+    freedom_of,
+    ratio_of_means,
+    smooth_mean_function,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
@@ -74,12 +80,16 @@ class Fieller(OffsetLimits):
             covariance = covariance + weighting.population_covariance(both)
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
+        residuals = both @ lean
+        covariance = covariance * weighting.few_clusters_factor(
+            residuals, counted_units(residuals, weighting)
+        )
         return cls(
             value=value,
             standard_error=float(np.sqrt(max(lean @ covariance @ lean, 0.0)) / abs(means[1])),
             means=means,
             covariance=covariance,
-            degrees_of_freedom=max(weighting.degrees_of_freedom(both @ lean), 1.0),
+            degrees_of_freedom=max(freedom_of(residuals, weighting), 1.0),
             both=both,
             weighting=weighting,
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),

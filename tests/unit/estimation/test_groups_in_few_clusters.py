@@ -1,0 +1,180 @@
+"""Means and metrics of groups in few clusters: degrees of freedom, limits, and where there is no interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.cluster_groups import measure, page, run
+from scipy.stats import t as student
+from tests.tiers import sized
+
+import stratal
+from stratal.designs.clusters import ClusterWeighting
+from stratal.designs.given import WithReplacementWeighting
+from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
+from stratal.estimation.confusion import Confusion
+from stratal.estimation.estimate import difference_of
+from stratal.estimation.shares import domain_mean
+
+CASE = Path(__file__).parents[4] / "shared" / "cases" / "01-domain-in-few-clusters" / "turns.csv"
+
+
+def weights_of(cluster, stratum=None):
+    n = len(cluster)
+    primary = np.zeros(n, dtype=np.int64) if stratum is None else stratum
+    return WithReplacementWeighting(
+        design_weight=np.full(n, 10.0), size=10.0 * n, primary=primary, cluster=cluster
+    )
+
+
+def numbers(clusters, units=5, seed=0):
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(clusters), units)
+    return cluster, 10.0 + rng.normal(size=clusters)[cluster] + rng.normal(size=len(cluster))
+
+
+@pytest.mark.skipif(not CASE.exists(), reason="needs the folder of cases")
+def test_the_group_in_two_of_twelve_talks_has_the_interval_of_r():
+    sample, labels = stratal.Sample.from_labelled(
+        CASE, value="rating", weight="weight", cluster="talk", groups=("lang",)
+    )
+    found = stratal.estimate(sample, labels, by="lang", outcome="unbounded")
+    danish, english = found.of(domain="da"), found.of(domain="en")
+
+    assert danish.degrees_of_freedom == 1.0
+    assert danish.standard_error == pytest.approx(1.036923, abs=1e-6)
+    assert [*danish.confidence_interval()] == pytest.approx([-1.763352, 24.58735], abs=1e-5)
+    assert english.degrees_of_freedom == 9.0
+    assert english.standard_error == pytest.approx(0.4517372, abs=1e-6)
+    survey = english.confidence_interval(method="survey")
+    assert [*survey] == pytest.approx([9.387899, 11.4317], abs=1e-5)
+    auto = english.confidence_interval()
+    assert auto.low <= survey.low
+    assert auto.high >= survey.high
+    assert auto.high - auto.low < 1.02 * (survey.high - survey.low)
+
+
+@pytest.mark.parametrize("design", ["weights", "whole clusters"])
+def test_clusters_of_the_group_count_and_not_its_labels(design):
+    cluster, z = numbers(40)
+    member = cluster < 4
+    weighting = weights_of(cluster)
+    if design == "whole clusters":
+        weighting = ClusterWeighting(cluster=cluster, drawn=np.full(40, 5), clusters=10**6, size=5 * 10**6)
+    found = domain_mean(z, member, weighting)
+    means = z[member].reshape(4, 5).mean(axis=1)
+    low, high = found.confidence_interval()
+
+    assert found.degrees_of_freedom == 3.0
+    # Clusters of one size: the interval of the means of clusters, as if these were all labels.
+    error = means.std(ddof=1) / 2.0
+    reach = student.ppf(0.975, 3) * error
+    assert [low, high] == pytest.approx([means.mean() - reach, means.mean() + reach], rel=1e-4)
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+def test_one_cluster_has_no_interval(bounds):
+    cluster, z = numbers(12)
+    z = z if bounds is None else (z > 10.0).astype(np.float64)
+    found = domain_mean(z, cluster == 3, weights_of(cluster), bounds=bounds)
+
+    assert found.limits() == (None if bounds is None else [0.0, 1.0])
+    assert np.isnan(found.standard_error)
+    assert found.degrees_of_freedom == 0.0
+    assert any("1 cluster" in note for note in found.notes)
+    for method in ("t", "survey"):
+        with pytest.raises(stratal.errors.InputError):
+            found.confidence_interval(method=method)
+
+
+def test_a_cluster_in_each_stratum_has_no_interval():
+    cluster, z = numbers(12)
+    member = cluster % 2 == 0
+    found = domain_mean(z, member, weights_of(cluster, stratum=cluster // 2))
+
+    assert found.evidence.design_freedom == 0.0
+    assert found.limits() is None
+
+
+def test_right_or_wrong_answers_in_few_clusters_are_worth_few_trials():
+    """Before, four clusters in which all is right were as good as their labels."""
+    cluster = np.repeat(np.arange(40), 6)
+    z = np.ones(240)
+    z[cluster > 20] = 0.0
+    few = domain_mean(z, cluster < 4, weights_of(cluster), bounds=(0.0, 1.0)).confidence_interval()
+    more = domain_mean(z, cluster < 20, weights_of(cluster), bounds=(0.0, 1.0)).confidence_interval()
+
+    assert few.low < 0.4
+    assert 0.75 < more.low < 0.9
+
+
+def test_a_rate_of_a_class_that_is_in_few_clusters():
+    cluster = np.repeat(np.arange(40), 6)
+    rng = np.random.default_rng(1)
+    true = np.where(cluster < 3, 1, 0)
+    predicted = np.where(rng.random(240) < 0.8, true, 1 - true)
+    confusion = Confusion(true=true, predicted=predicted, n_classes=2, weighting=weights_of(cluster))
+
+    recall = confusion.metric("recall", 1)
+    assert recall.degrees_of_freedom == 2.0
+    assert recall.evidence.design_freedom == 2.0
+    f1 = confusion.metric("f1", 1)
+    assert f1.evidence.own.degrees_of_freedom <= 39.0
+    alone = Confusion(
+        true=np.where(cluster < 1, 1, 0), predicted=predicted * (cluster < 1), n_classes=2,
+        weighting=weights_of(cluster),
+    )  # fmt: skip
+    assert alone.metric("recall", 1).limits() == [0.0, 1.0]
+    assert alone.metric("f1", 1).limits() == [0.0, 1.0]
+
+
+def test_a_difference_from_a_group_without_an_interval_has_none():
+    cluster, z = numbers(12)
+    weighting = weights_of(cluster)
+    groups = [domain_mean(z, member, weighting) for member in (cluster == 0, cluster > 0)]
+
+    assert difference_of(*groups).limits() is None
+
+
+def test_fewer_degrees_of_freedom_for_unequal_clusters_and_never_more_than_r():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        sizes = rng.integers(1, 40, 8)
+        cluster = np.repeat(np.arange(8), sizes)
+        member = cluster < 5
+        clusters = GroupClusters.of(
+            cluster=cluster,
+            stratum=np.zeros(len(cluster), dtype=np.int64),
+            weights=rng.uniform(1, 3, len(cluster)),
+            member=member,
+        )
+        assert clusters.design_freedom == 4
+        assert 1.0 <= clusters.degrees_of_freedom <= 4.0
+    equal = GroupClusters.of(
+        cluster=np.arange(8) // 2, stratum=np.zeros(8, dtype=int), weights=np.ones(8), member=np.ones(8, bool)
+    )
+    assert equal.degrees_of_freedom == bell_mccaffrey(np.full(4, 0.25), np.full(4, 0.25)) == 3.0
+
+
+def test_the_mean_of_few_weighted_clusters_of_unequal_size_is_wider_than_t():
+    """Before, .916 at 10 clusters of log-normal sizes."""
+    tally = run(("number", "mean", 10, 40, "weights", "unequal"), sized(150, 2000))["mean"]
+
+    assert tally.coverage >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / tally.intervals)
+
+
+@pytest.mark.parametrize("outcome", ["number", "right or wrong, .7"])
+def test_coverage_in_four_of_forty_clusters(outcome):
+    """Before, .81 and .88."""
+    tally = run((outcome, "by", 4, 40, "whole clusters", "equal"), sized(150, 4000))["mean of the group"]
+
+    assert tally.coverage >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / tally.intervals)
+
+
+def test_the_page_is_made_of_the_cells():
+    cell = ("number", "by", 2, 40, "weights", "equal")
+    text = page(measure(cell, 5, 0), "command", 1.0)
+
+    assert "| number | mean of the group | 2 |" in text
