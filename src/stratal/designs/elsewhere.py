@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +139,14 @@ class OtherUnits:
     proxy : ProxyInfo, optional
     notes : tuple of str
         How they were told from the labelled ones.
+    level_means : mapping of group to mapping of level to (float, int)
+        Mean proxy of the other units in each level of the groups that the population has, and their number.
     """
 
     strata: Mapping[str, tuple[float, float, int]]
     proxy: ProxyInfo | None = None
     notes: tuple[str, ...] = ()
+    level_means: Mapping[str, Mapping[str, tuple[float, int]]] = field(default_factory=dict)
 
 
 def other_units(
@@ -175,7 +178,7 @@ def other_units(
         spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
     proxy, stratum = given.proxy, given.stratum
-    population, has_ids = _population(source, proxy, stratum, id_name)
+    population, has_ids, missing = _population(source, given, id_name)
     known = list(labelled) if labelled is not None and has_ids else []
     found = population.find(known) if known else None
     if found is not None:
@@ -205,6 +208,10 @@ def other_units(
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
     names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
     rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
+    level_means = {}
+    for name in () if k is None else given.groups:
+        if name in population.group_names:
+            level_means[name] = _other_means(population, name, k, found)
     size = f"the population has {population.size:,} rows"
     if labelled is None or not has_ids:
         told = f"{size}, taken as units other than the labelled ones, since ids do not tell"
@@ -215,17 +222,78 @@ def other_units(
     return OtherUnits(
         strata=dict(zip(names, rows, strict=True)),
         proxy=None if k is None else population.proxies[k],
-        notes=(*population.notes, told),
+        notes=(*population.notes, told, *missing),
+        level_means=level_means,
     )
 
 
+def _other_means(
+    population: Population, group: str, proxy: int, labelled: Drawn | None
+) -> dict[str, tuple[float, int]]:
+    """Return mean proxy and number of the units of each level that are not the labelled ones."""
+    levels = tuple(sorted(population.levels(group)))
+    rule = Categories(column=group, levels=levels, codes=np.arange(len(levels)))
+    summary = population.summarise(rule)
+    counts = summary.sizes.astype(np.float64)
+    sums = counts * summary.proxy_means[:, proxy]
+    if labelled is not None and len(labelled.ids):
+        codes = rule.assign(labelled.groups)
+        counts = counts - np.bincount(codes, minlength=len(levels))
+        sums = sums - np.bincount(codes, labelled.proxies[:, proxy], minlength=len(levels))
+    means = np.where(counts > 0, sums / np.maximum(counts, 1.0), 0.0)
+    rows = zip(means.tolist(), counts.astype(np.int64).tolist(), strict=True)
+    return dict(zip(levels, rows, strict=True))
+
+
+def level_means_of(
+    columns: SmallTable, given: Labelled, others: OtherUnits | None, known: Mapping[str, Any]
+) -> dict[str, dict[str, list[float]]]:
+    """Return the mean proxy over all units, labelled and others, of each level of the groups: (1,) each.
+
+    `known` has the design and the summary. Nothing is known of units that are a sample of their own.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    if others is None or given.proxy is None or known["design"]["kind"] == "separate-samples":
+        return found
+    if given.stratum is not None:
+        names = np.unique(columns.texts(given.stratum)).tolist()
+        found[given.stratum] = dict(zip(names, known["summary"].proxy_means.tolist(), strict=True))
+    values = columns.numbers(given.proxy)
+    for group, means in others.level_means.items():
+        names = columns.texts(group)
+        levels = {}
+        for level in sorted({*means, *names.tolist()}):
+            own = values[names == level]
+            mean, count = means.get(level, (0.0, 0))
+            levels[level] = [float((own.sum() + mean * count) / max(len(own) + count, 1))]
+        found[group] = levels
+    return found
+
+
 def _population(
-    source: Any, proxy: str | None, stratum: str | None, id_name: str | None
+    source: Any, given: Labelled, id_name: str | None
+) -> tuple[Population, bool, tuple[str, ...]]:
+    """Return the population, whether its units have ids, and a note of groups that it does not have."""
+    if isinstance(source, Population):
+        return source, not source.numbered_by_row and source.id_name != ROW, ()
+    strata = () if given.stratum is None else (given.stratum,)
+    groups = tuple(dict.fromkeys((*strata, *given.groups)))
+    if given.proxy is not None and len(groups) > len(strata):
+        try:
+            return *_read_population(source, given.proxy, groups, id_name), ()
+        except InputError:  # a group that the population lacks; any other fault is found again below
+            pass
+    population, has_ids = _read_population(source, given.proxy, strata, id_name)
+    note = "the population lacks a column of the groups, so that means of groups use no proxy"
+    lacking = given.proxy is not None and len(groups) > len(strata)
+    return population, has_ids, (note,) if lacking else ()
+
+
+def _read_population(
+    source: Any, proxy: str | None, groups: tuple[str, ...], id_name: str | None
 ) -> tuple[Population, bool]:
     """Return the population, and whether its units have ids."""
-    if isinstance(source, Population):
-        return source, not source.numbered_by_row and source.id_name != ROW
-    columns: dict[str, Any] = {"id": id_name, "proxy": proxy, "groups": stratum or ()}
+    columns: dict[str, Any] = {"id": id_name, "proxy": proxy, "groups": groups}
     if isinstance(source, Mapping):
         import pyarrow as pa
 
@@ -315,6 +383,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         "proxy_info": (info,) if given.proxy else (),
         "seed": 0,
         "groups": {name: columns.texts(name) for name in kept},
+        "level_means": level_means_of(columns, given, others, known),
         "predicted": given.predicted,
         "id_name": given.id or "id",
     }
@@ -376,6 +445,8 @@ def _units_of(columns: SmallTable, given: Labelled) -> dict[str, AnyArray]:
     found = {}
     if given.stratum is not None:
         found[columns.find(given.stratum) or given.stratum] = columns.texts(given.stratum)
+    for name in given.groups if given.proxy is not None else ():
+        found[columns.find(name) or name] = columns.texts(name)
     if given.proxy is not None and columns.find(given.proxy):
         found[columns.find(given.proxy) or given.proxy] = columns.numbers(given.proxy)
     return found

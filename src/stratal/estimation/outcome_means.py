@@ -58,6 +58,8 @@ class EstimateOptions(Request):
         Whether the proxy predicts the outcome on its own scale. If not, a given λ and λ = 1 are refused.
     design : str
         Named in the output.
+    proxy_strata : bool
+        Whether the strata may have been built from the proxy; see `default_estimator`.
     notes : tuple of str
         Carried into the result.
 
@@ -71,6 +73,7 @@ class EstimateOptions(Request):
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
+    proxy_strata: bool = True
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -128,7 +131,9 @@ class MeanEstimate(Linearised):
 _PLAIN = EstimateOptions(estimator="horvitz-thompson")
 
 
-def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: bool) -> str:
+def default_estimator(
+    design: str, n: int, n_strata: int, k: int, *, scaled: bool, proxy_strata: bool = True
+) -> str:
     """Return the estimator that `auto` stands for: fixed by design and sizes, never by results.
 
     Parameters
@@ -142,6 +147,8 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
         Number of proxies.
     scaled : bool
         Whether the proxy predicts the outcome on its own scale.
+    proxy_strata : bool
+        Whether the strata may have been built from the proxy, which leaves λ little within them.
 
     Examples
     --------
@@ -157,6 +164,15 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     if least:
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
         return "ppi++" if k > 0 and scaled and n >= least * k else "hajek"
+    # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
+    if (
+        design == "stratified"
+        and not proxy_strata
+        and k > 0
+        and scaled
+        and n - n_strata >= MINIMUM_FOR_FITTING * k
+    ):
+        return "ppi++"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
         return "ppi++"
     return "horvitz-thompson"
@@ -456,6 +472,8 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
+        # The strata of a table from elsewhere are named by the user, not cut on the proxy.
+        proxy_strata=sample.design.strata is None or sample.design.strata.method != "given",
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=folds,
         notes=(*found.notes, *remarks),
@@ -682,7 +700,14 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
         if not weighting.random_within_strata:
             # λ is fitted to clusters' totals, which count alike, and to units by their weights.
             n = round(weighting.effective_draws if weighting.groups is None else weighting.draws)
-        estimator = default_estimator(options.design, n, len(weighting.sizes), k, scaled=options.scaled)
+        estimator = default_estimator(
+            options.design,
+            n,
+            len(weighting.sizes),
+            k,
+            scaled=options.scaled,
+            proxy_strata=options.proxy_strata,
+        )
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         what, action = "the proxy only orders units and has no scale", "'ppi++' or 'horvitz-thompson'"
         raise InputError(what, action=f"Use estimator={action}.")

@@ -214,9 +214,15 @@ def _group_means(
         )
         rows.append(frame.complete(found, sample, label={"domain": name}, estimator=estimator))
     about = f" by {group}" if isinstance(group, str) else ""
-    table = Estimates.from_rows(sample, rows, "domains", frame.notes, about)
+    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
+    table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), about)
     return composite(table) if request.estimator == "composite" else table
 
+
+_NO_PROXY_IN_GROUPS = (
+    "estimator 'ppi++' used no proxy in the groups: it needs a proxy on the outcome's scale whose mean is "
+    "known in every group, and 50 labels for each proxy"
+)
 
 # Labels' worth of λ = 0: few labels of rare outcomes would fit the noise.
 _OTHER_LABELS = 20.0
@@ -251,6 +257,8 @@ def slice_residuals(
     """
     column = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
+    if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(column):
+        return None  # λ would be fitted to too few clusters
     if not column or len(z) < MINIMUM_FOR_FITTING * len(column) or not {*groups.tolist()} <= {*known, None}:
         return None
     levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
