@@ -178,7 +178,7 @@ class Tally:
         """Mean width over 3.92 root mean squared errors."""
         if not self.intervals or self.square <= 0:
             return float("nan")
-        return self.width / self.intervals / (3.92 * np.sqrt(self.square / self.intervals))
+        return float(self.width / self.intervals / (3.92 * np.sqrt(self.square / self.intervals)))
 
     def add(self, estimate: Estimate, truth: float) -> None:
         """Count the interval of an estimate."""

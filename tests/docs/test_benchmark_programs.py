@@ -27,6 +27,7 @@ BY_HAND = {
     "estimands": "oasis, in an environment of its own",
     "first_answer": "five peers, each in an environment of its own",
     "first_label": "a browser",
+    "given_strata": "a peer, in an environment of its own",
     "judge_peers": "two peers, each in an environment of its own",
     "judge_role": "three peers, each in an environment of its own",
     "peer_agreement_files": "peer_agreement with an option",

@@ -209,8 +209,8 @@ def other_units(
     names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
     rows = zip(means.tolist(), (squares / np.maximum(counts - 1, 1)).tolist(), counts.tolist(), strict=True)
     level_means = {}
-    for name in () if k is None else given.groups:
-        if name in population.group_names:
+    for name in given.groups:
+        if k is not None and name in population.group_names:
             level_means[name] = _other_means(population, name, k, found)
     size = f"the population has {population.size:,} rows"
     if labelled is None or not has_ids:

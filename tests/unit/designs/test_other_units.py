@@ -45,7 +45,8 @@ def labelled_rows(whole, drawn):
 def test_a_sample_from_elsewhere_gives_the_estimate_of_the_one_drawn_here(whole, drawn, form):
     table = labelled_rows(whole, drawn)
     others = whole[~whole["id"].isin(drawn.ids)]
-    expected = stratal.estimate(drawn, dict(zip(table["id"], table["right"], strict=True)))
+    answers = dict(zip(table["id"], table["right"], strict=True))
+    expected = stratal.estimate(drawn, answers, estimator="ppi++")  # `auto` for strata that the user named
     population = {
         "all": whole,
         "others": others,
