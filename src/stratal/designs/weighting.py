@@ -104,7 +104,7 @@ class Weighting(Record, ABC):
         """Return what the variance of a group's mean is multiplied by for its few clusters, at least 1.
 
         The variance with `GroupClusters.stretch` over that with `stretched`. 1 for two clusters: with their
-        one degree of freedom the interval is R's, which covers .93.
+        one degree of freedom the interval is R's: .93 for clusters of one size, .86 to .93 for unequal ones.
         """
         clusters = self.group_clusters(member)
         if clusters is None or clusters.count <= 2:
