@@ -265,7 +265,7 @@ def page(found: Found, command: str, seconds: float) -> str:
         f"cells below .94: {below} of {len(required)}.",
         "",
         "With 2 clusters there is one degree of freedom. For tables with weights the interval is then R's, "
-        "whose variance is too small by almost half: about .93 for clusters of one size, less for unequal ones.",
+        "whose variance is too small by almost half: it covers .93 for equal clusters, less for others.",
     ]
     return "\n".join(text) + "\n"
 
