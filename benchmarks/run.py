@@ -70,6 +70,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "coverage": list,
         "interval_cells": list,
         "near_census": list,
+        "exact_cells": lambda: ["--step", "10", "--sizes", "5,10,20"],
         "narrowest": list,
         "mean_wrong_scores": lambda: ["--draws", "10000"],
         "heavy_tails": list,

@@ -112,6 +112,21 @@ class ClusterWeighting(Weighting):
         freedom = 2.0 * np.sum(pulls**2) ** 2 / np.sum(pulls**4)
         return float(pulls @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
 
+    def superpopulation_covariance(
+        self, variables: FloatArray, *, stratum_weights_known: bool = False
+    ) -> FloatArray:
+        """Return what drawing the M clusters themselves adds: the variance between clusters over M.
+
+        Units of a cluster resemble each other, so that independent draws of units would understate it. With
+        one cluster nothing is known, and the covariance is NaN.
+        """
+        if self.draws < 2:
+            return np.full((variables.shape[1], variables.shape[1]), np.nan)
+        weights = self.weights / self.weights.sum()
+        centred = self.stretched(variables - weights @ variables)
+        between = between_clusters(centred * weights[:, None], self.cluster, np.inf)
+        return between * (self.draws / self.clusters)
+
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""
         if self.draws < 2:
@@ -120,7 +135,7 @@ class ClusterWeighting(Weighting):
         return max(bell_mccaffrey(clusters.parts, clusters.squares), 1.0)
 
 
-def between_clusters(parts: FloatArray, cluster: IntArray, clusters: int) -> FloatArray:
+def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> FloatArray:
     """Return the covariance of the sum of all parts when m of M clusters were drawn at random.
 
     (1 − m/M) m / (m − 1) Σ (t_c − t̄)² with t_c the cluster's sum of weighted variables (Cochran, eq. 9A.2;
@@ -132,8 +147,8 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: int) -> Flo
         Weighted variables of the labelled units.
     cluster : int (n,)
         0 … m − 1.
-    clusters : int
-        M.
+    clusters : float
+        M; infinite for independent draws.
 
     Returns
     -------

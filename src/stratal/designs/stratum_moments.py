@@ -266,24 +266,29 @@ class LabelledSpread:
         return np.asarray(population + share * (self.proxies - population))
 
     def shrunk(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
-        """Return λ (…, H, 1) of one proxy, drawn to a calibrated one's where labels say little.
+        """Return λ (…, H, k), drawn to that of calibrated proxies where labels say little.
 
         A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is
-        calibrated, and Var z / Var ẑ bounds what it deserves. Where the classes' mean proxies are known the
-        λ that they give comes in its place as soon as there is a label of either class.
+        calibrated, and Var z / Var ẑ bounds what it deserves. Of several proxies the plain mean is taken to
+        be calibrated, and each has an equal part of its λ. k proxies need k times the informative labels of
+        one. Where the classes' mean proxies are known the λ that they give comes in its place as soon as
+        there is a label of either class.
         """
         varies = np.einsum("...ii->...i", population) > 0
         if self.information is None:
             return np.where(varies, lam, 0.0)
         own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
-        proxy = np.sum(factors * population[..., 0, 0], axis=-1)
+        parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
+        of_mean = np.einsum("...hi,...hij,...hj->...h", parts, population, parts)
+        proxy = np.sum(factors * of_mean, axis=-1)
         deserved = np.minimum(np.maximum(own, least), proxy)  # no quotient that overflows
         calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
-        few = _LABELS_FOR_A_CALIBRATED_LAM**2 / (self.information**2 + _LABELS_FOR_A_CALIBRATED_LAM**2)
+        needed = _LABELS_FOR_A_CALIBRATED_LAM * lam.shape[-1]
+        few = needed**2 / (self.information**2 + needed**2)
         if self.of_classes is not None:
             share = few * self.information / (self.information + _INFORMATION_OF_ONE)
             calibrated = calibrated + share * (self.of_classes - calibrated)
-        calibrated, trust = calibrated[..., None, None], (1.0 - few)[..., None, None]
+        calibrated, trust = calibrated[..., None, None] * parts, (1.0 - few)[..., None, None]
         return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
 
 

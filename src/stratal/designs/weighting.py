@@ -238,6 +238,15 @@ class Weighting(Record, ABC):
         n = len(weights)
         return np.asarray(spread * (n / max(n - 1, 1)) / self.population_size)
 
+    def superpopulation_covariance(
+        self, variables: FloatArray, *, stratum_weights_known: bool = False
+    ) -> FloatArray:
+        """Covariance (q, q) that the target `superpopulation` adds to that of the design.
+
+        That of independently drawn units, unless the population consists of clusters that were drawn.
+        """
+        return self.population_covariance(variables, stratum_weights_known=stratum_weights_known)
+
     def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (n,) or (n, q) to resample within strata, and the factor (H,) of s_h² in their variance.
 

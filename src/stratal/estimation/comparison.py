@@ -30,7 +30,7 @@ from stratal.estimation.estimate import (
     with_label_values,
 )
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.linearised import drawn_variance, ratio_of_means
+from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import infer_outcome
@@ -171,7 +171,8 @@ class ModelOutcomes(Record):
             found = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
             return self.frame.complete(found, self.sample)
         hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
-        freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
+        exact = weighting.census and self.target == "population"
+        freedom = np.inf if exact else max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
             value=result.value,
             bounds=(0.0, np.inf),
@@ -249,20 +250,32 @@ class ModelOutcomes(Record):
         found = frame.complete(found, sample)
         limits: Limits = contrast_limits(found)
         if wins and proxy is None:
-            sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
-            limits = SumLimits(
-                value=found.value,
-                bounds=found.bounds,
-                terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
-                coefficients=np.array([reach, -reach]),
-                correlation=correlation_from(frame.weighting.covariance(sides)),
-            )
+            limits = self._limits_of_wins(found, contrast, reach)
         found = replace(found, evidence=replace(found.evidence, own=limits))
         if frame.share == 1:
             return found
         square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
         spread = max(square - (found.value - tie) ** 2, 0.0)
         return replace(found, whole=(spread, sample.population_size))
+
+    def _limits_of_wins(self, found: Estimate, contrast: FloatArray, reach: float) -> SumLimits:
+        """Return the limits of tie + reach times the share of wins less that of losses.
+
+        Without a tie among the labels, losses are the complement of wins: the limits are those of
+        2 · wins − 1, which are exact in simple random samples. The correlation of two shares cannot be
+        estimated if all labels are wins, and MOVER on both covered .89 to .92 with 5 to 100 labels.
+        """
+        sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
+        coefficients = np.array([reach, -reach])
+        if np.all(contrast != 0):
+            sides, coefficients = sides[:, :1], 2.0 * coefficients[:1]
+        return SumLimits(
+            value=found.value,
+            bounds=found.bounds,
+            terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
+            coefficients=coefficients,
+            correlation=correlation_from(target_covariance(sides, self.frame.weighting, self.target)),
+        )
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
         """Return the variance of a ratio due to units that are unlike any labelled one.
@@ -327,8 +340,11 @@ def _limit(mean: Term, alternative: str, error: float) -> float:
 def contrast_limits(found: Estimate) -> StudentLimits:
     """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
     seen, weighting = found.evidence, found.evidence.weighting
-    variance = float(weighting.covariance(seen.residuals[:, None])[0, 0])
-    variance += drawn_variance(seen.z, weighting, found.target)
+    of_design = float(weighting.covariance(seen.residuals[:, None])[0, 0])
+    of_population = drawn_variance(seen.z, weighting, found.target)
+    variance = of_design + of_population
+    freedom = weighting.degrees_of_freedom(seen.residuals)
+    freedom = target_freedom(freedom, seen.residuals, weighting, of_design, of_population)
     census = len(weighting.weights) >= weighting.population_size and variance == 0
     if found.bounds is not None and not census:
         low, high = found.bounds
@@ -339,7 +355,7 @@ def contrast_limits(found: Estimate) -> StudentLimits:
         value=found.value,
         bounds=found.bounds,
         standard_error=float(np.sqrt(max(variance, 0.0))),
-        degrees_of_freedom=np.inf if census else max(weighting.degrees_of_freedom(seen.residuals), 1.0),
+        degrees_of_freedom=np.inf if census else max(freedom, 1.0),
     )
 
 

@@ -401,20 +401,27 @@ class Confusion:
                 degrees_of_freedom=0.0,
                 remarks=(no_interval_note(clusters),),
             )
-        limits: Limits | None = self._of_shares(name, which, function, target)
+        of_shares = self._of_shares(name, which, function, target)
         own = result.variance
         varies = np.isfinite(own) and own > 0
-        if limits is None or not varies:
-            trials, error, freedom = self._trials(name, which, function, counted, result, target)
-        if not varies:
+        averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
+        # No estimate within these bounds errs by more than half of them on average.
+        most = ((1.0 - lowest) / 2.0) ** 2
+        if of_shares is None or not varies:
+            smoothed_trials = self._trials(name, which, function, counted, result, target)
             # Labels that all agree have no variance of their own; what they may have missed has.
-            # No estimate within these bounds errs by more than half of them on average.
-            own = min(error, (1.0 - lowest) / 2.0) ** 2
-        if limits is not None:
-            limits = replace(limits, value=value, bounds=bounds)
+            if not varies:
+                own = min(smoothed_trials.standard_error**2, most)
+        elif averaged and any(_agrees(rate) for rate in of_shares.rates):
+            length_below, length_above = of_shares.lengths(_ONE_STANDARD_ERROR, "two-sided")
+            own = min(max(own, ((length_below + length_above) / 2.0) ** 2), most)
+        limits: Limits
+        if of_shares is not None:
+            limits = replace(of_shares, value=value, bounds=bounds)
         else:
-            averaged = name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
             dice = name == "f1" and isinstance(which, int)
+            trials = smoothed_trials.trials
+            freedom = smoothed_trials.degrees_of_freedom
             if dice:
                 index = self.metric("jaccard", which, target).evidence.own
                 if isinstance(index, BinomialLimits):
@@ -443,8 +450,12 @@ class Confusion:
                 if second is not None and single and name != "jaccard":
                     limits = replace(second, bounds=bounds)
                     second = None
+            if (which == "macro" or name == "balanced_accuracy") and isinstance(second, SumLimits):
+                own = max(own, min(_variance_of_terms(second), most))
             if second is not None:
                 limits = OuterLimits(value=value, bounds=bounds, first=limits, second=second)
+        if varies and own > result.variance:
+            result = result.scaled(own)
         return linearised_estimate(
             result,
             self.weighting,
@@ -496,7 +507,7 @@ class Confusion:
         if of_two is not None:
             k = 1 if which is None else which
             limits = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
-            error = sum(limits.lengths(float(scipy.special.ndtr(-1.0)), "two-sided")) / 2.0
+            error = sum(limits.lengths(_ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
             apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
@@ -541,7 +552,8 @@ class Confusion:
         return replace(
             others,
             value=value,
-            standard_error=share * others.standard_error,
+            # As if the metric of the other classes were uniformly distributed from 0 to 1.
+            standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
             evidence=replace(others.evidence, value=value, own=limits),
             remarks=(*others.remarks, note),
         )
@@ -723,8 +735,8 @@ class Confusion:
         counted: FloatArray,
         result: Linearised,
         target: str,
-    ) -> tuple[float, float, float]:
-        """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
+    ) -> SmoothedTrials:
+        """Return the effective number of trials, with the variance that they were counted by."""
         alone, lowest = isinstance(which, int), -1.0 if name in SIGNED else 0.0
         true, predicted, shares = self._pseudo(
             [which] if isinstance(which, int) else range(self.n_classes),
@@ -744,8 +756,15 @@ class Confusion:
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
-        return trials, error, satterthwaite_of_groups(true, weights, variable)
+        return SmoothedTrials(
+            trials=trials,
+            standard_error=error,
+            degrees_of_freedom=satterthwaite_of_groups(true, weights, variable),
+        )
 
+
+# Error of one side of an interval of one standard error.
+_ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
 
 # Share of a class whose exclusion is what a note counts the labels for.
 _MISSED = 0.1
@@ -762,6 +781,23 @@ _NEEDS = {
 # Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
 # half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92.
 _UNEQUAL = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothedTrials:
+    """The trials that the labels of a metric are worth.
+
+    Parameters
+    ----------
+    trials : float
+    standard_error : float
+        Smoothed.
+    degrees_of_freedom : float
+    """
+
+    trials: float
+    standard_error: float
+    degrees_of_freedom: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -792,6 +828,31 @@ class UnseenClasses(OffsetLimits):
         low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         least, most = self.share * low, self.share * high + 1.0 - self.share
         return self.value - least, most - self.value
+
+
+def _agrees(term: Term) -> bool:
+    """Return whether the labels of an estimate agree, so that they show no variance."""
+    return isinstance(term, Estimate) and not term.evidence.variance > 0
+
+
+def _variance_of_terms(limits: SumLimits) -> float:
+    """Return the variance of a sum of estimates; 0 if the labels of none of them agree.
+
+    A term whose labels agree has the variance of half a label more at either bound, on the trials that its
+    interval is made of.
+    """
+    if not any(_agrees(term) for term in limits.terms):
+        return 0.0
+    errors = np.zeros(len(limits.terms))
+    for k, term in enumerate(limits.terms):
+        errors[k] = term.standard_error
+        own = term.evidence.own
+        if _agrees(term) and isinstance(own, BinomialLimits) and np.isfinite(own.trials):
+            trials = own.trials + 1.0
+            share = (own.trials * term.value + 0.5) / trials
+            errors[k] = max(errors[k], np.sqrt(share * (1.0 - share) / trials))
+    errors *= limits.coefficients
+    return max(float(errors @ limits.correlation @ errors), 0.0)
 
 
 def smoothed_variance(

@@ -572,11 +572,15 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         return replace(undefined_estimate(weighting, n, bounds, target=target), null=0.0)
     variables = np.column_stack([row.evidence.residuals for row in pair])
     joint = weighting.covariance(variables) if covariance is None else covariance
+    of_population = np.zeros((2, 2))
+    if target == "superpopulation":
+        outcomes = np.column_stack([row.evidence.z for row in pair])
+        of_population = weighting.superpopulation_covariance(outcomes)
     result = Linearised(
         value=first.value - second.value,
         variable=variables @ signs,
         design_variance=float(signs @ joint @ signs),
-        population_variance=sum(row.evidence.population_part for row in pair),
+        population_variance=float(signs @ of_population @ signs),
         degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
     )
     limits: Limits = SumLimits(
@@ -584,7 +588,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         bounds=bounds,
         terms=tuple(pair),
         coefficients=signs,
-        correlation=correlation_from(joint),
+        correlation=correlation_from(joint + of_population),
     )
     if all(isinstance(row.evidence.own, SkewedLimits) for row in pair):
         known = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
@@ -749,7 +753,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
         # One label leaves a covariance unknown, whatever is added to it.
         if self[0].target == "superpopulation" and np.all(np.isfinite(found)):
-            found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))
+            outcomes = np.column_stack([row.evidence.z for row in self])
+            found = found + weighting.superpopulation_covariance(outcomes)
         return found
 
     def confidence_interval(

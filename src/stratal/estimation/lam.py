@@ -297,7 +297,7 @@ def fit_stratified(
         lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * away))
         # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
         spent = np.where((gain > 0) & (weight > 0), float(k), spent)
-    if labelled is not None and k == 1:
+    if labelled is not None and k > 0:
         lam = labelled.shrunk(lam, proxy_covariances, factors)
     return ChosenLam(lam=lam, spent=spent, fitted=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,15 @@ class Linearised:
         """Square root of the variance."""
         return float(np.sqrt(max(self.variance, 0.0)))
 
+    def scaled(self, variance: float) -> Linearised:
+        """Return the estimate with another variance, both parts in proportion."""
+        factor = variance / self.variance
+        return replace(
+            self,
+            design_variance=self.design_variance * factor,
+            population_variance=self.population_variance * factor,
+        )
+
 
 def of_variable(
     value: float,
@@ -73,12 +82,15 @@ def of_variable(
     0.8
     """
     inside = counted_units(variable, weighting) if member is None else member
+    design_variance = float(weighting.covariance(weighting.stretched(variable[:, None], inside))[0, 0])
+    population_variance = drawn_variance(variable, weighting, target)
+    freedom = freedom_of(variable, weighting, member)
     return Linearised(
         value=value,
         variable=variable,
-        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None], inside))[0, 0]),
-        population_variance=drawn_variance(variable, weighting, target),
-        degrees_of_freedom=freedom_of(variable, weighting, member),
+        design_variance=design_variance,
+        population_variance=population_variance,
+        degrees_of_freedom=target_freedom(freedom, variable, weighting, design_variance, population_variance),
     )
 
 
@@ -117,7 +129,41 @@ def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **ho
     require_target(target)
     if target == "population":
         return 0.0
-    return float(weighting.population_covariance(variable[:, None], **how)[0, 0])
+    return float(weighting.superpopulation_covariance(variable[:, None], **how)[0, 0])
+
+
+def target_covariance(variables: FloatArray, weighting: Weighting, target: str) -> FloatArray:
+    """Return the covariance (q, q) of the weighted means of variables (n, q), as estimates of the target's.
+
+    If every unit is labelled, the covariance due to the design is 0, and all of it is that of the labels.
+    """
+    require_target(target)
+    covariance = weighting.covariance(variables)
+    # One label leaves a covariance unknown, whatever is added to it.
+    if target == "population" or not np.all(np.isfinite(covariance)):
+        return covariance
+    return covariance + weighting.superpopulation_covariance(variables)
+
+
+def target_freedom(
+    freedom: float,
+    variable: FloatArray,
+    weighting: Weighting,
+    design_variance: float,
+    population_variance: float,
+) -> float:
+    """Return the degrees of freedom of the sum of both variances of the mean of a variable (n,).
+
+    `freedom` is that of the design variance alone: 0 if every unit is labelled, and that of the clusters if
+    units were drawn together, which both variances have. Each variance counts by its
+    part of the sum. Satterthwaite's would be larger, but both variances are made from the same labels.
+    """
+    clustered = weighting.groups is not None
+    if clustered or not population_variance > 0 or not np.isfinite(design_variance):
+        return freedom
+    of_population = weighting.independent().degrees_of_freedom(variable)
+    parts = design_variance / max(freedom, 1.0) + population_variance / max(of_population, 1.0)
+    return (design_variance + population_variance) / parts
 
 
 def undefined(labels: int) -> Linearised:
@@ -227,7 +273,8 @@ def skewed_limits(
     own = weighting.covariance(variables).diagonal() if own is None else own
     whole = variances > 0
     share = np.minimum(np.maximum(np.where(whole, own / np.where(whole, variances, 1.0), 0.0), 0.0), 1.0)
-    freedoms = np.full(len(values), np.inf) if weighting.census else freedoms
+    # If every unit is labelled, only the target `superpopulation` leaves a variance.
+    freedoms = np.where(weighting.census & ~whole, np.inf, freedoms)
     return SkewedLimits(
         value=values,
         standard_error=np.sqrt(np.maximum(variances, 0.0)),

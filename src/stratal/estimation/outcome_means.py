@@ -26,7 +26,7 @@ from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, StratumTable
-from stratal.estimation.linearised import Linearised, drawn_variance
+from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
 from stratal.estimation.notes import outcome_notes, promise_notes
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
@@ -258,7 +258,7 @@ def mean_estimate(
         value=known + float(weighting.mean(residuals[:, None])[0]),
         design_variance=design_variance,
         population_variance=drawn,
-        degrees_of_freedom=freedom,
+        degrees_of_freedom=target_freedom(freedom, z, weighting, design_variance, drawn),
         variable=residuals,
         lam=chosen.lam,
         known=known,

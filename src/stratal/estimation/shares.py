@@ -442,7 +442,7 @@ def four_cells(
     whole = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     units = whole if target == "population" else np.inf
     of_cells = partial(_at_cells, function, largest)
-    return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting), units)
+    return OfShares.of(of_cells, rates, cell_correlation(cells[others] * inside, weighting, target), units)
 
 
 def _at_cells(function: Callable[..., FloatArray], largest: int, shares: FloatArray) -> FloatArray:
@@ -497,7 +497,7 @@ def shares_above(
     rows = _stratum_shares(np.array(indicators), weighting)
     # Who is at the higher value is at the lower one, too.
     joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
-    correlation = correlation_from(joint @ weighting.variance_factors)
+    correlation = correlation_from(joint @ _factors(weighting, target))
     value = float(weighting.weights @ values / weighting.total)
     return SumLimits(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
 
@@ -506,7 +506,7 @@ def shares_above(
 _DIGITS = 12
 
 
-def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
+def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "population") -> FloatArray:
     """Return the correlation (d, d) of the shares of exclusive cells (d, n).
 
     Each stratum's shares are mixed with one label of all strata's: few labels would show chance alone.
@@ -518,7 +518,13 @@ def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
     array([[ 1.   , -0.333],
            [-0.333,  1.   ]])
     """
-    return correlation_of(_stratum_shares(cells, weighting), weighting.variance_factors)
+    return correlation_of(_stratum_shares(cells, weighting), _factors(weighting, target))
+
+
+def _factors(weighting: Weighting, target: str) -> FloatArray:
+    """Return what variances within strata (H,) count by; whole strata count for the superpopulation too."""
+    counted = weighting if target == "population" else weighting.independent()
+    return counted.variance_factors
 
 
 def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:
@@ -830,7 +836,7 @@ def of_two_sums(
 
     rates = [mean_of(row, weighting, target) for row in sums]
     units = weighting.population_size if target == "population" else np.inf
-    return OfShares.of(of_sums, rates, cell_correlation(sums, weighting), units)
+    return OfShares.of(of_sums, rates, cell_correlation(sums, weighting, target), units)
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:

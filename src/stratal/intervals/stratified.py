@@ -193,6 +193,38 @@ def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> 
     return np.asarray(size - smallest_count(counts - ones, counts, size, error))
 
 
+def quantile_ranks(n: int, size: int, probability: float, below: float, above: float) -> tuple[int, int]:
+    """Return the ranks among n labels, 1 … n, of the limits of a quantile of N = `size` units.
+
+    0 and n + 1 are limits that the labels leave open. The quantile is the ⌈qN⌉-th unit, and as many of the N
+    units are at or below it. The lower rank is the largest r with P(K < r) ≤ `below`, K the hypergeometric
+    number of labels at or below it; the upper rank is the smallest s with P(K′ ≥ s) ≤ `above`, K′ that of the
+    labels below it (David & Nagaraja 2003, section 7.1).
+
+    Examples
+    --------
+    >>> quantile_ranks(400, 10**6, 0.01, 0.025, 0.025), quantile_ranks(5, 10**6, 0.5, 0.025, 0.025)
+    ((1, 9), (0, 6))
+    """
+    at_or_below = int(np.ceil(probability * size - _ROUNDING))
+    # Seen from above, the labels that are not at or below the quantile are a count of the other units.
+    low = n + 1 - _rarest_count(n, size, size - at_or_below, below) if below > 0 else 0
+    return low, _rarest_count(n, size, at_or_below - 1, above) if above > 0 else n + 1
+
+
+def _rarest_count(n: int, size: int, total: int, error: float) -> int:
+    """Return the smallest k, up to n + 1, with P(K ≥ k) ≤ error: K of n are among `total` of N."""
+    certain, rare = max(n - (size - total), 0), min(n, total) + 1
+    while rare - certain > 1:
+        middle = (certain + rare) // 2
+        tail = _upper_tail(np.array([middle]), np.array([n]), size, np.array([total]))[0]
+        if tail <= error:
+            rare = middle
+        else:
+            certain = middle
+    return rare
+
+
 def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) -> FloatArray:
     """Return P(K ≥ k) (R,) of k among n drawn of N units, M of them 1: the first term and its ratios.
 

@@ -106,6 +106,50 @@ def test_few_labels_take_no_score_at_its_word():
     assert of(z, 1 - q, weighting, rows, "proportional-to-size").estimator == "hajek"
 
 
+def several(k, wrong, n=60):
+    """Return k noisy scores of n labels, `wrong` of which are 0, and what is known of the population."""
+    rng = np.random.default_rng(4)
+    z = np.r_[np.zeros(wrong), np.ones(n - wrong)]
+    proxies = np.clip(0.9 * z[:, None] + 0.2 * rng.normal(size=(n, k)), 0.0, 1.0)
+    moments = StratumSummary(
+        sizes=np.array([6000]),
+        proxy_means=proxies.mean(axis=0)[None],
+        proxy_covariances=np.cov(proxies.T, ddof=0).reshape(1, k, k),
+    )
+    weighting = StratifiedWeighting(stratum=np.zeros(n, dtype=np.int64), sizes=moments.sizes)
+    return z, lam.ProxyMoments.of(proxies, moments, weighting.stratum), weighting
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_informative_labels_limit_the_lam_of_several_proxies(k):
+    """Labels that agree say nothing of λ: it is that of a calibrated mean of the proxies, in equal parts."""
+    bounded = lam.Trust(bounds=(0.0, 1.0))
+    few, many, none = (several(k, wrong) for wrong in (1, 30, 0))
+    fitted = [lam.fit_lam(*case, trust=bounded).lam[0] for case in (few, many, none)]
+    trusted = [lam.fit_lam(*case, trust=lam.Trust(scaled=False)).lam[0] for case in (few, many)]
+
+    assert np.ptp(fitted[2]) == pytest.approx(0)
+    assert np.ptp(fitted[0]) < 0.02 * np.ptp(trusted[0])
+    share = 60.0**2 / (60.0**2 + (20.0 * k) ** 2)
+    assert np.ptp(fitted[1]) == pytest.approx(share * np.ptp(trusted[1]), rel=1e-6)
+
+
+def test_one_proxy_given_twice_has_the_lam_of_one():
+    z, moments, weighting = several(1, 2)
+    twice = lam.ProxyMoments(
+        values=np.repeat(moments.values, 2, axis=1),
+        stratum=moments.stratum,
+        sizes=moments.sizes,
+        means=np.repeat(moments.means, 2, axis=1),
+        covariances=np.full((1, 2, 2), moments.covariances[0, 0, 0]),
+    )
+    published = lam.Trust(published=True)
+    both, alone = (lam.fit_lam(z, case, weighting, trust=published).lam[0] for case in (twice, moments))
+
+    assert both.sum() == pytest.approx(alone[0])
+    assert both[0] == pytest.approx(both[1])
+
+
 def test_clusters_are_fitted_by_their_totals_and_sizes():
     """Totals that a line of score and size gives exactly leave no error, whatever the sizes."""
     rng = np.random.default_rng(6)

@@ -252,6 +252,23 @@ class TestTable:
         with pytest.raises(InputError, match="must be a list"):
             stratal.estimate(sample, labels, estimand=ClassReport(classes="a"))
 
+    def test_a_macro_average_has_the_error_of_its_interval(self):
+        """Two of three classes have no wrong label: only the third had a variance."""
+        true = np.repeat([0, 1, 2], [40, 6, 6])
+        predicted = true.copy()
+        predicted[:4] = 1
+        weighting = StratifiedWeighting(stratum=np.zeros(52, dtype=np.int64), sizes=np.array([5200]))
+        confusion = Confusion(true=true, predicted=predicted, n_classes=3, weighting=weighting)
+        found = confusion.metric("recall", "macro")
+        alone = confusion.metric("recall", 0).standard_error
+        # Six of six are right: half a label more of either kind, on six trials.
+        share = 6.5 / 7
+        expected = np.sqrt(alone**2 + 2 * share * (1 - share) / 7) / 3
+
+        assert found.standard_error == pytest.approx(expected, rel=0.1)
+        assert found.standard_error > 2 * alone / 3
+        assert found.standard_error**2 == pytest.approx(found.evidence.variance)
+
     def test_macro_without_some_class_is_not_another_average(self):
         found = confusion([0, 0, 1, 1], [0, 0, 1, 0])
 

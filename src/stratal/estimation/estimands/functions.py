@@ -18,9 +18,12 @@ from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import (
     Linearised,
     counted_units,
+    drawn_variance,
     freedom_of,
     ratio_of_means,
     smooth_mean_function,
+    target_covariance,
+    target_freedom,
 )
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
@@ -75,21 +78,24 @@ class Fieller(OffsetLimits):
     ) -> Fieller:
         """Return the ratio of two variables (n,) of labelled units; the denominator's mean is not 0."""
         both = np.column_stack([numerator, denominator])
-        means, covariance = weighting.mean(both), weighting.covariance(both)
-        if target == "superpopulation":
-            covariance = covariance + weighting.population_covariance(both)
+        means, covariance = weighting.mean(both), target_covariance(both, weighting, target)
         value = float(means[0] / means[1])
         lean = np.array([1.0, -value])
         residuals = both @ lean
         covariance = covariance * weighting.few_clusters_factor(
             residuals, counted_units(residuals, weighting)
         )
+        variance = float(lean @ covariance @ lean)
+        of_population = drawn_variance(residuals, weighting, target)
+        freedom = target_freedom(
+            freedom_of(residuals, weighting), residuals, weighting, variance - of_population, of_population
+        )
         return cls(
             value=value,
-            standard_error=float(np.sqrt(max(lean @ covariance @ lean, 0.0)) / abs(means[1])),
+            standard_error=float(np.sqrt(max(variance, 0.0)) / abs(means[1])),
             means=means,
             covariance=covariance,
-            degrees_of_freedom=max(freedom_of(residuals, weighting), 1.0),
+            degrees_of_freedom=max(freedom, 1.0),
             both=both,
             weighting=weighting,
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
@@ -40,7 +40,7 @@ from stratal.estimation.regression.quantiles import (
     weighted_quantile,
 )
 from stratal.estimation.regression.rectified_loss import require_inverse
-from stratal.estimation.respondents import Respondents
+from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total
 from stratal.population.influence import Influence, averages
@@ -614,7 +614,9 @@ class Quantile(Estimand):
             joined, units, known = labelled_units(
                 sample, labels, sample.population, proxy, estimator=estimator
             )
-            tuned = quantile(joined.by_unit(joined.numbers()), self.probability, **known, **options)
+            outcomes = joined.by_unit(joined.numbers())
+            bounds = _bounds_of(sample, outcomes, joined.labelled, request)
+            tuned = quantile(outcomes, self.probability, bounds=bounds, **known, **options)
             return units.complete(tuned, sample, label=self.label)
         if request.target != "population":
             raise InputError(
@@ -623,8 +625,9 @@ class Quantile(Estimand):
             )
         columns, labelled = number_columns(sample, {"labels": labels})
         frame = Respondents.of(sample, labelled)
-        found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=request.bounds)
-        if not np.isfinite(found.standard_error):
+        bounds = _bounds_of(sample, columns[:, 0], labelled, request)
+        found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=bounds)
+        if len(columns) < 2 and not np.isfinite(found.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
                 action="Label at least 2 units, drawn at random.",
@@ -638,11 +641,12 @@ class Quantile(Estimand):
         columns, labelled = number_columns(sample, {"labels": labels})
         frame = Respondents.of(sample, labelled)
         groups, names = named_groups(sample, group)
+        bounds = _bounds_of(sample, columns[:, 0], labelled, request)
         rows = []
         for name in names:
             member = groups[labelled] == name
             found = quantile_estimate(
-                columns[:, 0], self.probability, frame.weighting, bounds=request.bounds, member=member
+                columns[:, 0], self.probability, frame.weighting, bounds=bounds, member=member
             )
             rows.append(frame.complete(found, sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", frame.notes)
@@ -653,3 +657,11 @@ class Quantile(Estimand):
         z, weights = columns[:, 0], Respondents.of(sample, labelled).weighting.weights
         value = weighted_quantile(z, weights, self.probability)
         return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)
+
+
+def _bounds_of(
+    sample: Sample, outcomes: FloatArray, labelled: BoolArray, request: Request
+) -> tuple[float, float] | None:
+    """Return the bounds of the outcomes (m,) of the labelled units (n,): those requested, or the sample's."""
+    refuse_outside(outcomes, sample, labelled, "bounded", request.bounds)
+    return known_outcome(sample, outcomes, None, request.bounds, labelled=labelled)[1]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting
@@ -27,10 +27,11 @@ from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.regression.losses import MeanLoss
 from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
 from stratal.estimation.regression.rectified_loss import RectifiedLoss, Solution
-from stratal.estimation.shares import domain_trials
+from stratal.estimation.shares import domain_mean, mean_of
 from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
+from stratal.intervals.limits import Limits, StudentLimits, upper_tail
 from stratal.intervals.proportion import student_quantile
+from stratal.intervals.stratified import quantile_ranks
 
 # Sums of weights that should be equal differ by less.
 _ROUNDING = 1e-12
@@ -234,7 +235,8 @@ class ScoreLimits(Limits):
         values, (lowest, highest) = np.r_[values, np.inf], (limit[gap] for limit in limits)
         low = values[:-1][np.argmax(at >= lowest)] if np.any(at >= lowest) else values[-2]
         high = values[np.flatnonzero(at <= highest)[-1] + 1]
-        return (-np.inf if alternative == "less" else low), (np.inf if alternative == "greater" else high)
+        low = -np.inf if alternative == "less" else low
+        return self.within(low, np.inf if alternative == "greater" else high)
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value of the quantile being `null`."""
@@ -247,12 +249,6 @@ class ScoreLimits(Limits):
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
         return min(1.0, 2 * tail) if alternative == "two-sided" else tail
-
-    @property
-    def standard_error(self) -> float:
-        """Half the 95 % interval over 1.96 (Woodruff 1952); infinite where the interval is."""
-        low, high = replace(self, degrees_of_freedom=np.inf).ends(0.95, "two-sided")
-        return float((high - low) / (2 * ndtri(0.975)))
 
     def _error(self, gap: int) -> float:
         """Return the standard error of F in a gap: it changes at labelled values alone."""
@@ -281,7 +277,14 @@ class ScoreLimits(Limits):
         return errors
 
 
-def quantile(outcome: Any, probability: float, *, weighting: Weighting, **options: Any) -> Estimate:
+def quantile(
+    outcome: Any,
+    probability: float,
+    *,
+    weighting: Weighting,
+    bounds: tuple[float, float] | None = None,
+    **options: Any,
+) -> Estimate:
     """Estimate a quantile of the outcome over the population.
 
     The smallest minimiser of the rectified pinball loss, exactly: no grid. With λ = 0 it is the weighted
@@ -293,6 +296,8 @@ def quantile(outcome: Any, probability: float, *, weighting: Weighting, **option
     probability : float
         q, between 0 and 1.
     weighting : Weighting
+    bounds : (float, float), optional
+        Of the outcome; limits that the labels leave open end there.
     **options
         `proxy`, `unlabelled`, `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`,
         `correction` of `stratal.regression.m_estimation.m_estimate`.
@@ -333,8 +338,8 @@ def quantile(outcome: Any, probability: float, *, weighting: Weighting, **option
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
-    limits = ScoreLimits(value=value, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
-    error = limits.standard_error
+    limits = ScoreLimits(value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom)
+    error = width_error(replace(limits, degrees_of_freedom=np.inf), rectified.outcome)
     of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
     scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0
     result = Linearised(
@@ -379,37 +384,136 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, probability: floa
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Woodruff(Limits):
-    """The quantiles at the limits of the share of units up to the value (Woodruff 1952).
+    """The values at which the share of units at or below them may be the quantile's (Woodruff 1952).
+
+    A value t is below the interval if the upper limit of F(t), the share of units at or below t, is less than
+    the probability. The interval ends at the first t whose lower limit of F(t) reaches it. The limits of F(t)
+    are those of any other share. In a simple random sample the ends are therefore order statistics, whose
+    ranks are quantiles of the hypergeometric number of labels at or below the true value (David & Nagaraja
+    2003, section 7.1).
 
     Parameters
     ----------
-    z, weights : float (n,)
-    share : Limits
-        Of a share of the quantile's probability, on as many trials as the labels around it are worth.
-    exact : bool
-        Whether every unit is labelled.
+    probability : float
+    z : float (n,)
+        The outcomes of all labelled units.
+    weighting : Weighting
+    member : bool (n,), optional
+        The labelled units of a domain.
     """
 
+    probability: float
     z: FloatArray
-    weights: FloatArray
-    share: Limits
-    exact: bool
+    weighting: Weighting
+    member: BoolArray | None = None
 
     method = "woodruff"
 
+    @property
+    def candidates(self) -> FloatArray:
+        """The distinct outcomes (m,), sorted."""
+        return np.unique(self.z if self.member is None else self.z[self.member])
+
+    def share(self, below: BoolArray) -> Estimate:
+        """Return the share of the units that are like the labelled units `below` (n,)."""
+        if self.member is None:
+            return mean_of(below.astype(np.float64), self.weighting)
+        return domain_mean(below.astype(np.float64), self.member, self.weighting, bounds=(0.0, 1.0))
+
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""
+        error_below, error_above = tail_shares(confidence_level, alternative)
+        low, high = self.bounds or (-np.inf, np.inf)
+        weighting = self.weighting
+        simple = weighting.random_within_strata and len(weighting.counts) == 1
+        if simple and self.member is None and not getattr(weighting, "with_replacement", False):
+            return self._order_statistics(error_below, error_above)
+        if error_below > 0:
+            low = min(self._first(low, 1.0 - error_below, "less"), self.value)
+        if error_above > 0:
+            high = max(self._first(high, 1.0 - error_above, "greater"), self.value)
+        return low, high
+
+    def _order_statistics(self, error_below: float, error_above: float) -> tuple[float, float]:
+        """Return the limits of a simple random sample: the same ones, from ranks."""
+        n, weighting = len(self.z), self.weighting
+        size = round(weighting.population_size)
         lowest, highest = self.bounds or (-np.inf, np.inf)
-        below, above = self.share.ends(confidence_level, alternative)
-        smallest = float(np.min(self.weights)) / float(np.sum(self.weights))
-        low = weighted_quantile(self.z, self.weights, below) if below > smallest else lowest
-        high = weighted_quantile(self.z, self.weights, above) if above < 1.0 - smallest else highest
-        if self.exact:
-            low = high = self.value
-        return (
-            min(low, self.value) if alternative != "less" else lowest,
-            max(high, self.value) if alternative != "greater" else highest,
-        )
+        values = np.r_[lowest, np.sort(self.z), highest]
+        low, high = quantile_ranks(n, size, self.probability, error_below, error_above)
+        return float(values[low]), float(values[high])
+
+    def _first(self, otherwise: float, confidence_level: float, alternative: str) -> float:
+        """Return the first candidate whose limit of the share on one side reaches the probability.
+
+        `otherwise` is returned if even no label at or below it is enough, or if all of them are not.
+        """
+        values = np.r_[otherwise, self.candidates, otherwise]
+        too_few, enough = -1, len(values) - 1
+        while enough - too_few > 1:
+            place = (too_few + enough) // 2
+            below = self.z <= values[place] if place > 0 else np.zeros(len(self.z), dtype=bool)
+            interval = self.share(below).confidence_interval(confidence_level, alternative=alternative)
+            limit = interval.high if alternative == "less" else interval.low
+            if limit >= self.probability - _ROUNDING:
+                enough = place
+            else:
+                too_few = place
+        return float(values[enough])
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value of the quantile being `null`, from those of the shares up to it."""
+        if alternative == "two-sided":
+            return min(1.0, 2.0 * min(self.p_value(null, side) for side in ("less", "greater")))
+        tail_shares(0.95, alternative)
+        if alternative == "greater":  # the quantile is above the null if too few units are at or below it
+            return self.share(self.z <= null).p_value(self.probability, alternative="less")
+        return self._p_value_below(null)
+
+    def _p_value_below(self, null: float) -> float:
+        """Return the p-value against a quantile below the null: enough units are below the null.
+
+        The test excludes shares of less than the probability. In N units the largest of these is the last
+        multiple of 1/N before it.
+        """
+        size = self.weighting.population_size
+        largest = self.probability
+        if self.member is None and self.weighting.random_within_strata:
+            largest = (np.ceil(self.probability * size - _ROUNDING * size) - 1.0) / size
+        return self.share(self.z < null).p_value(max(largest, 0.0), alternative="greater")
+
+
+# Normal quantiles of the levels that a standard error is read from: first that of 95 %, then shorter
+# intervals, as the longer ones may be open, then longer ones, as the shorter ones may have no width.
+_REACHES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
+
+
+def width_error(limits: Limits, labels: FloatArray) -> float:
+    """Return half the 95 % interval over 1.96 (Woodruff 1952).
+
+    If the 95 % interval is open or has no width, another level is taken whose interval is finite and has a
+    width; after that, one whose interval is finite on one side. If no interval has a width, the chance of
+    another value is at most 2 Φ(−8), and the error that this allows within the bounds is returned; without
+    bounds, within the range of the `labels` (n,). It is NaN if these all agree, or if the interval is open.
+    """
+    one_sided = np.nan
+    is_open = False
+    for reach in _REACHES:
+        ends = limits.ends(float(1.0 - 2.0 * ndtr(-reach)), "two-sided")
+        lengths = np.abs(np.array(ends) - limits.value)
+        finite = np.isfinite(lengths)
+        if reach == _REACHES[0]:
+            is_open = not finite.all()
+        if lengths[finite].sum() <= 0:
+            continue
+        if finite.all():
+            return float(lengths.mean() / reach)
+        if np.isnan(one_sided):
+            one_sided = float(lengths[finite].mean() / reach)
+    if is_open or np.isfinite(one_sided):
+        return one_sided
+    lowest, highest = limits.bounds or (float(np.min(labels)), float(np.max(labels)))
+    return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_REACHES[-1]))) if highest > lowest else np.nan
 
 
 def quantile_estimate(
@@ -421,6 +525,9 @@ def quantile_estimate(
     member: BoolArray | None = None,
 ) -> Estimate:
     """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave, `member` (n,) a domain.
+
+    Its standard error is half the 95 % interval over 1.96. It is NaN if the labels of an outcome without
+    bounds all agree.
 
     Raises
     ------
@@ -439,30 +546,21 @@ def quantile_estimate(
     inside = np.ones(len(z), dtype=bool) if member is None else member
     if not np.any(inside):
         return undefined_estimate(weighting, 0, bounds, "no labelled unit")
-    own, weights = z[inside], weighting.weights[inside]
-    value = weighted_quantile(own, weights, probability)
+    value = weighted_quantile(z[inside], weighting.weights[inside], probability)
     counted = inside.astype(np.float64)
     reached = counted * (z <= value)
     share = ratio_of_means(reached, counted, weighting)
-    trials, _ = domain_trials(reached, counted, weighting, (0.0, 1.0), share.design_variance)
-    error = np.nan
-    if np.isfinite(share.standard_error):  # over the density there; 0 where the labels around agree
-        ends = (min(max(probability + side * share.standard_error, 1e-9), 1.0) for side in (-1.0, 1.0))
-        low, high = (weighted_quantile(own, weights, end) for end in ends)
-        error = (high - low) / 2.0
-    scale = error / share.standard_error if share.standard_error > 0 else 1.0
+    limits: Limits = Woodruff(
+        value=value, bounds=bounds, probability=probability, z=z, weighting=weighting, member=member
+    )
+    if weighting.census:
+        limits = StudentLimits(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
+    error = 0.0 if weighting.census else width_error(limits, z[inside])
+    scale = error / share.standard_error if share.standard_error > 0 and np.isfinite(error) else 1.0
     result = Linearised(
         value=value,
         variable=scale * (probability * counted - reached) / float(weighting.weights @ counted),
         design_variance=error**2,
         degrees_of_freedom=share.degrees_of_freedom,
     )
-    limits = Woodruff(
-        value=value,
-        bounds=bounds,
-        z=own,
-        weights=weights,
-        share=BinomialLimits(value=probability, bounds=(0.0, 1.0), trials=trials),
-        exact=bool(np.isinf(trials)),
-    )
-    return linearised_estimate(result, weighting, limits=limits, n=len(own))
+    return linearised_estimate(result, weighting, limits=limits, n=int(inside.sum()))

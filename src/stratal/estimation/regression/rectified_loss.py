@@ -542,7 +542,7 @@ class RectifiedLoss:
         if self.target == "superpopulation":
             gradients = self.loss.gradients(theta, self.features, self.outcome)
             known = self.stratum_weights_known
-            return self.weighting.population_covariance(gradients, stratum_weights_known=known)
+            return self.weighting.superpopulation_covariance(gradients, stratum_weights_known=known)
         return np.zeros((len(theta), len(theta)))
 
 
