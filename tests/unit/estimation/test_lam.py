@@ -125,8 +125,9 @@ def test_informative_labels_limit_the_lam_of_several_proxies(k):
     """Labels that agree say nothing of λ: it is that of a calibrated mean of the proxies, in equal parts."""
     bounded = lam.Trust(bounds=(0.0, 1.0))
     few, many, none = (several(k, wrong) for wrong in (1, 30, 0))
-    fitted = [lam.fit_lam(*case, trust=bounded).lam[0] for case in (few, many, none)]
-    trusted = [lam.fit_lam(*case, trust=lam.Trust(scaled=False)).lam[0] for case in (few, many)]
+    free = lam.Trust(scaled=False)
+    fitted = [lam.fit_lam(z, q, weighting, trust=bounded).lam[0] for z, q, weighting in (few, many, none)]
+    trusted = [lam.fit_lam(z, q, weighting, trust=free).lam[0] for z, q, weighting in (few, many)]
 
     assert np.ptp(fitted[2]) == pytest.approx(0)
     assert np.ptp(fitted[0]) < 0.02 * np.ptp(trusted[0])
