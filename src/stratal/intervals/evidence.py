@@ -18,7 +18,12 @@ from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
-from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
+from stratal.intervals.stratified import (
+    StratumRates,
+    shrink_to_half,
+    stratified_clopper_pearson,
+    with_borrowed,
+)
 
 # Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
@@ -79,6 +84,11 @@ class UnitMoments(Record):
     label_driven: Any = False
     units: float = np.inf
     binary: bool = False
+
+    @property
+    def centred_squares(self) -> FloatArray:
+        """Σ (z − z̄_h)² (…, H) over the labels of each stratum."""
+        return np.asarray(self.counts * np.maximum(self.squares - self.means**2, 0.0))
 
     @property
     def left(self) -> FloatArray:
@@ -171,12 +181,13 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     share, own = share[..., None], labels.means
     if labels.binary:
         mean = square = mixed(own, over_strata(own))
-        binary = mean * (1.0 - mean)
     else:  # labels of a scale show where their stratum lies; of others they need the spread within strata
         mean = mixed(own, own)
-        square, ones = (mixed(raw, own**2 + over_strata(raw - own**2)) for raw in (labels.squares, own))
-        binary = ones - mean**2
+        square = mixed(labels.squares, own**2 + over_strata(labels.squares - own**2))
     within = np.maximum(square - mean**2, 0.0)
+    variance = (labels.factors * within).sum(axis=-1)
+    if labels.own and not labels.binary:
+        within, variance = graded_variances(labels)
     centre = (shares * mean).sum(axis=-1)
     at_bounds = _LABELS_UNSEEN / (labels.draws + 2.0 * _LABELS_UNSEEN)
     centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * (shares * labels.means).sum(axis=-1)
@@ -185,10 +196,63 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         spread=(shares * square).sum(axis=-1) - centre**2,
         within=(shares * within).sum(axis=-1),
         possible=centre_of_possible * (1.0 - centre_of_possible) * labels.factors.sum(axis=-1),
-        binary=binary,
-        variance=(labels.factors * within).sum(axis=-1),
+        binary=mean * (1.0 - mean),
+        variance=variance,
         information=4.0 * (counts * labels.means * (1.0 - labels.means)).sum(axis=-1),
     )
+
+
+# Labels that the pooled variance counts for next to a stratum's own, and a variance with a label at either bound
+# next to the pooled one.
+_POOLED_LABELS = 1.0
+_LABEL_AT_A_BOUND = 1.0
+
+
+def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
+    """Return S_h² (…, H) of an outcome on a scale, and the variance (…,) of its stratified mean.
+
+    Sample variances s_h², divisor n_h − 1, are drawn to their mean over all strata by one label, and this to the
+    variance of a binary outcome by one more. Strata of one label have the differences of neighbours instead
+    (von Neumann 1941): strata that are alike stand side by side. The variance of the mean is never less than
+    that of the sample variances themselves.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 2), sizes=np.array([200, 200]))
+    >>> within, variance = graded_variances(UnitMoments.of(np.array([0.25, 0.75, 0.5, 0.5]), weighting))
+    >>> within.round(4), float(variance.round(4))
+    (array([0.1187, 0.0562]), 0.0217)
+    """
+    counts, squares = labels.counts, labels.centred_squares
+    free = np.maximum(counts - 1.0, 0.0)
+    single = (counts == 1.0) & (labels.factors > 0)
+    of_neighbours, neighbours_freedom = _variance_of_neighbours(labels.means, single)
+    ones = (counts * labels.means).sum(axis=-1)
+    share = (ones + _LABEL_AT_A_BOUND) / (counts.sum(axis=-1) + 2.0 * _LABEL_AT_A_BOUND)
+    pooled = squares.sum(axis=-1) + neighbours_freedom * of_neighbours
+    pooled = pooled + _LABEL_AT_A_BOUND * share * (1.0 - share)
+    pooled = pooled / (free.sum(axis=-1) + neighbours_freedom + _LABEL_AT_A_BOUND)
+    within = (squares + _POOLED_LABELS * pooled[..., None]) / (free + _POOLED_LABELS)
+    plain = np.where(single, of_neighbours[..., None], squares / np.maximum(free, 1.0))
+    sums = ((labels.factors * each).sum(axis=-1) for each in (plain, within))
+    return within, np.maximum(*sums)
+
+
+def _variance_of_neighbours(means: FloatArray, single: Any) -> tuple[FloatArray, FloatArray]:
+    """Return half the mean squared difference (…,) of consecutive single labels (…, H), and its freedom.
+
+    Of m independent normal labels its relative variance is (3m − 4)/(m − 1)² (von Neumann 1941).
+    """
+    means, single = np.broadcast_arrays(means, single)
+    last = np.maximum.accumulate(np.where(single, np.arange(means.shape[-1]), -1), axis=-1)
+    previous = np.concatenate([np.full_like(last[..., :1], -1), last[..., :-1]], axis=-1)
+    paired = single & (previous >= 0)
+    differences = means - np.take_along_axis(means, np.maximum(previous, 0), axis=-1)
+    pairs = paired.sum(axis=-1).astype(np.float64)
+    halves = np.where(paired, differences**2, 0.0).sum(axis=-1) / 2.0
+    freedom = 2.0 * pairs**2 / np.maximum(3.0 * pairs - 1.0, 1.0)
+    return halves / np.maximum(pairs, 1.0), freedom
 
 
 def remaining_share(plain: Any, residual: Any, information: Any, possible: Any = 0.0) -> FloatArray:
@@ -331,24 +395,27 @@ def stratum_rates(value: Any, labels: UnitMoments, found: Variances) -> StratumR
     drawn, open_strata, basis = math.isfinite(found.drawn_from), factors > 0, factors
     if drawn:
         open_strata, basis = open_strata | (counts > 0), shares**2 / np.maximum(counts, 1.0)
-    trials = shares**2 / np.where(open_strata, basis, 1.0)
+    trials = np.where(open_strata, shares**2 / np.where(open_strata, basis, 1.0), np.inf)
     factor, shrunk = np.ones(np.shape(labels.means)[:-1]), None
     # One stratum has no shares that could follow labels.
     driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
     if driven or found.changed or not labels.binary:  # else its labels are its trials, however smoothed
         smooth = smoothed_moments(labels)
-        binary = (basis * smooth.binary).sum(axis=-1)
+        # What the test has at the estimate: it moves an outcome on a scale by all that its labels vary.
+        rates = labels.means if labels.binary else with_borrowed(labels.means, counts, trials, shares)
+        of_strata = smooth.binary if labels.binary else rates * (1.0 - rates)
+        binary = (basis * of_strata).sum(axis=-1)
         wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
         varies = binary > 0
         factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
         if driven:
-            shrunk = shrink_to_half(labels.means, counts, labels.left, factors * smooth.binary, factor)
+            shrunk = shrink_to_half(labels.means, counts, labels.left, factors * of_strata, factor)
             shrunk = np.where(np.asarray(labels.label_driven)[..., None], shrunk, labels.means)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,
         counts=counts,
-        trials=np.where(open_strata, trials, np.inf),
+        trials=trials,
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
         whole=labels.binary,

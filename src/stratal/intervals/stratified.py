@@ -446,6 +446,32 @@ def _is_one_count(found: StratumRates) -> bool:
     return bool(np.all(found.factor == 1.0) and np.allclose(found.counts / found.trials, left, atol=1e-9))
 
 
+def borrowed_labels(counts: FloatArray, trials: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the labels (…, H) that each stratum borrows: (1 − w_h)/n_h, w_h its share of the variance."""
+    random = np.isfinite(trials) & (shares > 0)
+    spread = np.where(random, shares, 0.0) ** 2 / np.where(random, trials, 1.0)
+    whole = spread.sum(axis=-1, keepdims=True)
+    return np.asarray((1.0 - spread / np.where(whole > 0, whole, 1.0)) / np.where(random, counts, 1.0))
+
+
+def with_borrowed(
+    rates: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Return the rates (…, H) of an outcome on a scale with what each stratum borrows from all.
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> with_borrowed(np.array([0.0, 1.0]), one, one, one / 2)
+    array([0.16666667, 0.83333333])
+    """
+    overall = (shares * rates).sum(axis=-1, keepdims=True) / shares.sum(axis=-1, keepdims=True)
+    borrowed = borrowed_labels(counts, trials, shares)
+    finite = np.isfinite(trials)
+    own = np.where(finite, trials, 1.0)
+    return np.asarray(np.where(finite, (own * rates + borrowed * overall) / (own + borrowed), rates))
+
+
 def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """Return an array of this shape; to broadcast one that has it takes as long as ten sums."""
     return part if part.shape == shape else np.broadcast_to(part, shape)
@@ -471,6 +497,7 @@ def _inverted(found: StratumRates, below: float, above: float) -> tuple[FloatArr
         ends = 2 if both else 1
         sums = _Sums.of(
             np.concatenate([factor[some]] * ends),
+            found.whole,
             *(part if len(part) == 1 else np.concatenate([part[some]] * ends) for part in layouts),
         )
         if both:
@@ -492,7 +519,8 @@ class _Sums:
     `weights` W_h and their sum `total`, `trials` with the lost degree of freedom, `borrowed` labels, `steps`
     of the count, and `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the
     third moment, the latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
-    `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials.
+    `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials, and of an outcome on a
+    scale, which is not `whole`, the borrowed labels.
     """
 
     shares: FloatArray
@@ -506,26 +534,29 @@ class _Sums:
     blur: FloatArray
     largest: Any
     factor: FloatArray
+    whole: bool
 
     @classmethod
-    def of(cls, factor: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray) -> _Sums:
+    def of(
+        cls, factor: FloatArray, whole: bool, counts: FloatArray, trials: FloatArray, shares: FloatArray
+    ) -> _Sums:
         if not counts.shape == trials.shape == shares.shape:
             counts, trials, shares = np.broadcast_arrays(counts, trials, shares)
+        borrowed = borrowed_labels(counts, trials, shares).T
         counts, trials, shares = counts.T, trials.T, shares.T
         random = np.isfinite(trials) & (shares > 0)
         weights = np.where(random, shares, 0.0)
         n, t = np.where(random, counts, 1.0), np.where(random, trials, 1.0)
-        spread = weights**2 / t
-        whole = spread.sum(axis=0)
-        others = 1.0 - spread / np.where(whole > 0, whole, 1.0)
-        left = t * (1.0 - others * (1.0 - 1.0 / n) ** 2 / n)
+        # The factor of an outcome on a scale comes from sample variances, which have lost their freedom.
+        left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2) if whole else t
         largest, blur = blurring(weights / n, n**2 / left * random)
         return cls(
             shares=shares,
             weights=weights,
             total=weights.sum(axis=0),
             trials=left,
-            borrowed=others / n,
+            borrowed=borrowed,
+            whole=whole,
             steps=weights / n,
             second=weights**2 / left,
             third=weights**3 / left**2 * (2.0 - t / n),
@@ -538,8 +569,9 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name != "largest"}
-        return _Sums(**arrays, largest=self.largest)
+        kept = {"largest": self.largest, "whole": self.whole}
+        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name not in kept}
+        return _Sums(**arrays, **kept)
 
     def moments(self, rates: FloatArray) -> tuple[FloatArray, ...]:
         """Return the sum's mean, the variance but for the factor, variance, third moment and half step (R,).
@@ -591,8 +623,9 @@ def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float
             return known
     overall = np.minimum(rest / sums.total, 1.0)
     trials = sums.trials if (sums.factor == 1.0).all() else sums.trials * sums.factor
-    labels = trials + sums.borrowed
-    ones = trials * rates + sums.borrowed * overall
+    borrowed = sums.borrowed if sums.whole else sums.borrowed * sums.factor
+    labels = trials + borrowed
+    ones = trials * rates + borrowed * overall
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         limit[sought] = np.minimum(_solved(rest, ones, labels, sums, -float(ndtri(error))), rest)
     return np.asarray(known + limit)
