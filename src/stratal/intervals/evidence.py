@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import gammaln, ndtri
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
@@ -36,6 +37,9 @@ _DRAWS_AGAINST_RESEMBLANCE = 2.0
 
 # A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken.
 _AS_IT_WAS = 1e-9
+
+# With more units than this nothing tells drawing without replacement from independent draws.
+_MOST_UNITS = 1e9
 
 # A variance on the 0–1 scale below this is rounding error: the labels agree.
 ROUNDING = 1e-24
@@ -582,6 +586,27 @@ class IntervalEvidence:
             return 0.0
         agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
+
+    def rest_quantile(self: Any, unseen: Any, error: float) -> Any:
+        """Return how many standard errors (…,) the other units may be off where a share `unseen` has no label.
+
+        Near a census such units are whole ones, and that all of them are unlabelled is likelier than `error`:
+        the others must hold in most of these samples, too. 0 where it is no likelier than twice the error.
+        """
+        labels = self.moments
+        open_units = labels.units * (labels.shares * labels.left).sum(axis=-1)
+        if error <= 0 or self.superpopulation or not labels.units < _MOST_UNITS:
+            return 0.0
+        if np.all(open_units >= labels.units):
+            return 0.0
+        missed = np.minimum(np.asarray(unseen) * labels.units, open_units)
+        chance = np.exp(
+            gammaln(open_units + 1.0)
+            - gammaln(open_units - missed + 1.0)
+            - gammaln(labels.units + 1.0)
+            + gammaln(labels.units - missed + 1.0)
+        )
+        return np.maximum(-ndtri(np.minimum(error / np.maximum(chance, error), 1.0)), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

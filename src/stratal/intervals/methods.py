@@ -160,9 +160,10 @@ def _with_jumps(evidence: Any) -> Callable[[Any, Any, tuple[float, float]], tupl
 
     def widened(low: Any, high: Any, errors: tuple[float, float]) -> tuple[Any, Any]:
         unseen = {side: evidence.unseen(side) for side in set(errors)}
+        rest = {side: evidence.rest_quantile(share, side) for side, share in unseen.items()}
         seen = proportion.jump_reach(skewness, errors)
         below, above = (
-            np.maximum(unseen[side] * jump, error * own)
+            np.maximum(unseen[side] * jump + rest[side] * error, error * own)
             for side, jump, own in zip(errors, jumps, seen, strict=True)
         )
         return np.minimum(low, value - below), np.maximum(high, value + above)
