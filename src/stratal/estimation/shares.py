@@ -580,8 +580,8 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfWholeStrata(Limits):
-    """The interval of a domain that is whole strata: that of the mean of these strata alone."""
+class _OfOwnSample(Limits):
+    """The interval of a domain that is a sample of its own, such as whole strata: that of its mean alone."""
 
     evidence: Evidence
 
@@ -691,25 +691,26 @@ def domain_mean(
         freedom = clusters.degrees_of_freedom
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
     whole = None
+    binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
     if weighting.random_within_strata:
         whole = weighting if np.all(member) else weighting.whole_strata(member)
+        if whole is None and not binary:
+            whole = _simple_random_part(member, weighting)
     limits: Limits
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif whole is not None:
-        binary = bounds == (0.0, 1.0) and bool(np.all(np.isin(z[member], bounds)))
-        outcome = "binary" if binary else "bounded"
+        outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
         evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
         if assisted is not None:
             design = left * (evidence.variance - evidence.population_part)
             own, all_of = assisted[0][member], design + evidence.population_part
             evidence = replace(evidence, value=value, variance=all_of, residuals=own, tuned=True)
-        limits = _OfWholeStrata(value=value, bounds=bounds, evidence=evidence)
+        limits = _OfOwnSample(value=value, bounds=bounds, evidence=evidence)
         shown = float(np.sqrt(evidence.reported_variance))
     else:
-        binary = bool(np.all(np.isin(z[member], bounds)))
         plain = variance / left * (1.0 if binary and clusters is None else lost)
         trials, hidden = domain_trials(z, inside, weighting, bounds, plain)
         trials, hidden = trials / left, hidden * left
@@ -742,6 +743,19 @@ def domain_mean(
         standard_error=shown,
         degrees_of_freedom=freedom,
     )
+
+
+def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWeighting | None:
+    """Return the weighting of a domain's units (n,) in a simple random sample: a simple random sample of them.
+
+    Of as many units as the domain is likely to have; None where several strata are labelled.
+    """
+    if not isinstance(weighting, StratifiedWeighting) or np.sum(weighting.counts > 0) > 1:
+        return None
+    labelled = int(member.sum())
+    units = np.ceil(weighting.population_size * labelled / len(member) - 1e-9)
+    sizes = np.array([max(int(units), labelled)])
+    return replace(weighting, stratum=np.zeros(labelled, dtype=np.int64), sizes=sizes)
 
 
 def _in_too_few_clusters(

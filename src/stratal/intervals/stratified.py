@@ -345,6 +345,9 @@ _MOST_UNITS = 1e9
 # none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
 #
 _OUTWARDS = 1.0 / 3.0
+# Unlabelled units up to which the likelihood of every share is looked at; with more, none is near an error.
+_FEW_OPEN_UNITS = 64
+
 # Of a unit: a limit this near a whole number of units is that number.
 _ROUNDING = 1e-6
 
@@ -435,6 +438,9 @@ def stratified_clopper_pearson(
         low = smallest_count(ones, counts, size, below) / size if below > 0 else np.zeros(ones.shape)
         return low, largest_count(ones, counts, size, above) / size if above > 0 else np.ones(ones.shape)
     low, high = found.kept_possible(*_inverted(found, below, above))
+    if _are_few_counts(found):
+        least, most = _likely_shares(found, below, above)
+        low, high = np.minimum(low, least), np.maximum(high, most)
     return low if below > 0 else np.zeros_like(low), high if above > 0 else np.ones_like(high)
 
 
@@ -444,6 +450,48 @@ def _is_one_count(found: StratumRates) -> bool:
         return False
     left = 1.0 - found.counts / found.units
     return bool(np.all(found.factor == 1.0) and np.allclose(found.counts / found.trials, left, atol=1e-9))
+
+
+def _are_few_counts(found: StratumRates) -> bool:
+    """Return whether the labels are hypergeometric counts that leave few units: of 0 and 1, and λ = 0."""
+    if not found.whole or found.units > _MOST_UNITS or np.any(found.factor != 1.0):
+        return False
+    sizes, ones = found.shares * found.units, found.rates * found.counts
+    few = np.all(np.sum(np.round(sizes) - found.counts, axis=-1) <= _FEW_OPEN_UNITS)
+    return bool(few and all(np.allclose(part, np.round(part), atol=_ROUNDING) for part in (sizes, ones)))
+
+
+def _likely_shares(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest share of ones (…,) under which these very labels are likely enough.
+
+    A tail has at least the probability of its own end, so that no test at an error excludes a share under which
+    the labels themselves have more. The likeliest of all that sum to it is found stratum by stratum.
+    """
+    arrays = np.broadcast_arrays(found.shares * found.units, found.counts, found.rates * found.counts)
+    sizes, counts, ones = (np.round(part).astype(np.int64) for part in arrays)
+    shape, open_units = ones.shape[:-1], sizes - counts
+    most = int(open_units.sum(axis=-1).max(initial=0))
+    likelihood = np.where(np.arange(most + 1) == 0, 0.0, np.full((*shape, most + 1), -np.inf))
+    for h in range(ones.shape[-1]):
+        size, n, k = (part[..., h, None] for part in (sizes, counts, ones))
+        hidden = np.arange(int(open_units[..., h].max(initial=0)) + 1)
+        total = k + np.minimum(hidden, size - n)
+        own = _logs(total, k) + _logs(size - total, n - k) - _logs(size, n)
+        own = np.where(hidden <= size - n, own, -np.inf)
+        longer = np.full_like(likelihood, -np.inf)
+        for j in hidden.tolist():
+            np.maximum(
+                longer[..., j:],
+                likelihood[..., : most + 1 - j] + own[..., j : j + 1],
+                out=longer[..., j:],
+            )
+        likelihood = longer
+    shares = (ones.sum(axis=-1)[..., None] + np.arange(most + 1)) / found.units
+    least, largest = (
+        np.where(likelihood > np.log(error), shares, edge) if error > 0 else np.full_like(shares, edge)
+        for error, edge in ((below, np.inf), (above, -np.inf))
+    )
+    return least.min(axis=-1), largest.max(axis=-1)
 
 
 def borrowed_labels(counts: FloatArray, trials: FloatArray, shares: FloatArray) -> FloatArray:
