@@ -65,6 +65,32 @@ def two_strata(first: int, second: int, level: float = 0.95) -> FloatArray:
     return found
 
 
+def tiny_strata(sizes: tuple[int, ...], drawn: tuple[int, ...], level: float = 0.95) -> float:
+    """Return the least coverage over all numbers of wrong units in each of some strata, exactly."""
+    ones = np.array(list(product(*(range(n + 1) for n in drawn))))
+    low, high = interval_of_counts(np.array(sizes), np.array(drawn), ones, level)
+    truths = np.array(list(product(*(range(size + 1) for size in sizes))))
+    probability = np.ones((len(truths), len(ones)))
+    for h, (size, n) in enumerate(zip(sizes, drawn, strict=True)):
+        probability *= chances(size, n)[truths[:, h]][:, ones[:, h]]
+    truth = truths.sum(axis=1)[:, None] / sum(sizes)
+    held = (low <= truth + CLOSE) & (truth <= high + CLOSE)
+    return float((probability * held).sum(axis=1).min())
+
+
+def random_designs(number: int) -> list[tuple[str, float]]:
+    """Return the least coverage of random designs of two to four strata of up to 12 units."""
+    rng, found = np.random.default_rng(SEED), []
+    for _ in range(number):
+        n_strata = int(rng.integers(2, 5))
+        sizes = rng.integers(1, (13, 9, 6)[n_strata - 2], n_strata)
+        drawn = rng.integers(1, sizes + 1)
+        if np.any(drawn < sizes):
+            name = f"strata of {sizes.tolist()}, {drawn.tolist()} labelled"
+            found.append((name, tiny_strata(tuple(sizes.tolist()), tuple(drawn.tolist()))))
+    return found
+
+
 def cells() -> Iterator[tuple[str, IntArray, IntArray, IntArray]]:
     """Yield a name, N_h, ones and n_h."""
     for n_strata, size, fraction in product((2, 3, 5, 10), (8, 20, 100, 500), FRACTIONS):
@@ -130,6 +156,8 @@ def main() -> None:
         [two_strata(*pair).ravel() for pair in product(range(1, options.most + 1), repeat=2)]
     )
     several, rated = simulated(options.draws), ratings(options.draws // 4)
+    designs = [("strata of [2, 8, 2], [1, 6, 1] labelled", tiny_strata((2, 8, 2), (1, 6, 1)))]
+    designs += random_designs(options.draws // 4)
     lines = [
         "# Near a census",
         "",
@@ -142,7 +170,12 @@ def main() -> None:
         f"| two strata of up to {options.most} units, exactly | {len(pairs)} | {pairs.min():.4f} "
         f"| {np.sum(pairs < 0.95 - CLOSE)} |",
     ]
-    for title, found in (("two to ten strata, simulated", several), ("ratings, simulated", rated)):
+    tables = {
+        "two to four strata of up to 12 units, random designs, exactly": designs,
+        "two to ten strata, simulated": several,
+        "ratings, simulated": rated,
+    }
+    for title, found in tables.items():
         covered = np.array([share for _, share in found])
         lines.append(f"| {title} | {len(covered)} | {covered.min():.4f} | {np.sum(covered < 0.95)} |")
     lines += ["", "The ten simulated cells that cover least:", "", "| cell | coverage |", "|---|---|"]

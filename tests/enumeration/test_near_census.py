@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.near_census import CLOSE, chances, one_stratum, two_strata
+from benchmarks.near_census import CLOSE, chances, one_stratum, tiny_strata, two_strata
 from scipy.stats import hypergeom
 
 import stratal
@@ -128,3 +128,9 @@ def test_slices_of_a_simple_random_sample_near_a_census(drawn):
 
 def test_chances_are_probabilities():
     assert chances(12, 7).sum(axis=1) == pytest.approx(np.ones(13))
+
+
+def test_tiny_strata_keep_every_share_under_which_the_labels_are_likely():
+    """Of strata of 2, 8 and 2 units with 1, 6 and 1 labels .893 of the intervals held, exactly."""
+    assert tiny_strata((2, 8, 2), (1, 6, 1)) >= 0.94
+    assert tiny_strata((6, 8, 2), (2, 4, 1)) >= 0.94

@@ -746,9 +746,9 @@ def domain_mean(
 
 
 def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWeighting | None:
-    """Return the weighting of a domain's units (n,) in a simple random sample: a simple random sample of them.
+    """Return the weighting of a domain of a simple random sample, which is one of the domain's units.
 
-    Of as many units as the domain is likely to have; None where several strata are labelled.
+    Its size is the number of units that the domain is likely to have. None where several strata are labelled.
     """
     if not isinstance(weighting, StratifiedWeighting) or np.sum(weighting.counts > 0) > 1:
         return None

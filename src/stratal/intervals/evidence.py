@@ -190,8 +190,12 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
         square = mixed(labels.squares, own**2 + over_strata(labels.squares - own**2))
     within = np.maximum(square - mean**2, 0.0)
     variance = (labels.factors * within).sum(axis=-1)
-    if labels.own and not labels.binary:
-        within, variance = graded_variances(labels)
+    if labels.own and not labels.binary and np.shape(counts)[-1] > 1:
+        of_labels, plain = graded_variances(labels)
+        largest = np.maximum(plain, (labels.factors * of_labels).sum(axis=-1))
+        varies = plain > ROUNDING  # labels that agree show nothing of how others vary
+        within = np.where(varies[..., None], of_labels, within)
+        variance = np.where(varies, largest, variance)
     centre = (shares * mean).sum(axis=-1)
     at_bounds = _LABELS_UNSEEN / (labels.draws + 2.0 * _LABELS_UNSEEN)
     centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * (shares * labels.means).sum(axis=-1)
@@ -206,27 +210,26 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     )
 
 
-# Labels that the pooled variance counts for next to a stratum's own, and a variance with a label at either bound
+# Weight, in labels, of the pooled variance next to that of a stratum, and of the variance of a binary outcome
 # next to the pooled one.
 _POOLED_LABELS = 1.0
 _LABEL_AT_A_BOUND = 1.0
 
 
 def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
-    """Return S_h² (…, H) of an outcome on a scale, and the variance (…,) of its stratified mean.
+    """Return smoothed S_h² (…, H) of an outcome on a scale, and the unsmoothed variance (…,) of its mean.
 
-    Sample variances s_h², divisor n_h − 1, are drawn to their mean over all strata by one label, and this to the
-    variance of a binary outcome by one more. Strata of one label have the differences of neighbours instead
-    (von Neumann 1941): strata that are alike stand side by side. The variance of the mean is never less than
-    that of the sample variances themselves.
+    Sample variances s_h², divisor n_h − 1, are shrunk to their mean over all strata by one label, and this
+    mean to the variance of a binary outcome by one more. Strata of one label use the differences between neighbours
+    (von Neumann 1941), because similar strata are usually adjacent.
 
     Examples
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 2), sizes=np.array([200, 200]))
-    >>> within, variance = graded_variances(UnitMoments.of(np.array([0.25, 0.75, 0.5, 0.5]), weighting))
-    >>> within.round(4), float(variance.round(4))
-    (array([0.1187, 0.0562]), 0.0217)
+    >>> within, plain = graded_variances(UnitMoments.of(np.array([0.25, 0.75, 0.5, 0.5]), weighting))
+    >>> within.round(4), float(plain.round(4))
+    (array([0.125 , 0.0625]), 0.0155)
     """
     counts, squares = labels.counts, labels.centred_squares
     free = np.maximum(counts - 1.0, 0.0)
@@ -239,8 +242,7 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     pooled = pooled / (free.sum(axis=-1) + neighbours_freedom + _LABEL_AT_A_BOUND)
     within = (squares + _POOLED_LABELS * pooled[..., None]) / (free + _POOLED_LABELS)
     plain = np.where(single, of_neighbours[..., None], squares / np.maximum(free, 1.0))
-    sums = ((labels.factors * each).sum(axis=-1) for each in (plain, within))
-    return within, np.maximum(*sums)
+    return within, np.asarray((labels.factors * plain).sum(axis=-1))
 
 
 def _variance_of_neighbours(means: FloatArray, single: Any) -> tuple[FloatArray, FloatArray]:
@@ -588,10 +590,11 @@ class IntervalEvidence:
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
     def rest_quantile(self: Any, unseen: Any, error: float) -> Any:
-        """Return how many standard errors (…,) the other units may be off where a share `unseen` has no label.
+        """Return the quantile (…,) that the other units need where a share `unseen` of all has no label.
 
-        Near a census such units are whole ones, and that all of them are unlabelled is likelier than `error`:
-        the others must hold in most of these samples, too. 0 where it is no likelier than twice the error.
+        Near a census the probability that all of these whole units are unlabelled is above `error`. The
+        interval must therefore also hold in most of these samples. 0 where the probability is at most twice
+        the error.
         """
         labels = self.moments
         open_units = labels.units * (labels.shares * labels.left).sum(axis=-1)

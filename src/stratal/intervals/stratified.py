@@ -464,8 +464,8 @@ def _are_few_counts(found: StratumRates) -> bool:
 def _likely_shares(found: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest share of ones (…,) under which these very labels are likely enough.
 
-    A tail has at least the probability of its own end, so that no test at an error excludes a share under which
-    the labels themselves have more. The likeliest of all that sum to it is found stratum by stratum.
+    A tail has at least the probability of the observed labels, so no valid test excludes a share under which
+    these have more than the error. The most likely counts that sum to a share are found stratum by stratum.
     """
     arrays = np.broadcast_arrays(found.shares * found.units, found.counts, found.rates * found.counts)
     sizes, counts, ones = (np.round(part).astype(np.int64) for part in arrays)

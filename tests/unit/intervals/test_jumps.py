@@ -9,6 +9,7 @@ from scipy.stats import chi2
 import stratal
 from stratal.intervals.evidence import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import jump_reach
+from stratal.intervals.stratified import stratified_clopper_pearson
 
 
 @pytest.mark.parametrize("jumps", [1, 2, 4, 9, 100])
@@ -68,11 +69,16 @@ def test_strata_apart_do_not_widen_a_graded_outcome():
     assert found.confidence_interval().width == pytest.approx(3.92 * found.standard_error, rel=0.04)
 
 
-def test_a_scale_whose_labels_are_near_its_bounds_has_the_trials_of_a_binary_outcome():
+def test_a_scale_whose_labels_are_near_its_bounds_has_nearly_the_interval_of_a_binary_outcome():
     weighting = stratal.designs.StratifiedWeighting(
         stratum=np.repeat([0, 1, 2], 10), sizes=np.array([500, 500, 500])
     )
-    z = np.tile(np.r_[np.full(3, 1e-6), np.full(7, 1 - 1e-6)], 3)
-    labels = UnitMoments.of(z, weighting)
+    z = np.tile(np.r_[np.zeros(3), np.ones(7)], 3)
+    binary, scale = (
+        stratified_clopper_pearson(
+            stratum_rates(0.7, UnitMoments.of(unit, weighting, binary=unit is z), Variances()), 0.025, 0.025
+        )
+        for unit in (z, np.clip(z, 1e-6, 1 - 1e-6))
+    )
 
-    assert stratum_rates(0.7, labels, Variances()).factor == pytest.approx(1, abs=1e-4)
+    assert scale == pytest.approx(binary, abs=0.01)

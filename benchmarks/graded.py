@@ -1,0 +1,257 @@
+"""Graded outcomes with few labels: coverage and width in strata and slices, and exactly near a census.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.graded [--draws 4000] [--slice-draws 1000]
+
+Wins are 0, ½ or 1 with a share of ties; ratings are 1 to 5, as binomial counts or beta-binomial ones with
+correlation .3. Strata have 200 units and mean outcomes that are equal or spread evenly. Slices are parts of
+simple random samples of 60 of 2,000 units. Near a census every population of some values is enumerated.
+Writes benchmarks/results/graded.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from benchmarks.circumstances import circumstances
+from scipy.special import betaln, comb, gammaln
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
+from stratal.estimation.shares import domain_mean
+from stratal.simulation.draws import StratumSums, Truth
+from stratal.simulation.replicates import Settings, replicate_intervals, replicate_means
+
+RESULTS = Path(__file__).with_name("results") / "graded.md"
+SEED = 20261128
+CLOSE = 1e-9
+STRATUM = 200
+RATES = (0.5, 0.7, 0.9)
+WINS, RATINGS = np.array([0.0, 0.5, 1.0]), np.arange(1.0, 6.0)
+REQUIRED, WIDEST, MANY = 0.94, 1.25, 5
+VALUES = (
+    ((0.0, 0.9, 1.0), (0.0, 1.0)),
+    ((0.0, 0.5, 1.0), (0.0, 1.0)),
+    ((0.0, 0.1, 1.0), (0.0, 1.0)),
+    ((1.0, 4.0, 5.0), (1.0, 5.0)),
+    ((0.0, 0.3, 0.35, 1.0), (0.0, 1.0)),
+)
+
+
+def wins(means: FloatArray, ties: float) -> FloatArray:
+    """Return the probabilities (H, 3) of 0, ½ and 1, with this share of the ties that the means allow."""
+    tied = 2.0 * ties * np.minimum(means, 1.0 - means)
+    return np.stack([1.0 - means - tied / 2.0, tied, means - tied / 2.0], axis=-1)
+
+
+def ratings(means: FloatArray, correlation: float) -> FloatArray:
+    """Return the probabilities (H, 5) of ratings with means (H,) on the 0–1 scale."""
+    count, mean = np.arange(5), means[:, None]
+    if correlation == 0:
+        return np.asarray(comb(4, count) * mean**count * (1.0 - mean) ** (4 - count))
+    total = 1.0 / correlation - 1.0
+    a, b = mean * total, (1.0 - mean) * total
+    return np.asarray(comb(4, count) * np.exp(betaln(count + a, 4 - count + b) - betaln(a, b)))
+
+
+def units_of(probabilities: FloatArray, size: int) -> IntArray:
+    """Return how many of `size` units have each value (H, K): largest remainders."""
+    exact = probabilities * size
+    units = np.floor(exact + CLOSE).astype(np.int64)
+    order = np.argsort(-(exact - units), axis=-1, kind="stable")
+    missing = size - units.sum(axis=-1, keepdims=True)
+    np.put_along_axis(
+        units, order, np.take_along_axis(units, order, -1) + (np.arange(units.shape[-1]) < missing), -1
+    )
+    return units
+
+
+def intervals(
+    counts: IntArray, values: FloatArray, truth: Truth, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return `auto` limits (R,) from how many labels have each value (R, H, K)."""
+    away = values - truth.centre
+    sums = StratumSums(
+        counts=counts[:1].sum(axis=-1).astype(np.float64),
+        z=counts @ away,
+        zz=counts @ away**2,
+        zzz=counts @ away**3,
+    )
+    settings = Settings(
+        estimators=("hajek",),
+        intervals=("auto",),
+        budgets=(1,),
+        replicates=len(counts),
+        seed=SEED,
+        bounds=bounds,
+    )
+    return replicate_intervals(replicate_means(sums, truth, settings))["auto"]
+
+
+def strata_coverage(
+    probabilities: FloatArray, values: FloatArray, n_h: int, draws: int, seed: int
+) -> tuple[float, float]:
+    """Return coverage, and mean width over 3.92 true standard errors, with n_h labels in each stratum."""
+    units, rng = units_of(probabilities, STRATUM), np.random.default_rng(seed)
+    outcome = np.concatenate([np.repeat(values, row) for row in units])
+    truth = Truth.of(outcome, None, np.repeat(np.arange(len(units)), STRATUM), len(units))
+    drawn = [rng.multivariate_hypergeometric(row, n_h, size=draws, method="marginals") for row in units]
+    low, high = intervals(np.stack(drawn, axis=1), values, truth, (values[0], values[-1]))
+    held = (low <= truth.value + CLOSE) & (truth.value <= high + CLOSE)
+    error = np.sqrt(np.sum(truth.weights**2 * (1.0 - n_h / STRATUM) / n_h * truth.variances))
+    return float(held.mean()), float((high - low).mean() / (3.92 * error))
+
+
+def populations(n_strata: int) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+    """Yield a name, the probabilities (H, K) and the values (K,)."""
+    for rate in RATES:
+        for spread in (0.0, min(0.25, 1.0 - rate)):
+            means = np.clip(rate + np.linspace(-spread, spread, n_strata), 0.01, 0.99)
+            for ties in (0.2, 0.6):
+                yield f"wins, rate {rate:g} ± {spread:g}, ties {ties:g}", wins(means, ties), WINS
+            for correlation in (0.0, 0.3):
+                name = f"ratings, rate {rate:g} ± {spread:g}, correlation {correlation:g}"
+                yield name, ratings(means, correlation), RATINGS
+
+
+def slice_coverage(outcome: FloatArray, labels: int, draws: int, seed: int) -> tuple[float, float]:
+    """Return coverage, and mean width over 3.92 true errors, of a slice with so many of 60 labels."""
+    size, n, rng = 2_000, 60, np.random.default_rng(seed)
+    weighting = StratifiedWeighting(stratum=np.zeros(n, dtype=np.int64), sizes=np.array([size]))
+    member, truth = np.arange(n) < labels, outcome.mean()
+    limits = np.empty((draws, 2))
+    for row in limits:
+        z = np.r_[rng.choice(outcome, labels, replace=False), rng.random(n - labels)]
+        row[:] = tuple(domain_mean(z, member, weighting, bounds=(0.0, 1.0)).confidence_interval())
+    low, high = limits.T
+    held = (low <= truth + CLOSE) & (truth <= high + CLOSE)
+    error = outcome.std(ddof=1) * np.sqrt((1.0 - n / size) / labels)
+    return float(held.mean()), float((high - low).mean() / (3.92 * error))
+
+
+def slices() -> Iterator[tuple[str, FloatArray]]:
+    """Yield a name and the outcome of the 200 units of a slice, on the 0–1 scale."""
+    yield "uniform", (np.arange(STRATUM) + 0.5) / STRATUM
+    for rate in RATES:
+        mean = np.array([rate])
+        yield f"wins, rate {rate:g}", np.repeat(WINS, units_of(wins(mean, 0.4), STRATUM)[0])
+        yield f"ratings, rate {rate:g}", np.repeat(np.arange(5) / 4, units_of(ratings(mean, 0.3), STRATUM)[0])
+
+
+def compositions(total: int, parts: int) -> IntArray:
+    """Return all ways (M, parts) in which whole numbers sum to `total`."""
+    if parts == 1:
+        return np.array([[total]])
+    rest = [compositions(total - first, parts - 1) for first in range(total + 1)]
+    return np.concatenate([np.insert(some, 0, first, axis=1) for first, some in enumerate(rest)])
+
+
+def least_coverage(values: FloatArray, size: int, labels: int, bounds: tuple[float, float]) -> float:
+    """Return the least coverage over all populations of `size` units with these values, exactly."""
+    samples, units = compositions(labels, len(values)), compositions(size, len(values))
+    # The kernels take of the truth only its size, and that not every outcome is 0 or 1.
+    outcome = np.append(np.full(size - 1, values[0]), values[:2].mean())
+    truth = Truth.of(outcome, None, np.zeros(size, dtype=np.int64), 1)
+    low, high = intervals(samples[:, None], values, truth, bounds)
+    means = (units @ values / size)[:, None]
+    held = (low <= means + CLOSE) & (means <= high + CLOSE)
+    ways = _log_binomial(units[:, None], samples[None]).sum(axis=-1)
+    probability = np.exp(ways - _log_binomial(np.array(size), np.array(labels)))
+    return float((probability * held).sum(axis=1).min())
+
+
+def _log_binomial(whole: IntArray, part: IntArray) -> FloatArray:
+    inside = part <= whole
+    some = np.where(inside, part, 0)
+    found = gammaln(whole + 1.0) - gammaln(some + 1.0) - gammaln(whole - some + 1.0)
+    return np.asarray(np.where(inside, found, -np.inf))
+
+
+def strata_lines(draws: int) -> list[str]:
+    lines = ["| strata | n_h | cells | least coverage | below .94 | mean width | largest | above 1.25 |"]
+    lines += ["|---" * 8 + "|"]
+    wide = []
+    for n_strata in (2, 10, 25, 50):
+        for n_h in (1, 2, 3, 5):
+            found = []
+            for number, (name, probabilities, values) in enumerate(populations(n_strata)):
+                seed = SEED + 10_000 * n_strata + 100 * n_h + number
+                row = strata_coverage(probabilities, values, n_h, draws, seed)
+                found.append(row)
+                if n_h >= MANY and row[1] > WIDEST:
+                    wide.append(f"| {n_strata} strata, {name} | {row[0]:.4f} | {row[1]:.3f} |")
+            held, width = np.array(found).T
+            lines.append(
+                f"| {n_strata} | {n_h} | {len(held)} | {held.min():.4f} | {np.sum(held < REQUIRED)} "
+                f"| {width.mean():.3f} | {width.max():.3f} | {np.sum(width > WIDEST)} |"
+            )
+            print(lines[-1], flush=True)
+    lines += ["", f"Cells of {MANY} labels per stratum wider than {WIDEST}:", ""]
+    return [*lines, "| cell | coverage | width |", "|---|---|---|", *wide]
+
+
+def slice_lines(draws: int) -> list[str]:
+    lines = ["| outcome | labels of the slice | coverage | width |", "|---|---|---|---|"]
+    for name, outcome in slices():
+        for labels in (1, 2, 4, 10):
+            held, width = slice_coverage(outcome, labels, draws, SEED)
+            lines.append(f"| {name} | {labels} | {held:.4f} | {width:.3f} |")
+    return lines
+
+
+def census_lines(most: int) -> list[str]:
+    lines = ["| values | pairs of N and n | least coverage | below .94 |", "|---|---|---|---|"]
+    for values, bounds in VALUES:
+        largest = most if len(values) == 3 else min(most, 10)
+        found = np.array(
+            [
+                least_coverage(np.array(values), size, labels, bounds)
+                for size in range(4, largest + 1)
+                for labels in range(2, size)
+            ]
+        )
+        named = ", ".join(f"{value:g}" for value in values)
+        lines.append(f"| {named} | {len(found)} | {found.min():.4f} | {np.sum(found < REQUIRED)} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--slice-draws", type=int, default=1000)
+    parser.add_argument("--most", type=int, default=16)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    strata, parts = strata_lines(options.draws), slice_lines(options.slice_draws)
+    census = census_lines(options.most)
+    lines = [
+        "# Graded outcomes with few labels",
+        "",
+        f"    python -m benchmarks.graded --draws {options.draws} --slice-draws {options.slice_draws} "
+        f"--most {options.most}",
+        "",
+        circumstances(),
+        "",
+        "Coverage of 95 % intervals by `auto`; width is the mean over 2 × 1.96 × the true standard error. "
+        f"One standard error of a coverage of .95 is {np.sqrt(0.0475 / options.draws):.4f} in strata and "
+        f"{np.sqrt(0.0475 / options.slice_draws):.4f} in slices; near a census the numbers are exact.",
+        "",
+        "## Strata of 200 units, {0, ½, 1} and 1 to 5",
+        "",
+        *strata,
+        "",
+        "## Slices of a simple random sample",
+        "",
+        *parts,
+        "",
+        "## Every population of a few values, one stratum",
+        "",
+        *census,
+    ]
+    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
