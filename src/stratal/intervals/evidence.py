@@ -220,8 +220,8 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     """Return smoothed S_h² (…, H) of an outcome on a scale, and the unsmoothed variance (…,) of its mean.
 
     Sample variances s_h², divisor n_h − 1, are shrunk to their mean over all strata by one label, and this
-    mean to the variance of a binary outcome by one more. Strata of one label use the differences between neighbours
-    (von Neumann 1941), because similar strata are usually adjacent.
+    mean to the variance of a binary outcome by one more. Strata of one label use the differences between
+    neighbours (von Neumann 1941), because similar strata are usually adjacent.
 
     Examples
     --------
