@@ -704,7 +704,7 @@ def domain_mean(
     elif whole is not None:
         outcome = "binary" if binary and bounds == (0.0, 1.0) else "bounded"
         evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
-        if assisted is not None:
+        if n > 1 and assisted is not None:  # one label has no variance of its own
             design = left * (evidence.variance - evidence.population_part)
             own, all_of = assisted[0][member], design + evidence.population_part
             evidence = replace(evidence, value=value, variance=all_of, residuals=own, tuned=True)

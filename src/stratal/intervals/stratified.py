@@ -617,7 +617,7 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        kept = {"largest": self.largest, "whole": self.whole}
+        kept: dict[str, Any] = {"largest": self.largest, "whole": self.whole}
         arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name not in kept}
         return _Sums(**arrays, **kept)
 
