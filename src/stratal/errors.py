@@ -31,8 +31,34 @@ __all__ = [
     "StratalWarning",
 ]
 
+# A text in quotes, as `repr` writes what users gave: it is never rewritten. Its first quote follows no
+# letter, and without a second one it reaches to the end, so that no text is looked at twice.
+QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|"(?:[^"\\]|\\(?:.|\Z))*+(?:"|\Z))"""
+
 # What a message says of the command's options, in brackets behind the keyword of Python.
-_OPTIONS = re.compile(r" \(--[^()]*\)|(?<==), --[^()]*(?=\))")
+_OPTIONS = re.compile(rf"{QUOTED}| \(--[^()]*+\)|(?<==), --[^()]*+(?P<end>\)?)", re.DOTALL)
+
+
+def without_options(text: str) -> str:
+    """Return a message in the words of Python: without what it says of the command's options.
+
+    Examples
+    --------
+    >>> without_options("Name it: value= (--value COL), or proxy=, --proxy).")
+    'Name it: value=, or proxy=).'
+    >>> without_options("no such column (given: 'cost (--net)')")
+    "no such column (given: 'cost (--net)')"
+    """
+
+    def shortened(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith(" ("):
+            return ""
+        if text.startswith(",") and found["end"]:
+            return ")"
+        return text
+
+    return _OPTIONS.sub(shortened, text)
 
 
 class StratalError(Exception):
@@ -60,16 +86,27 @@ class StratalError(Exception):
     ) -> None:
         self.what, self.given, self.allowed, self.action = what, given, allowed, action
         self.in_options = False
-        details = {"given": given, "allowed": allowed}
-        known = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
-        text = f"{what} ({known})" if known else what
+        super().__init__(self.message(str))
+
+    def message(self, rewrite: Callable[[str], str]) -> str:
+        """Return the whole message, with `rewrite` applied to the words of the library alone.
+
+        What was given is the user's, and so is what stands before the first colon: a file, a column.
+        """
+        start = self.what.find(": ") + 1
+        text = self.what[:start] + rewrite(self.what[start:])
+        details = {
+            "given": self.given,
+            "allowed": None if self.allowed is None else rewrite(self.allowed),
+        }
+        shown = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
+        text = f"{text} ({shown})" if shown else text
         text += "" if text.endswith((".", "!", "?")) else "."
-        super().__init__(f"{text} {action}" if action else text)
+        return f"{text} {rewrite(self.action)}" if self.action else text
 
     def __str__(self) -> str:
         """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
-        text = str(self.args[0])
-        return text if self.in_options else _OPTIONS.sub("", text)
+        return str(self.args[0]) if self.in_options else self.message(without_options)
 
 
 class InputError(StratalError, ValueError):

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -52,7 +53,8 @@ class _Commands(click.Group):
         except StratalError as error:
             if not error.in_options:
                 options = {name for one in commands().values() for entry in one.params for name in entry.opts}
-                error.args, error.in_options = (in_options(str(error.args[0]), options),), True
+                error.args = (error.message(partial(in_options, options=options)),)
+                error.in_options = True
             raise
 
     @property

@@ -214,6 +214,10 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         """
         if plan is None:
             return self
+        stored = plan.options
+        if extending and self.file is not None:
+            stored = structs.replace(stored, file=self.file, remote=self.remote)
+        require_named(part(Reading, stored), part(Reading, self))
         plain, known = SharedDrawOptions(file=Path()), {}
         for name in SharedDrawOptions.__struct_fields__:
             usual, planned, given = (getattr(one, name) for one in (plain, plan.options, self))
@@ -303,7 +307,8 @@ def draw(requested: DrawOptions) -> Result:
         look = () if sample.looks is None or requested.extend is not None else ("--look", 1)
         return Result(found, page, ("estimate", written.sample, *labels, *look))
     given = [word for path in labels for word in ("--labels", path)]
-    then = ("draw", "--extend", written.sample, *given, "--output", f"{requested.output}-next")
+    following = (*given, *connection_words(requested), "--output", f"{requested.output}-next")
+    then = ("draw", "--extend", written.sample, *following)
     return Result(found, page, then)
 
 
@@ -323,7 +328,8 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     classes = (earlier.predicted if as_classes else compared(earlier, labels)) or False
     shared: dict[str, Any] = {"confidence_level": requested.confidence_level, "predicted": classes}
     with progress("reading and drawing"):
-        shared["population"] = population_again(part(Reading, requested), earlier)
+        reading = part(Reading, requested)  # what a plan adds was compared with the command line
+        shared["population"] = population_again(reading, earlier, reading)
         needed = None
         if half_width is not None:
             needed = stratal.labels_needed(earlier, labels, half_width, **shared)
@@ -385,15 +391,74 @@ def file_unknown(sample: Path) -> InputError:
 
 def reading_of(study: Study) -> dict[str, Any]:
     """Return how the predictions of a study were read, as keywords of `Reading`, if it is known."""
-    known = json.loads(study.setting("reading") or "{}")
-    known = {name: value for name, value in known.items() if name in Reading.__struct_fields__}
+    try:
+        stored = json.loads(study.setting("reading") or "{}")
+        known = {name: value for name, value in stored.items() if name in Reading.__struct_fields__}
+        if known:
+            msgspec.convert(known, Reading, dec_hook=lambda _, value: place(value))
+    except (msgspec.ValidationError, ValueError, AttributeError) as error:
+        what = f"{study.folder}: how its predictions were read is damaged ({error})"
+        raise InputError(what, action="Give their file: --population FILE.") from None
     return known | {"file": place(known["file"])} if known else {}
 
 
-def population_again(reading: Reading, earlier: Sample) -> Population:
-    """Read the file that a sample was drawn from, with the columns that the sample knows."""
+def connection_words(reading: Reading) -> list[str]:
+    """Return the options by which the next command may open what this one did: an address, or Spark.
+
+    Examples
+    --------
+    >>> connection_words(Reading(file=Path("p.csv"), engine="spark"))
+    ['--engine', 'spark']
+    """
+    from stratal.tables.untrusted import connections_of
+
+    connections = connections_of(structs.asdict(reading))
+    engine = connections.pop("engine", None)
+    if engine is not None:
+        return ["--engine", engine]
+    return ["--remote"] if connections else []
+
+
+def require_named(stored: Reading, named: Reading | None) -> None:
+    """Refuse to open a connection, or Spark, that a plan or a study names and the command line does not.
+
+    Whoever wrote the plan or the study would choose with which computer this one talks.
+
+    Parameters
+    ----------
+    stored : Reading
+        How a plan or a study says that the file is read.
+    named : Reading or None
+        The options of the command line.
+    """
+    from stratal.tables.untrusted import connections_of
+
+    connections = connections_of(structs.asdict(stored))
+    engine = connections.pop("engine", None)
+    if engine is not None and (named is None or named.engine != engine):
+        what = "the plan or study reads its file with another engine, which may be on another computer"
+        raise InputError(what, given=f"--engine {engine}", action=_NAME_IT_IF_TRUSTED)
+    # Spark, once it is named, reads its own addresses.
+    if connections and engine is None and not (named is not None and named.remote):
+        what = "the plan or study names a file that is not on this computer"
+        given = f"{next(iter(connections.values()))} without --remote"
+        raise InputError(what, given=given, action=_NAME_IT_IF_TRUSTED)
+
+
+_NAME_IT_IF_TRUSTED = (
+    "If you trust where it comes from, type the option too; or give a file of this computer "
+    "(--population FILE where the command has it)."
+)
+
+
+def population_again(reading: Reading, earlier: Sample, named: Reading | None = None) -> Population:
+    """Read the file that a sample was drawn from, with the columns that the sample knows.
+
+    Connections are opened only if they are `named` on the command line.
+    """
     from stratal.population.declaration import fitting
 
+    require_named(reading, named)
     known = structs.replace(
         reading,
         id=reading.id or earlier.id_name,
@@ -402,9 +467,9 @@ def population_again(reading: Reading, earlier: Sample) -> Population:
     )
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
-        named = listed(getattr(reading, name))
-        lacking = [column for column in held if column not in fitting(named, tuple(held))]
-        known = structs.replace(known, **{name: joined(*named, *lacking) or None})
+        columns = listed(getattr(reading, name))
+        lacking = [column for column in held if column not in fitting(columns, tuple(held))]
+        known = structs.replace(known, **{name: joined(*columns, *lacking) or None})
     try:
         return known.with_columns_of(earlier.estimand).population()
     except InputError as error:
@@ -527,7 +592,8 @@ def select(requested: SelectOptions) -> Result:
     stem = folder.rstrip("0123456789")
     following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
     line = f"To label: {written.to_label}  ({written.new} units: fill in the column `label`)"
-    return Result(found, page, line, ("select", "--extend", output, *labels, "--output", f"{following}/"))
+    typed = (*labels, *connection_words(reading), "--output", f"{following}/")
+    return Result(found, page, line, ("select", "--extend", output, *typed))
 
 
 def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
@@ -548,7 +614,8 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
         *requested.labels, id_name=earlier.id_name, value=requested.value, mapping=meant
     )
     with progress("reading and drawing"):
-        selection = stratal.Selection.resume(earlier, population_again(reading, earlier))
+        units = population_again(reading, earlier, part(Reading, requested))
+        selection = stratal.Selection.resume(earlier, units)
         return reading, selection.update(given, requested.additional)
 
 
@@ -677,7 +744,7 @@ def plan(requested: PlanOptions) -> Result:
             raise InputError(f"{path}: exists and is not a plan", action="Choose another --output.")
         with replacing(path) as partly:
             partly.write_text(PlanFile.of(options, made.population).text(path.parent), encoding="utf-8")
-        drawing = [str(requested.output)]
+        drawing = [str(requested.output), *connection_words(requested)]
     drawing += ["--seed", "7", "--output", new_folder("audit")]
     every = made.half_width is not None and made.budget == made.population_size
     about = "No sample short of all units reaches this half-width." if every else None

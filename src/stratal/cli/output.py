@@ -14,6 +14,8 @@ from textwrap import indent
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from stratal.errors import QUOTED
+
 if TYPE_CHECKING:
     from stratal.report.text import ReportTable
 
@@ -75,7 +77,7 @@ class Result:
             print_text(*part.lines)
             for table in part.tables:
                 print_table(table)
-            print_text(*(["", *part.notes] if part.notes else []))
+            print_text(*(["", *map(in_options, part.notes)] if part.notes else []))
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -122,6 +124,8 @@ def visible(text: str) -> str:
 def in_options(message: str, options: Collection[str] = ()) -> str:
     """Return a message with the options of commands where the library speaks of Python's keywords.
 
+    What stands in quotes is the user's, and stays as it is.
+
     Parameters
     ----------
     message : str
@@ -139,27 +143,45 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
     'Map it: --map unsure= for no answer.'
     >>> in_options("recall:x,predicted=COL or data=", {"--predicted"})
     'recall:x,predicted=COL or data='
+    >>> in_options("no such class (given: 'bounds=(0, 1) (--bounds 0,1)')")
+    "no such class (given: 'bounds=(0, 1) (--bounds 0,1)')"
     """
 
-    def option(found: re.Match[str]) -> str:
-        name = "--" + found[1].replace("_", "-")
-        return name if name in options else found[0]
+    def in_words_of_the_command(found: re.Match[str]) -> str:
+        if found["option"] is not None:
+            return found["option"]
+        if found["keywords"] is None:  # a text in quotes
+            return found[0]
+        if found["options"] is not None:
+            return found["options"]
+        keywords = list(_KEYWORD.finditer(found["keywords"]))
+        if found["comma"] is not None:  # `keyword=, --option`: the option says it all
+            return found["keywords"][: keywords[-1].start()]
+        return "".join(map(one_keyword, keywords)) if found["end"] is not None else found[0]
 
-    for both in _BOTH:
-        message = both.sub(r"\1", message)
-    message = message.replace("bounds=(lowest, highest)", "--bounds LOW,HIGH")
-    return _KEYWORD.sub(option, message)
+    def one_keyword(found: re.Match[str]) -> str:
+        option = "--" + found["name"].replace("_", "-")
+        if found["value"] == "=(lowest, highest)" and found["name"] == "bounds":
+            return f"{found['between']}--bounds LOW,HIGH"
+        is_alone = not found["value"].strip("=.:")
+        ending = found["value"].removeprefix("=")
+        return f"{found['between']}{option}{ending}" if is_alone and option in options else found[0]
+
+    return _MESSAGE.sub(in_words_of_the_command, message)
 
 
-# A keyword of Python with its value.
-_GIVEN = r"\b[a-z_]+=(?:\([^()]*\)|\{[^{}]*\}|'[^']*'|[^\s,;()]*)"
-
-_BOTH = (
-    re.compile(rf"(?:{_GIVEN}(?:, | or | and ))*{_GIVEN} \((--[^)]*)\)"),
-    re.compile(rf"{_GIVEN}, (?=--)()"),
-    re.compile(r"(--[a-z-]+ [^\s()]+) \([a-z_]+=[^()]*\)"),
+# A keyword of Python with its value. Every part is possessive or excludes its own end, so that the time
+# is linear in the length of the text, whatever users wrote into it.
+_NAME, _VALUE = r"[a-z_]++", r"=(?>\([^()]*+\)|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
+_BETWEEN = r"(?:, | or | and )"
+_KEYWORD = re.compile(rf"(?P<between>{_BETWEEN}?)(?P<name>{_NAME})(?P<value>{_VALUE})")
+_MESSAGE = re.compile(
+    rf"{QUOTED}"
+    r"|(?<![-\w])(?P<option>--[a-z][a-z-]*+ [^\s()]++) \([a-z_]++=[^()]*+\)"
+    rf"|(?<![\w'\"-])(?P<keywords>{_NAME}{_VALUE}(?:{_BETWEEN}{_NAME}{_VALUE})*+)"
+    r"(?: \((?P<options>--[^()]*+)\)|(?P<comma>, (?=--))|(?P<end>(?!\()))?",
+    re.DOTALL,
 )
-_KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 
 
 def print_table(table: ReportTable) -> None:
@@ -181,7 +203,7 @@ def print_table(table: ReportTable) -> None:
 
 
 def print_text(*lines: str) -> None:
-    """Print lines as they are.
+    """Print lines as they are, but for what moves the cursor.
 
     Examples
     --------
@@ -189,8 +211,8 @@ def print_text(*lines: str) -> None:
     done
     """
     for line in lines:
-        SHOWN.append(in_options(line))
-        print(visible(SHOWN[-1]))
+        SHOWN.append(line)
+        print(visible(line))
 
 
 @contextmanager

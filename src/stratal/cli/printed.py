@@ -340,6 +340,7 @@ class Status(Struct, kw_only=True):
     rounds: Objects
     nonresponse: Object
     disagreements: Object
+    decisions: Object
     flags: Objects
     notes_of_annotators: Objects
     time: Object
@@ -380,6 +381,9 @@ class ImportedPage(Struct, kw_only=True):
     file: str
     saved: int
     repeated: int
+    new_answers: Object
+    changed_answers: Object
+    withdrawn_answers: Object
     applied: bool
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +14,15 @@ import click
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, argument, command, given, no_effect, part, words
-from stratal.cli.draw import DRAW_NEEDS, PlanFile, SharedDrawOptions, population_again, reading_of
+from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
+from stratal.cli.draw import (
+    DRAW_NEEDS,
+    PlanFile,
+    SharedDrawOptions,
+    connection_words,
+    population_again,
+    reading_of,
+)
 from stratal.cli.estimate import STATUSES, require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
@@ -385,12 +393,15 @@ def status(requested: StatusOptions) -> Result:
         level = requested.confidence_level
         found = stratal.study.study_status(opened, confidence_level=level, require=wanted)
         selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
+        known = reading_of(opened)
     stop, items, then = found["stop"], found["nonresponse"], ["estimate"]
     if not stop["enough"] and (items["open"] or not items["labelled"]):
         then = ["study", "label"]
     elif not stop["enough"] and (stop["half_width"] or selecting):
         then = ["study", "extend"]
     verdict = status_of(found["requirements"]) if "requirements" in found else UNDECIDED
+    if then[-1] == "extend" and known:
+        then += connection_words(Reading(**known))
     return Result(found, status_page, (*then, requested.study), status=STATUSES[verdict] if wanted else 0)
 
 
@@ -407,6 +418,10 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
         Only a larger budget: look at no label.
     population : FILE, default where they were
         Where the predictions are now.
+    remote : bool
+        The file of the study may be at an address: https://… or s3://….
+    engine : str
+        The study's own engine, if that is Spark: spark, or spark=URL.
 
     Examples
     --------
@@ -417,7 +432,9 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
     additional: Whole = None
     until: Number = None
     without_labels: bool = False
-    population: Path | None = None
+    population: Annotated[Path | None, Option(parser=place)] = None
+    remote: bool = False
+    engine: str = "duckdb"
 
 
 @command(ExtendOptions, name="study extend")
@@ -442,7 +459,11 @@ def extend(requested: ExtendOptions) -> Result:
                 raise InputError("this study does not know its file of predictions", action=action)
             with progress("reading and drawing"):
                 by_labels = False if requested.without_labels else None
-                units = population_again(Reading(**known), opened.sample())
+                named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
+                reading = Reading(**known)
+                if requested.population is not None:
+                    reading = structs.replace(reading, remote=requested.remote)
+                units = population_again(reading, opened.sample(), named)
                 selection = selection_so_far(opened, units)
                 stratal.study.grow(opened, wanted, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
@@ -502,7 +523,7 @@ def team(requested: TeamOptions) -> Result:
     text, names = None if requested.rubric is None else text_of(requested.rubric), listed(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
-        taken = {*opened.annotators, *opened.adjudicators, *opened.names.values()}
+        taken = {*opened.people, *opened.names.values()}
         for name in names:
             refuse_double(checked_name(name), name in taken or names.count(name) > 1)
         with opened.database.read() as rows:
@@ -624,8 +645,17 @@ def export(requested: ExportOptions) -> Result:
     if output.exists() or output.is_symlink():  # before items are kept for anybody
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
-        tasks = opened.tasks(annotator=annotator, items=requested.items)
-        advice = write_tasks(tool, tasks, tool_question(opened.question), output)
+        asked, advice = tool_question(opened.question), []
+        try:
+            tasks = opened.tasks(
+                annotator=annotator,
+                items=requested.items,
+                write=lambda tasks: advice.append(write_tasks(tool, tasks, asked, output)),
+            )
+        except BaseException:
+            if advice:  # the file was written, and its items could not be kept
+                remove(output)
+            raise
     found = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
     comes_back = output / "annotation_output" if tool.name == "potato" else output
     back = _COMES_BACK.get(tool.name, str(comes_back))
@@ -634,7 +664,15 @@ def export(requested: ExportOptions) -> Result:
     named = ["--annotator", annotator] if annotator else []
     who, said = whose(study) if not named and tool.name in _NAMELESS else (named, [])
     then = [*said, ("study", "import", study, back, *who, "--dry-run")]
-    return Result(found, f"{output}: {len(tasks):,} items for {tool.title}.", advice, then)
+    return Result(found, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, then)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
@@ -679,7 +717,8 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     from_ : str, default found out
         page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
     annotator : str, default as the file says
-        Whose answers these are: NAME, or THEIRS=NAME with commas between several
+        Whose answers these are: NAME, or THEIRS=NAME with commas between several; of a page's file without a
+        key, who you know that it is from
     id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
@@ -710,7 +749,7 @@ def take_in(requested: ImportOptions) -> Result:
     that were changed in the study since are kept.
     """
     from stratal.labels.exchange import read_answers, tool_called
-    from stratal.report.pages import import_page
+    from stratal.report.pages import change_lines, import_page
     from stratal.study.exchange import LARGEST
 
     study, file, dry_run = requested.study, requested.file, requested.dry_run
@@ -718,16 +757,15 @@ def take_in(requested: ImportOptions) -> Result:
     again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
     then = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
-        for name in ("annotator", "map"):
-            if getattr(requested, name) is not None:
-                raise InputError("a page says itself whose labels it holds", action=f"Leave out --{name}.")
-        text = text_of(file, LARGEST)
+        if requested.map is not None:
+            raise InputError("a page saves answers of the question", action="Leave out --map.")
+        text, who = text_of(file, LARGEST), requested.annotator
         with stratal.study.open_study(study) as opened:
-            found |= opened.take_in(text, source=str(file), dry_run=dry_run)
+            found |= opened.take_in(text, source=str(file), annotator=who, dry_run=dry_run)
         saved, done = found["saved"], "would be saved" if dry_run else "saved"
         actions = "1 action" if saved == 1 else f"{saved:,} actions"
         line = f"{file}: {actions} {done}, {found['repeated']:,} had been saved before."
-        return Result(found | {"applied": not dry_run}, line, then)
+        return Result(found | {"applied": not dry_run}, line, change_lines(found), then)
     if requested.from_ is not None:
         tool_called(requested.from_, "page")
     people: Any = requested.annotator

@@ -300,8 +300,37 @@ def import_page(found: Mapping[str, Any]) -> Page:
     return Page(
         lines=[f"{found['file']} ({found['tool']}): {done}"],
         tables=[ReportTable(title="Answers", header=("", "answers", "meaning"), rows=rows)],
-        notes=noted([*([f"not in this study: {strangers}"] if strangers else []), *found["notes"]]),
+        notes=noted(
+            [
+                *change_lines(found),
+                *([f"not in this study: {strangers}"] if strangers else []),
+                *found["notes"],
+            ]
+        ),
     )
+
+
+_CHANGES = {
+    "new_answers": "new answers",
+    "changed_answers": "answers that replace earlier ones",
+    "withdrawn_answers": "answers taken back",
+}
+
+
+def change_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return whose answers an import adds, changes and takes back, a line for each kind that occurs.
+
+    Examples
+    --------
+    >>> change_lines({"new_answers": {"ann": 2}, "changed_answers": {"bob": 11}, "withdrawn_answers": {}})
+    ['new answers: ann 2', 'answers that replace earlier ones: bob 11']
+    """
+    lines = []
+    for name, words in _CHANGES.items():
+        counts = found.get(name) or {}
+        if counts:
+            lines.append(f"{words}: " + ", ".join(f"{who} {count:,}" for who, count in counts.items()))
+    return lines
 
 
 # So many tables of pairs, of so many classes, are shown; `--json` has all.

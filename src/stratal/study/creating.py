@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report.text import plain
-from stratal.study.database import Connection
+from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting
 from stratal.study.question import Form
+from stratal.tables.untrusted import file_inside
 
 MEDIA = "media"
 NAMES = "annotators.json"
@@ -25,9 +27,51 @@ LONGEST_NAME = 100
 PSEUDONYM = "annotator-"
 
 
+def round_name(number: int) -> str:
+    """Return the name of the file of a round."""
+    return f"sample-{number}.parquet"
+
+
+def round_file(folder: Path, number: int, name: str) -> Path:
+    """Return the path of the file of a round, by the name that a study's database states.
+
+    Raises
+    ------
+    StudyError
+        Of kind `damaged` for any name but the round's own, and for a link that leaves the folder.
+    """
+    action = "Go back to a backup (stratal study backup), and do not trust where this study came from."
+    if name != round_name(number):
+        what = f"{folder}: the file of round {number} has another name"
+        given = repr(name)[:100]
+        raise StudyError(what, kind="damaged", given=given, allowed=round_name(number), action=action)
+    try:
+        return file_inside(folder, name)
+    except InputError as error:
+        raise StudyError(error.what, kind="damaged", action=action) from None
+
+
+def require_next_round(connection: Connection, number: int) -> None:
+    """Refuse a round that does not follow the last one, in the transaction that would add it."""
+    last = int(connection.one("SELECT coalesce(max(number), 0) FROM round")[0])
+    if number == last + 1:
+        return
+    if number <= last:
+        what = f"another round was drawn meanwhile, so that round {number} was not saved"
+        action = "Look at `stratal study status`, and extend again if more items are needed."
+        raise StudyError(what, kind="refused", action=action)
+    raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(last + 1))
+
+
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
-    """Add the sample's round `number` to a study, its file next to the database; return how many items."""
-    path = sample.write(folder / f"sample-{number}.parquet")
+    """Add the sample's round `number` to a study, its file next to the database; return how many items.
+
+    The file of a round is never overwritten: a file of this name without a round is what a killed
+    command left.
+    """
+    require_next_round(connection, number)
+    path = sample.write(folder / round_name(number))
+    path.chmod(PRIVATE_FILE)
     digest, items = digest_of(path), drawn_items(connection, sample, number)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
@@ -135,15 +179,25 @@ def refuse_double(name: str, double: bool) -> None:
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
 
+# Setting of a study whose journal holds pseudonyms: the names are in `NAMES` alone.
+PSEUDONYMS = "pseudonyms"
+
+
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Let one more person label; return the name that stands in the journal."""
-    known_names, name = read_names(folder), checked_name(name)
-    refuse_double(name, name in known_names.values() or name in everybody(connection))
-    code = f"{PSEUDONYM}{len(known_names) + 1}" if known_names else name
+    name, people = checked_name(name), everybody(connection)
+    if connection.setting(PSEUDONYMS) != "yes":
+        refuse_double(name, name in people)
+        code = name
+    else:
+        names = required_names(folder, people)
+        refuse_double(name, name in names.values() or name in people)
+        numbers = [code.removeprefix(PSEUDONYM) for code in people]
+        code = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
+        # Before the pseudonym is saved: one without a name could never be given out.
+        write_names(folder, {**names, code: name})
     connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (code,))
     append_setting(connection, f"annotator {code}")
-    if known_names:
-        write_names(folder, {**known_names, code: name})
     return code
 
 
@@ -163,15 +217,36 @@ def known(connection: Connection, annotator: str) -> str:
 
 
 def read_names(folder: Path) -> dict[str, str]:
-    """Return pseudonym → name, empty where the file of names is not there."""
+    """Return pseudonym → name, empty where the file of names is not there or damaged."""
     try:
-        return dict(json.loads((folder / NAMES).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
+        return {str(code): str(name) for code, name in names.items()}
+    except (OSError, ValueError, AttributeError, RecursionError):
         return {}
 
 
+def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
+    """Return pseudonym → name of everybody; refuse to go on without.
+
+    Otherwise the next name would enter the journal. A name without its pseudonym in the study is what a
+    killed command left, and is dropped.
+
+    Raises
+    ------
+    StudyError
+        Of kind `damaged` if the file of names is missing, cut, or lacks somebody.
+    """
+    names = read_names(folder)
+    lacking = [code for code in people if code not in names]
+    if lacking:
+        what = f"{folder / NAMES}: the name behind {lacking[0]!r} is missing, or the file is"
+        action = "Bring the file back from a backup (stratal study backup) first."
+        raise StudyError(what, kind="damaged", action=action)
+    return {code: names[code] for code in people}
+
+
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
-    """Write who is behind each pseudonym, readable by the owner alone."""
-    path = folder / NAMES
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(dict(names), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    """Write who is behind each pseudonym, whole or not at all, readable by the owner alone."""
+    with replacing(folder / NAMES) as partial:
+        partial.chmod(PRIVATE_FILE)
+        partial.write_text(json.dumps(dict(names), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -19,6 +19,9 @@ from stratal.errors import InputError, StratalError
 
 DATABASE, LOCK = "study.sqlite", "server.lock"
 
+# Rights of a study's folder and files: its owner alone. Whoever reads the database can compute all links.
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+
 # What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
 # (`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
 # (`refused`), no such thing (`missing`).
@@ -182,6 +185,7 @@ class Database:
         """Return the database of a file that is made now, with its journal of kind `journal`."""
         if journal not in JOURNALS:
             raise InputError("unknown journal", given=repr(journal), allowed=", ".join(JOURNALS))
+        path.touch(mode=PRIVATE_FILE)
         with database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
             connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()
         return cls(path)
@@ -279,6 +283,8 @@ def serving(folder: Path, known: str) -> Iterator[None]:
     stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000...
     """
     path = folder / LOCK
+    with suppress(OSError):  # which SQLite names
+        path.touch(mode=PRIVATE_FILE)
     with (
         database_errors(folder),
         closing(sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)) as lock,

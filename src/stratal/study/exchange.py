@@ -12,8 +12,10 @@ twice.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +31,7 @@ from stratal.labels.meanings import mapped
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
-from stratal.study.journal import LONGEST_TIME, Action, Entry, How
+from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, Entry, How
 from stratal.study.question import CLASSES, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
@@ -83,6 +85,68 @@ class LabelsFile(msgspec.Struct):
     study: str
     annotator: str
     actions: list[PageAction]
+    key: str = ""
+
+
+def page_key(secret: str, study: str, annotator: str) -> str:
+    """Return the key that an annotator's page in one file carries, and the file that it saves.
+
+    It cannot be computed from another annotator's, so that nobody can send answers in the name of
+    somebody else.
+
+    Examples
+    --------
+    >>> len(page_key("secret", "study", "ann"))
+    64
+    """
+    text = f"page in one file:{study}:{annotator}"
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def require_key(
+    connection: Connection, file: LabelsFile, source: str, folder: Path, vouched: str | None
+) -> None:
+    """Refuse a labels file that does not prove whose page saved it, unless somebody vouches for that.
+
+    `vouched` is a name: the person's own or the pseudonym.
+    """
+    if vouched is not None:
+        codes = {name: code for code, name in creating.read_names(folder).items()}
+        if creating.known(connection, codes.get(vouched, vouched)) != file.annotator:
+            what = f"{source}: says that another annotator's page saved it"
+            raise LabelError(what, given=repr(file.annotator)[:100], allowed=repr(vouched))
+        return
+    secret = connection.setting(PAGE_FILE_SECRET)
+    expected = None if secret is None else page_key(secret, file.study, file.annotator)
+    if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
+        what = f"{source}: does not prove that the page of {file.annotator!r} saved it"
+        action = f"If you know that it is theirs: --annotator {shlex.quote(file.annotator)}."
+        raise LabelError(what, allowed="a file with the key of a page that was exported here", action=action)
+
+
+# Annotator, item → status and value of the answer.
+PresentAnswers = dict[tuple[str, int], tuple[str, str | None]]
+
+
+def present_answers(connection: Connection) -> PresentAnswers:
+    """Return everybody's answers and skips as they are now."""
+    rows = connection.all("SELECT annotator, item, status, value FROM answer")
+    return {(row["annotator"], row["item"]): (row["status"], row["value"]) for row in rows}
+
+
+def changes_between(before: PresentAnswers, after: PresentAnswers) -> dict[str, Any]:
+    """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number.
+
+    Examples
+    --------
+    >>> changes_between({("bob", 1): ("submitted", "Pass")}, {("bob", 1): ("submitted", "Fail")})
+    {'new_answers': {}, 'changed_answers': {'bob': 1}, 'withdrawn_answers': {}}
+    """
+    new = Counter(who for who, item in after if (who, item) not in before)
+    changed = Counter(who for (who, item), kept in after.items() if before.get((who, item), kept) != kept)
+    withdrawn = Counter(who for who, item in before if (who, item) not in after)
+    counts = {"new_answers": new, "changed_answers": changed, "withdrawn_answers": withdrawn}
+    return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
 
 
 def page_action(given: Any) -> PageAction:
@@ -137,7 +201,9 @@ class ImportResult(Plain):
     strangers : tuple of str
         The first of their ids.
     annotators : mapping of str to int
-        Answers per annotator.
+        Answers of the file per annotator.
+    new_answers, changed_answers, withdrawn_answers : mapping of str to int
+        Per annotator: answers that are new, that replace another one, and that are taken back.
     applied : bool
     notes : tuple of str
 
@@ -156,6 +222,9 @@ class ImportResult(Plain):
     unmatched: int = 0
     strangers: tuple[str, ...] = ()
     annotators: Mapping[str, int] = field(default_factory=dict)
+    new_answers: Mapping[str, int] = field(default_factory=dict)
+    changed_answers: Mapping[str, int] = field(default_factory=dict)
+    withdrawn_answers: Mapping[str, int] = field(default_factory=dict)
     applied: bool = False
     notes: tuple[str, ...] = ()
 
@@ -238,7 +307,7 @@ def take_in_answers(
         given, allowed = (", ".join(map(repr, found[:_FIRST])) for found in (strangers, sorted(numbers)))
         action = "Take it in where its items came from."
         raise LabelError("no item of the file is in this study", given=given, allowed=allowed, action=action)
-    people, others = Counter[str](), Counter[str]()
+    people, others, before = Counter[str](), Counter[str](), present_answers(connection)
     kinds: dict[str, Any] = Counter[str]()
     for entry, value in zip(inside, _values(study, question, inside), strict=True):
         others.update([] if entry.annotator in kept[entry.id] else kept[entry.id])
@@ -256,6 +325,7 @@ def take_in_answers(
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
         annotators=dict(people),
+        **changes_between(before, present_answers(connection)),
         notes=(*answers.notes, *notes, *kept_for),
     )
 
@@ -353,10 +423,13 @@ def _save(
     return "new" if now is None else "changed"
 
 
-def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
-    """Save the actions of a labels file, all of them or none; return how many were new and how many not.
+def take_in(
+    connection: Connection, text: str, source: str, folder: Path, vouched: str | None = None
+) -> dict[str, Any]:
+    """Save the actions of a labels file, all or none; return how many were new, and whose answers are.
 
-    A file of another kind or another study is refused, and an action that cannot be taken, by its number.
+    A file of another kind, another study or without its annotator's key is refused (`require_key`), and an
+    action that cannot be taken, by its number.
     """
     try:
         found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
@@ -368,7 +441,8 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
         what, action = f"{source}: belongs to another study", "Take it in where its page came from."
         raise LabelError(what, given=repr(found.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.known(connection, found.annotator)
-    counts, form = {"saved": 0, "repeated": 0}, form_of(connection)
+    require_key(connection, found, source, folder, vouched)
+    counts, form, before = {"saved": 0, "repeated": 0}, form_of(connection), present_answers(connection)
     for number, given in enumerate(found.actions, start=1):
         try:
             if given.action == "adjudicate":
@@ -379,4 +453,4 @@ def take_in(connection: Connection, text: str, source: str) -> dict[str, int]:
             place = f"{source}, action {number}"
             raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
-    return counts
+    return {**counts, **changes_between(before, present_answers(connection))}

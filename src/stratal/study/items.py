@@ -23,6 +23,7 @@ from msgspec import structs
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
 from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
+from stratal.study.permissions import Role, require_allowed
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
 # Seconds after which an item that was given, but not answered, may go to somebody else.
@@ -125,14 +126,11 @@ def block(connection: Connection, annotator: str, wanted: int | None) -> list[in
 def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
     """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
     keepable("the id", id, LONGEST_ID)
-    row = connection.one(
+    require_allowed(connection, "item", annotator, id)
+    return connection.one(
         "SELECT item.*, given.since FROM item JOIN given USING (item) WHERE id = ? AND annotator = ?",
         id, annotator,
     )  # fmt: skip
-    if row is None:
-        what = f"{annotator!r} was not given an item {id[:60]!r}"
-        raise StudyError(what, kind="missing", action="Reload the page.")
-    return row
 
 
 # What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed.
@@ -232,11 +230,16 @@ def _needed_again(connection: Connection, annotator: str) -> int | None:
     return None if row is None else int(row["item"])
 
 
-def save(connection: Connection, entry: Entry) -> Receipt:
-    """Save what an annotator does to an item; return the first receipt where it was saved before."""
+def save(connection: Connection, entry: Entry, roles: frozenset[Role] | None = None) -> Receipt:
+    """Save what an annotator does to an item; return the first receipt where it was saved before.
+
+    `roles` are those of whoever acts, if that is not the annotator.
+    """
     earlier = repeated(connection, entry)
     if earlier is not None:
         return earlier
+    activity: Any = "submit" if entry.action == "change" else entry.action
+    require_allowed(connection, activity, entry.annotator, entry.id, roles)
     if entry.action in ("submit", "skip"):
         return _save_answer(connection, entry)
     if entry.action == "undo":
@@ -298,17 +301,11 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
 
 
 def _save_decision(connection: Connection, entry: Entry) -> Receipt:
-    """Save a decision on any item that has answers; no value takes the decision back."""
-    named = f"item {str(entry.id)[:60]!r}"
-    row = connection.one("SELECT item, answers, apart, decision FROM item WHERE id = ?", entry.id)
-    if row is None:
-        raise StudyError(f"there is no {named}", kind="missing", action="Reload the page.")
+    """Save a decision on an item on which annotators differ; no value takes the decision back."""
+    row = connection.one("SELECT item, apart, decision FROM item WHERE id = ?", entry.id)
     later = superseded(connection, entry, row["item"])
     if later is not None:
         return later
-    if not row["answers"]:
-        action = "Decide once an annotator has answered it."
-        raise StudyError(f"{named} has no answer to decide between", kind="refused", action=action)
     seq = append(connection, structs.replace(entry, item=row["item"]))
     decided = None if entry.value is None else seq
     connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decided, row["item"]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import Any, Literal, TypedDict
 from msgspec import Struct, structs
 
 from stratal.errors import InputError
-from stratal.study.database import Connection, StudyError
+from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.question import Receipt
 
 LONGEST_NOTE, LONGEST_ID, LONGEST_REQUEST = 10_000, 10_000, 200
@@ -196,8 +197,10 @@ HEAD = "journal.head"
 def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
     """Note the last line next to the database, once it is saved; a note that cannot be written is none."""
     # Written over: the length never changes, and a file that is cut off first takes the disk milliseconds.
-    with suppress(OSError), (folder / HEAD).open("r+b" if (folder / HEAD).exists() else "wb") as file:
-        file.write(f"{seq:020d} {hash_.hex()}\n".encode())
+    with suppress(OSError):
+        handle = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
+        with os.fdopen(handle, "wb") as file:
+            file.write(f"{seq:020d} {hash_.hex()}\n".encode())
 
 
 def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
@@ -217,6 +220,8 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
 
 # Setting of the study from which its links come.
 PAGE_SECRET = "page_secret"
+# Setting of the study from which the keys of its pages in one file come.
+PAGE_FILE_SECRET = "page_file_secret"
 
 # What every number of a study depends on besides its answers: what a choice counts as, who labels what, when
 # to stop. Not sealed: how a page looks, its links' secret, and when the interval is looked at next.

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,29 @@ from stratal.designs import Sample
 from stratal.designs.handover import new_folder
 from stratal.errors import InputError
 from stratal.study import creating
-from stratal.study.database import DATABASE, Database, StudyError, database_errors
-from stratal.study.journal import HEAD, PAGE_SECRET, STEPS, append_setting, head, migrate, version
+from stratal.study.database import (
+    DATABASE,
+    LOCK,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    Database,
+    StudyError,
+    database_errors,
+)
+from stratal.study.journal import (
+    HEAD,
+    PAGE_FILE_SECRET,
+    PAGE_SECRET,
+    STEPS,
+    append_setting,
+    head,
+    migrate,
+    version,
+)
 from stratal.study.question import Form, Question, Shown
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
+from stratal.tables.untrusted import refuse_leaving_link, refuse_leaving_links
 
 
 def create_study(
@@ -101,7 +119,10 @@ def create_study(
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
         "adjudicators": json.dumps([code[name] for name in judges], ensure_ascii=False),
     }
+    if pseudonyms:
+        settings[creating.PSEUDONYMS] = "yes"
     with new_folder(place, DATABASE) as partial:
+        partial.chmod(PRIVATE_FOLDER)
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
             creating.write_names(partial, {own: name for name, own in code.items()})
@@ -116,7 +137,12 @@ def create_study(
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 creating.add_items(connection, partial, sample, number)
+    _make_private(place)
     return open_study(folder, clock=clock)
+
+
+# Files of a study that commands write to.
+_WRITTEN_FILES = (DATABASE, HEAD, LOCK, creating.NAMES)
 
 
 def open_study(
@@ -156,6 +182,9 @@ def open_study(
     if not (place / DATABASE).is_file():
         action = "Give the folder that `stratal study new` made."
         raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
+    # What is written below would follow a link of a received study to any file.
+    for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
+        refuse_leaving_link(place, place / name)
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
         with database.read() as connection:
@@ -253,25 +282,40 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     Check
         Of the copy.
     """
+    # The links of a received study may lead anywhere, and copying would follow them.
+    refuse_leaving_links(study.folder, study.media)
     with new_folder(Path(folder), DATABASE) as partial:
+        partial.chmod(PRIVATE_FOLDER)
         # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
         _copy_files(study, partial, HEAD)
+        (partial / DATABASE).touch(mode=PRIVATE_FILE)
         with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
             with study.database.read() as source:
                 source.backup(target)
-            # secure_delete overwrites the secret, which would stay in the file's free space otherwise.
+            # secure_delete overwrites the secrets, which would stay in the file's free space otherwise.
             target.execute("PRAGMA secure_delete = ON")
-            target.execute("DELETE FROM setting WHERE name = ?", (PAGE_SECRET,))
+            target.execute("DELETE FROM setting WHERE name IN (?, ?)", (PAGE_SECRET, PAGE_FILE_SECRET))
             target.commit()
-            files = [file for (file,) in target.execute("SELECT file FROM round")]
-        _copy_files(study, partial, *files, creating.NAMES)  # which never change
+            rows = target.execute("SELECT number, file FROM round ORDER BY number").fetchall()
+        # The database of a received study may name any file.
+        rounds = [creating.round_file(study.folder, *row).name for row in rows]
+        _copy_files(study, partial, *rounds, creating.NAMES)
         if study.media.is_dir():
             shutil.copytree(study.media, partial / creating.MEDIA)
         with open_study(partial, clock=study.clock) as copied:
-            return check_study(copied)
+            check = check_study(copied)
+    _make_private(Path(folder))
+    return check
+
+
+def _make_private(folder: Path) -> None:
+    """Let the owner alone read a study that was written into a folder which existed before."""
+    with suppress(OSError):  # a file system without rights, or a folder of somebody else
+        folder.chmod(PRIVATE_FOLDER)
 
 
 def _copy_files(study: Study, target: Path, *names: str) -> None:
     for name in names:
         if (study.folder / name).is_file():
             shutil.copy2(study.folder / name, target / name)
+            (target / name).chmod(PRIVATE_FILE)

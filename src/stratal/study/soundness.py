@@ -16,7 +16,7 @@ from stratal.designs import Sample
 from stratal.errors import InputError, StratalError
 from stratal.randomness import id_texts
 from stratal.study import journal
-from stratal.study.creating import digest_of, drawn_items
+from stratal.study.creating import digest_of, drawn_items, round_file
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import COUNTED, form_of
 
@@ -109,8 +109,9 @@ def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
 
 def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
     """Return the first items of a round that differ from its sample; nothing where all or none of them do."""
-    path, query = folder / drawn["file"], "SELECT item, id, round, stratum, copies, payload FROM item"
+    query = "SELECT item, id, round, stratum, copies, payload FROM item"
     try:
+        path = round_file(folder, drawn["number"], drawn["file"])
         if digest_of(path) != drawn["digest"]:
             return ""
         wanted = set(drawn_items(connection, Sample.read(path), drawn["number"]))
@@ -130,7 +131,11 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
     """
     path = folder
     for row in connection.all("SELECT * FROM round ORDER BY number"):
-        path = folder / row["file"]
+        try:
+            path = round_file(folder, row["number"], row["file"])
+        except StudyError as error:
+            yield error.what
+            return
         if not path.is_file():
             yield f"{path}: is missing"
             return

@@ -76,6 +76,7 @@ def study_status(
             "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
             "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
+            "decisions": _decisions(connection),
             "flags": _dicts(connection, _FLAGS),
             "notes_of_annotators": _dicts(connection, _NOTES),
             "time": {"seconds_per_item": seconds, "seconds_left": left},
@@ -111,6 +112,11 @@ def study_status(
     stop = _stop(study, labelled, found[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
+    undisputed = described["decisions"]["without_disagreement"]
+    if undisputed:
+        named = ", ".join(map(repr, undisputed[:_FEW])) + (", …" if len(undisputed) > _FEW else "")
+        about = f"annotators do not differ (any more) on {len(undisputed)} items with a decision"
+        notes.append(f"{about}: {named}")
     if late:
         notes.append("this computer's clock is behind labels that were saved before")
     return {**described, **first, "questions": found, "stop": stop, "notes": list(dict.fromkeys(notes))}
@@ -146,6 +152,23 @@ _DISAGREEMENTS = (
     "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
     "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
+# Items that a note names.
+_FEW = 5
+
+
+def _decisions(connection: Connection) -> dict[str, Any]:
+    """Return how many decisions there are, by whom, and the items whose answers do not differ."""
+    rows = connection.all(
+        "SELECT id, journal.annotator AS who, apart FROM item JOIN journal ON seq = decision "
+        "ORDER BY item.item"
+    )
+    return {
+        "decided": len(rows),
+        "by": dict(sorted(Counter(row["who"] for row in rows).items())),
+        "without_disagreement": [row["id"] for row in rows if not row["apart"]],
+    }
+
+
 _NOTES = (
     "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
     "AND action <> 'flag' ORDER BY seq DESC LIMIT 50"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -37,7 +37,8 @@ from stratal.study.creating import MEDIA, add_items, digest_of
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
 from stratal.study.exchange import ImportResult
 from stratal.study.items import shown_item
-from stratal.study.journal import Action, How, append_setting, keep_head
+from stratal.study.journal import PAGE_FILE_SECRET, Action, How, append_setting, keep_head
+from stratal.study.permissions import OPERATOR, Role, adjudicators_of
 from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Progress, Question, Receipt
 from stratal.study.soundness import require_sound
 
@@ -101,9 +102,16 @@ class Study:
             return creating.everybody(connection, "annotator")
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """Everybody who has a link: annotators and adjudicators, also those who are set aside."""
+        with self.database.read() as connection:
+            return creating.everybody(connection)
+
+    @property
     def adjudicators(self) -> tuple[str, ...]:
-        """Who decides disagreements: those named for it, or all annotators."""
-        return tuple(json.loads(self.setting("adjudicators") or "[]")) or self.annotators
+        """Who decides disagreements: those named for it, or all annotators; nobody who is set aside."""
+        with self.database.read() as connection:
+            return adjudicators_of(connection)
 
     @property
     def names(self) -> dict[str, str]:
@@ -125,6 +133,14 @@ class Study:
         """Save settings."""
         with self.database.write() as connection:
             connection.keep(**settings)
+
+    def keep_new(self, name: str, value: str) -> str:
+        """Save a setting unless it has a value already, from another process perhaps; return what it is."""
+        with self.database.write() as connection:
+            present = connection.setting(name)
+            if not present:
+                connection.keep(**{name: value})
+            return present or value
 
     @contextmanager
     def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
@@ -176,8 +192,8 @@ class Study:
     def sample(self) -> Sample:
         """Return the sample with all rounds; raises `StudyError` for another file than was drawn."""
         with self.database.read() as connection:
-            row = connection.one("SELECT file, digest FROM round ORDER BY number DESC LIMIT 1")
-        path = self.folder / row["file"]
+            row = connection.one("SELECT number, file, digest FROM round ORDER BY number DESC LIMIT 1")
+        path = creating.round_file(self.folder, row["number"], row["file"])
         if not path.is_file() or digest_of(path) != row["digest"]:
             what = f"{path}: is missing, or was changed after it was drawn"
             raise StudyError(what, kind="damaged", action="Go back to a backup (stratal study backup).")
@@ -260,21 +276,30 @@ class Study:
         The methods below are its actions, by their names. With `ahead` the next item and so many more are
         held for the annotator in the same transaction, since a second one would wait for everybody's again.
         """
-        if action == "adjudicate" and annotator not in self.adjudicators:
-            allowed = ", ".join(self.adjudicators)
-            what = f"{annotator!r} does not decide disagreements"
-            raise StudyError(what, kind="refused", allowed=allowed)
-        form = self.form
         with self.saving() as connection:
-            creating.known(connection, annotator)
-            entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
-            receipt = items.save(connection, entry)
+            receipt = self._save(connection, annotator, action, item, value, **how)
             if ahead is not None and items.gets_items(connection, annotator):
                 items.give_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
             with suppress(StudyError):  # the answer is saved; whether it is enough can be looked at again
                 look(self)
         return receipt
+
+    def _save(
+        self,
+        connection: Connection,
+        annotator: str,
+        action: Action,
+        item: str | None = None,
+        value: Any = None,
+        roles: frozenset[Role] | None = None,
+        **how: Unpack[How],
+    ) -> Receipt:
+        """Save an action in a transaction; `roles` are those of whoever acts, if not the annotator's."""
+        creating.known(connection, annotator)
+        form = items.form_of(connection)
+        entry = exchange.entry_of(self.id, form, annotator, action, item, value, **how)
+        return items.save(connection, entry, roles)
 
     def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
         """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
@@ -310,11 +335,13 @@ class Study:
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Leave all labels of an annotator out of everything, deleting none; others get the items."""
-        return self.act(annotator, "set-aside", note=reason)
+        with self.saving() as connection:
+            return self._save(connection, annotator, "set-aside", roles=OPERATOR, note=reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
         """Take labels that were set aside back in."""
-        return self.act(annotator, "take-back", note=reason)
+        with self.saving() as connection:
+            return self._save(connection, annotator, "take-back", roles=OPERATOR, note=reason)
 
     def add_annotator(self, name: str) -> str:
         """Let one more person label; return the name that stands in the journal."""
@@ -323,35 +350,74 @@ class Study:
 
     def set_rubric(self, text: str) -> int:
         """Change the rubric, how annotators judge; return the rubric's new version."""
-        first, *others = self.form.questions
-        first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
-        form, version = Form(questions=(first, *others)), str(first.rubric_version)
         with self.saving() as connection:
+            first, *others = items.form_of(connection).questions
+            first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
+            form, version = Form(questions=(first, *others)), str(first.rubric_version)
             connection.keep(question=form.encode(), rubric_version=version)
             append_setting(connection, version, text, "rubric")
         return first.rubric_version
 
-    def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
-        """Return all free items, or so many, for a page in one file, kept for this annotator."""
+    def offline(
+        self,
+        annotator: str,
+        *,
+        items: int | None = None,
+        write: Callable[[tuple[Item, ...]], None] | None = None,
+    ) -> tuple[Item, ...]:
+        """Return all free items, or so many, for a page in one file, kept for this annotator.
+
+        `write` gets them before they are kept: if it fails, nothing is.
+        """
         with self.saving(sound=True) as connection:
             numbers = exchange.item_numbers(connection, annotator, items)
-            return tuple(shown_item(connection, annotator, number) for number in numbers)
+            shown = tuple(shown_item(connection, annotator, number) for number in numbers)
+            if write is not None:
+                write(shown)
+            return shown
 
-    def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
-        """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
+    def take_in(
+        self,
+        text: str,
+        *,
+        source: str = "labels file",
+        annotator: str | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Save the actions of an offline page's labels file, all of them or none.
+
+        The file must have the key of its annotator's page, unless `annotator` says whose it is. Returns
+        how many actions were `saved` and how many had been (`repeated`), and annotator → number of
+        `new_answers`, `changed_answers` and `withdrawn_answers`.
+        """
         with self.saving(sound=True) as connection:
-            found = exchange.take_in(connection, text, source)
+            found = exchange.take_in(connection, text, source, self.folder, annotator)
             if dry_run:
                 connection.rollback()
         return found
 
-    def tasks(self, *, annotator: str | None = None, items: int | None = None) -> list[Task]:
+    def page_key(self, annotator: str) -> str:
+        """Return the key that the annotator's page in one file carries."""
+        secret = self.setting(PAGE_FILE_SECRET) or self.keep_new(PAGE_FILE_SECRET, secrets.token_hex(32))
+        return exchange.page_key(secret, self.id, annotator)
+
+    def tasks(
+        self,
+        *,
+        annotator: str | None = None,
+        items: int | None = None,
+        write: Callable[[list[Task]], None] | None = None,
+    ) -> list[Task]:
         """Return the items that still need an answer, as annotation tools take them.
 
-        With an annotator those are kept for that one, until the answers are taken in.
+        With an annotator those are kept for that one, until the answers are taken in. `write` gets them
+        before they are kept: if it fails, nothing is.
         """
         with self.saving(sound=True) as connection:
-            return exchange.study_tasks(connection, annotator, items)
+            tasks = exchange.study_tasks(connection, annotator, items)
+            if write is not None:
+                write(tasks)
+            return tasks
 
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
@@ -490,23 +556,32 @@ def look(study: Study, confidence_level: float = 0.95) -> bool:
 
     It is looked at now and then, since an interval that holds at every moment holds at those too.
     """
-    wanted = study.setting("half_width")
-    if not wanted:
-        return False
-    if study.setting("enough") == "yes":
-        return True
     with study.database.read() as connection:
-        done = int(connection.one("SELECT done FROM tally")[0])
-    if done < max(1, int(study.setting("next_look") or 0)):
-        return False
+        wanted, rounds, done = _looked_at(connection)
+        if not wanted:
+            return False
+        if connection.setting("enough") == "yes":
+            return True
+        if done < max(1, int(connection.setting("next_look") or 0)):
+            return False
     try:
         enough = anytime_interval(study, confidence_level).width / 2 <= float(wanted)
     except (InputError, LabelError):
         enough = False
     with study.database.write() as connection:
+        # Another half-width or another round, which came meanwhile, needs another look.
+        if _looked_at(connection)[:2] != (wanted, rounds):
+            return False
         next_look = max(done + 1, math.ceil(done * LOOKS))
         connection.keep(enough="yes" if enough else "no", next_look=str(next_look))
     return enough
+
+
+def _looked_at(connection: Connection) -> tuple[str | None, int, int]:
+    """Return what a look depends on: the half-width that is wanted, the number of rounds and of answers."""
+    (rounds,) = connection.one("SELECT count(*) FROM round")
+    (done,) = connection.one("SELECT done FROM tally")
+    return connection.setting("half_width"), int(rounds), int(done)
 
 
 def until(study: Study, half_width: float | None) -> bool:
@@ -687,10 +762,7 @@ def add_round(study: Study, larger: Sample) -> int:
     """
     sample = study.sample()
     require_same_draw(sample, larger)
-    number, before = last_round(larger), last_round(sample)
-    if number != before + 1:
-        raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
     with study.saving() as connection:
-        added = add_items(connection, study.folder, larger, number)
+        added = add_items(connection, study.folder, larger, last_round(larger))
         connection.keep(enough="no", next_look="0")
     return added

@@ -58,6 +58,7 @@ def test_a_page_goes_out_and_its_labels_come_back(study, tmp_path):
         for place, item in enumerate(data["items"])
     ]
     file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
+    file["key"] = data["key"]
     labels.write_text(json.dumps({**file, "actions": actions}))
     said = [json.loads(run("study", "import", study, labels, "--json").output) for _ in range(2)]
 
@@ -175,13 +176,15 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
     data = json.loads(page.read_text().split('id="study">')[1].split("</script>")[0])
     action = {"request": "r1", "action": "submit", "item": "a", "value": "Pass"}
     file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
+    file["key"] = data["key"]
     labels.write_text(json.dumps({**file, "actions": [action]}))
 
     label_driven = run("study", "import", study, labels, "--dry-run")
-    named = run("study", "import", study, labels, "--annotator", "ann")
+    mapped = run("study", "import", study, labels, "--map", "n/a=")
 
     assert "1 action would be saved" in label_driven.output
     assert f"Next: stratal study import {study}" in label_driven.output.replace("\n", "")
-    assert "a page says itself" in str(named.exception)
+    assert "a page saves answers of the question" in str(mapped.exception)
+    assert "new answers: ann 1" in label_driven.output
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

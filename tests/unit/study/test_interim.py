@@ -273,9 +273,9 @@ def test_a_decided_item_has_its_place_when_its_answer_was_set_aside_and_another_
     for _ in range(3):
         study.submit("ann", study.next_item("ann").id, "Pass")
         study.skip("bob", study.next_item("bob").id)
-    for _ in range(2):
-        study.submit("eve", study.next_item("eve").id, "Pass")
-    study.adjudicate("ann", study.history("ann")[0].item, "Fail")
+    for value in ("Fail", "Pass"):
+        study.submit("eve", study.next_item("eve").id, value)
+    study.adjudicate("ann", study.disagreements()[0].item.id, "Fail")
     study.set_aside("ann")
 
     assert 0.0 < anytime_interval(study).low < anytime_interval(study).high < 1.0

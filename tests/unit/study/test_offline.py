@@ -18,6 +18,7 @@ def labels_file(study, /, *actions, **changes):
     """Return what ann's page saves: actions (kind, item, value), numbered."""
     described = {
         "format": "stratal-actions", "version": 1, "study": study.id, "annotator": "ann",
+        "key": study.page_key("ann"),
         "actions": [
             {"request": f"page-{number}", "action": kind, "item": item, "value": value, "seconds": 7.5}
             for number, (kind, item, value) in enumerate(actions)
@@ -49,8 +50,9 @@ def test_what_comes_back_is_saved_once(package):
         ("undo", None, None), ("submit", third, "Fail"), ("flag", first, None), ("submit", first, "Fail"),
     )  # fmt: skip
 
-    assert study.take_in(text) == {"saved": 7, "repeated": 0}
-    assert study.take_in(text) == {"saved": 0, "repeated": 7}
+    nothing = {"new_answers": {}, "changed_answers": {}, "withdrawn_answers": {}}
+    assert study.take_in(text) == {"saved": 7, "repeated": 0, **nothing, "new_answers": {"ann": 3}}
+    assert study.take_in(text) == {"saved": 0, "repeated": 7, **nothing}
     assert {answer.item: answer.value for answer in study.history("ann")} == {
         first: "Fail", second: None, third: "Fail",
     }  # fmt: skip

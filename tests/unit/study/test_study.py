@@ -406,9 +406,9 @@ def test_an_answer_that_was_held_up_does_not_replace_the_one_that_was_edited_aft
 
 
 def test_a_decision_that_was_held_up_does_not_replace_the_later_one(study):
-    while (item := study.next_item("ann")) is not None:
-        study.submit("ann", item.id, "Pass")
-    first = study.history("ann")[0].item
+    answer_all(study, "ann")
+    answer_all(study, "bob", lambda item: "Fail")
+    first = study.disagreements()[0].item.id
     study.adjudicate("ann", first, "Fail", request="page-12")
     study.adjudicate("ann", first, "Pass", request="page-9")
 

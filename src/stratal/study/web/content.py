@@ -42,10 +42,10 @@ MEDIA_TYPES = {
     ".opus": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4", ".aac": "audio/aac",
 }  # fmt: skip
 
-# What is taken for a picture elsewhere by itself; other addresses need the format image.
-PICTURE_LINK = re.compile(
-    r"https://[^\s\"'<>]+\.(?:png|jpe?g|gif|webp|avif)(?:\?[^\s\"'<>]*)?", re.IGNORECASE
-)
+# What is taken for a picture elsewhere by itself; other addresses need the format image. The two are
+# matched one after the other, each in linear time.
+_HTTPS_ADDRESS = re.compile(r"https://[^\s\"'<>]++", re.IGNORECASE)
+_PICTURE_ENDING = re.compile(r"[^/]\.(?:png|jpe?g|gif|webp|avif)(?:\?|\Z)", re.IGNORECASE)
 
 LONGEST_PATH = 500
 
@@ -87,7 +87,7 @@ class Display(Struct, frozen=True, kw_only=True):
         if kind == "auto" and isinstance(value, str):
             path = media_file(self.media, value)
             kind = "text" if path is None else MEDIA_TYPES[path.suffix.lower()].split("/")[0]
-            kind = "image" if self.https and PICTURE_LINK.fullmatch(value) else kind
+            kind = "image" if self.https and is_picture_link(value) else kind
         if value is None or value == "":
             return {"name": name, "html": '<p class="nothing">(nothing)</p>'}
         if kind in ("image", "audio"):
@@ -104,6 +104,17 @@ class Display(Struct, frozen=True, kw_only=True):
         if kind == "image":
             return f'<img src="{address}" alt="{label}">'
         return f'<audio src="{address}" controls preload="metadata" aria-label="{label}"></audio>'
+
+
+def is_picture_link(text: str) -> bool:
+    """Return whether a text is the address of a picture.
+
+    Examples
+    --------
+    >>> is_picture_link("https://example.org/cat.png?size=2"), is_picture_link("https://example.org/cat")
+    (True, False)
+    """
+    return _HTTPS_ADDRESS.fullmatch(text) is not None and _PICTURE_ENDING.search(text) is not None
 
 
 def media_file(folder: Path, path: str) -> Path | None:
@@ -242,13 +253,16 @@ def keep_look(
     if media is not None and not media.is_dir():
         action = "Give the folder that the items' files are in, with --media."
         raise InputError(f"{media}: no such folder of images and audio", action=action)
-    if images is not None:
-        study.keep(page_images=images)
-    if formats:
-        known = json.loads(study.setting("page_formats") or "{}")
-        study.keep(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
-    if media is not None:
-        study.keep(page_media=str(media.resolve()))
+    if not (images or formats or media):
+        return
+    with study.database.write() as connection:
+        if images is not None:
+            connection.keep(page_images=images)
+        if formats:
+            known = json.loads(connection.setting("page_formats") or "{}")
+            connection.keep(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
+        if media is not None:
+            connection.keep(page_media=str(media.resolve()))
 
 
 def media_address(path: str) -> str:

@@ -10,14 +10,17 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, StratalError, installed, names_mistyped
+from stratal.study import creating
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
-from stratal.study.question import Question
+from stratal.study.question import Form, Item, Question
 from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import ANSWERS, SIDES, Display, item_view
@@ -88,7 +91,7 @@ def annotate(
             opened.close()
             action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
             raise InputError(f"{folder}: holds the study of another sample", action=action)
-    if annotator not in (*opened.annotators, *opened.adjudicators):
+    if annotator not in opened.people:
         annotator = opened.add_annotator(annotator)
     look = content.look_of(opened, content.embedded(opened))
     with opened.verified():  # nobody shall label what no estimate will take
@@ -129,28 +132,58 @@ def answer(study: Study, annotator: str, look: Display, message: Any) -> dict[st
 
 def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
     """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
-    given = study.offline(annotator, items=items)
-    if not given:
-        action = "Ask `stratal study status` who has what."
-        raise InputError(f"nothing is left for {annotator!r} to label", action=action)
-    form, look = study.form, content.look_of(study, content.embedded(study))
-    data = {
-        "study": study.id,
-        "annotator": annotator,
-        "name": study.names.get(annotator, annotator),
-        "form": content.form_view(study),
-        "file": downloaded_as(annotator),
-        "items": [
-            {**item_view(item, form, look), "columns": dict(zip(SIDES, item.sides or (), strict=False))}
-            for item in given
-        ],
-    }
+    made = PageMaker.of(study, annotator)
+    return made.page(study.offline(annotator, items=items))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageMaker:
+    """What a page in one file shows besides its items, read before the transaction that keeps them."""
+
+    annotator: str
+    described: dict[str, Any]
+    form: Form
+    look: Display
+
+    @classmethod
+    def of(cls, study: Study, annotator: str) -> PageMaker:
+        """Return what the page of an annotator shows."""
+        with study.database.read() as connection:
+            creating.known(connection, annotator)
+        described = {
+            "study": study.id,
+            "annotator": annotator,
+            "key": study.page_key(annotator),
+            "name": study.names.get(annotator, annotator),
+            "form": content.form_view(study),
+            "file": downloaded_as(annotator),
+        }
+        look = content.look_of(study, content.embedded(study))
+        return cls(annotator=annotator, described=described, form=study.form, look=look)
+
+    def page(self, items: tuple[Item, ...]) -> str:
+        """Return the page with some items."""
+        if not items:
+            action = "Ask `stratal study status` who has what."
+            raise InputError(f"nothing is left for {self.annotator!r} to label", action=action)
+        shown = [
+            {
+                **item_view(item, self.form, self.look),
+                "columns": dict(zip(SIDES, item.sides or (), strict=False)),
+            }
+            for item in items
+        ]
+        return _page_of_data({**self.described, "items": shown}, https=self.look.https)
+
+
+def _page_of_data(data: dict[str, Any], *, https: bool) -> str:
+    """Return a page that holds its data, and whose policy allows its own script and style alone."""
     script, style = content.joined("parts.js", "annotate.js", "offline.js"), content.asset("page.css")
     digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
     of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
-        f"img-src data:{' https:' if look.https else ''}; "
+        f"img-src data:{' https:' if https else ''}; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )
     # JSON that cannot end the element that it stands in.
@@ -164,16 +197,31 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
-    """Write a page in one file; return how many bytes it has."""
-    if path.exists():
+    """Write a page in one file; return how many bytes it has.
+
+    The file is whole and its items are kept for the annotator, or neither.
+    """
+    if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file.")
-    page = page_in_one_file(study, annotator, items=items).encode()
+    made = PageMaker.of(study, annotator)
+    pages: list[bytes] = []
+
+    def write(given: tuple[Item, ...]) -> None:
+        page = made.page(given).encode()
+        with replacing(path) as partial:
+            partial.write_bytes(page)
+        pages.append(page)
+
     try:
-        with path.open("xb") as file:
-            return file.write(page)
-    except OSError as error:
-        what = f"{path}: cannot be written ({error.strerror or error})"
-        raise InputError(what, action="Give the name of a new file in a folder that is yours.") from None
+        study.offline(annotator, items=items, write=write)
+    except BaseException as error:
+        if pages:  # the file was written, and its items could not be kept
+            path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            what = f"{path}: cannot be written ({error.strerror or error})"
+            raise InputError(what, action="Give the name of a new file in a folder that is yours.") from None
+        raise
+    return len(pages[0])
 
 
 def downloaded_as(annotator: str) -> str:

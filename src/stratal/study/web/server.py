@@ -159,7 +159,7 @@ def new_links(study: Study) -> None:
 def tokens(study: Study) -> dict[str, str]:
     """Return annotator or adjudicator → token; the same whenever it is asked, until `new_links`."""
     secret = _secret(study)
-    return {name: token_of(secret, name) for name in (*study.annotators, *study.adjudicators)}
+    return {name: token_of(secret, name) for name in study.people}
 
 
 def owner_token(study: Study) -> str:
@@ -168,9 +168,8 @@ def owner_token(study: Study) -> str:
 
 
 def _secret(study: Study) -> str:
-    if not study.setting(PAGE_SECRET):
-        new_links(study)
-    return study.setting(PAGE_SECRET) or ""
+    """Return the secret of a study's links, which is made when it is first needed."""
+    return study.setting(PAGE_SECRET) or study.keep_new(PAGE_SECRET, secrets.token_hex(32))
 
 
 def owner_link(study: Study, address: str) -> str:
@@ -374,7 +373,8 @@ def status_of(folder: Path) -> dict[str, Any]:
 
     In a process of its own: it takes a minute in a large study, while this one shall answer annotators.
     """
-    words = [sys.executable, "-m", "stratal", "study", "status", str(folder), "--json"]
+    # -P: the current folder may hold a file `random.py`, which Python would run in place of its own module.
+    words = [sys.executable, "-P", "-m", "stratal", "study", "status", str(folder), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with suppress(OSError, AttributeError):  # after the annotators' answers, where the system knows how
             os.setpriority(os.PRIO_PROCESS, process.pid, 10)

@@ -18,8 +18,8 @@ function action({ body }) {
 
 const download = make("button", { type: "button", className: "download" });
 download.addEventListener("click", () => {
-  const { study, annotator } = given;
-  const file = { format: "stratal-actions", version: 1, study, annotator, actions: box.all().map(action) };
+  const { study, annotator, key } = given;
+  const file = { format: "stratal-actions", version: 1, study, annotator, key, actions: box.all().map(action) };
   const address = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
   make("a", { href: address, download: given.file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);

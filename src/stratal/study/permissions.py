@@ -1,0 +1,196 @@
+"""Who may do what to which item: one table, which the server, the commands and imports read.
+
+A person has roles, an item has states, and an activity is allowed if the table allows it to one of the
+roles in one of the states. Whatever the table does not allow is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from stratal.study.database import Connection, StudyError
+
+# `operator`: the person who runs commands on the study's folder. `owner`: whoever has the link of the
+# page with the figures. `set-aside`: an annotator whose labels are left out, who has no other role until
+# they are taken back. `stranger`: whoever has no valid link, or is not of this study.
+Role = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
+
+# How an item stands for a person. `none`: the activity is about no item. `not-given`: the person was
+# never given the item. `given`: was given it, without an answer. `answered`: has answered or skipped it.
+# `disagreement`: answers differ, and nobody has decided. `decided`: an adjudicator has decided.
+ItemState = Literal["none", "not-given", "given", "answered", "disagreement", "decided"]
+
+Activity = Literal[
+    "state", "item", "trail", "disagreements", "media", "submit", "skip", "undo", "flag", "unflag", "note",
+    "adjudicate", "figures", "set-aside", "take-back", "add-annotator", "rubric", "extend", "until", "import",
+    "export",
+]  # fmt: skip
+
+ROLES: tuple[Role, ...] = get_args(Role)
+ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
+ACTIVITIES: tuple[Activity, ...] = get_args(Activity)
+
+Rule = Mapping[Role, frozenset[ItemState]]
+
+_NO_ITEM: frozenset[ItemState] = frozenset({"none"})
+_OWN_ITEM: frozenset[ItemState] = frozenset({"given", "answered"})
+_DISPUTED_ITEM: frozenset[ItemState] = frozenset({"disagreement", "decided"})
+
+_ANYBODY_IN_THE_STUDY: Rule = {"annotator": _NO_ITEM, "adjudicator": _NO_ITEM, "set-aside": _NO_ITEM}
+# People who are set aside keep what they were given: an answer that arrives late is saved, and counts
+# nowhere.
+_OWN_WORK: Rule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
+OPERATOR: frozenset[Role] = frozenset({"operator"})
+_OPERATOR: Rule = {"operator": _NO_ITEM}
+
+PERMISSIONS: Mapping[Activity, Rule] = MappingProxyType(
+    {
+        "state": _ANYBODY_IN_THE_STUDY,
+        "media": _ANYBODY_IN_THE_STUDY,
+        "trail": _ANYBODY_IN_THE_STUDY,
+        "item": _OWN_WORK,
+        "submit": _OWN_WORK,
+        "skip": _OWN_WORK,
+        "flag": _OWN_WORK,
+        "unflag": _OWN_WORK,
+        "note": _OWN_WORK,
+        "undo": {"annotator": _NO_ITEM, "set-aside": _NO_ITEM},
+        "disagreements": {"adjudicator": _NO_ITEM},
+        "adjudicate": {"adjudicator": _DISPUTED_ITEM},
+        "figures": {"owner": _NO_ITEM, "operator": _NO_ITEM},
+        "set-aside": _OPERATOR,
+        "take-back": _OPERATOR,
+        "add-annotator": _OPERATOR,
+        "rubric": _OPERATOR,
+        "extend": _OPERATOR,
+        "until": _OPERATOR,
+        "import": _OPERATOR,
+        "export": _OPERATOR,
+    }
+)
+
+
+def is_allowed(activity: Activity, roles: frozenset[Role], states: frozenset[ItemState] = _NO_ITEM) -> bool:
+    """Return whether somebody with these roles may do something to an item in these states.
+
+    Examples
+    --------
+    >>> is_allowed("adjudicate", frozenset({"adjudicator"}), frozenset({"disagreement"}))
+    True
+    >>> is_allowed("adjudicate", frozenset({"adjudicator"}), frozenset({"answered"}))
+    False
+    """
+    rule = PERMISSIONS[activity]
+    return any(rule.get(role, frozenset()) & states for role in roles)
+
+
+def roles_of(connection: Connection, name: str) -> frozenset[Role]:
+    """Return the roles of a person in a study."""
+    row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", name)
+    if row is None:
+        return frozenset({"stranger"})
+    if row["aside"]:
+        return frozenset({"set-aside"})
+    appointed = json.loads(connection.setting("adjudicators") or "[]")
+    roles: set[Role] = set()
+    if row["role"] == "annotator":
+        roles.add("annotator")
+    if name in appointed or (not appointed and row["role"] == "annotator"):
+        roles.add("adjudicator")
+    return frozenset(roles)
+
+
+def adjudicators_of(connection: Connection) -> tuple[str, ...]:
+    """Return who may decide disagreements now, in the order of their appointment."""
+    people = [row["name"] for row in connection.all("SELECT name FROM annotator ORDER BY name")]
+    appointed = json.loads(connection.setting("adjudicators") or "[]") or people
+    return tuple(name for name in appointed if "adjudicator" in roles_of(connection, name))
+
+
+def states_of(connection: Connection, name: str, item: str | None) -> frozenset[ItemState]:
+    """Return the states of an item, by its id, for a person."""
+    if item is None:
+        return _NO_ITEM
+    row = connection.one(
+        "SELECT apart, decision, EXISTS (SELECT 1 FROM given WHERE given.item = item.item AND annotator = ?) "
+        "AS given, EXISTS (SELECT 1 FROM answer WHERE answer.item = item.item AND annotator = ?) AS answered "
+        "FROM item WHERE id = ?",
+        name, name, item,
+    )  # fmt: skip
+    if row is None:
+        return frozenset({"not-given"})
+    states: set[ItemState] = set()
+    if row["answered"]:
+        states.add("answered")
+    elif row["given"]:
+        states.add("given")
+    else:
+        states.add("not-given")
+    if row["decision"] is not None:
+        states.add("decided")
+    elif row["apart"]:
+        states.add("disagreement")
+    return frozenset(states)
+
+
+def require_allowed(
+    connection: Connection,
+    activity: Activity,
+    name: str,
+    item: str | None,
+    roles: frozenset[Role] | None = None,
+) -> None:
+    """Refuse what the table does not allow to a person.
+
+    Parameters
+    ----------
+    connection : Connection
+    activity : str
+    name : str
+        The person whose item it is.
+    item : str or None
+        Id of the item, None if the activity is about no item.
+    roles : frozenset of str, optional
+        Roles of whoever acts; those of the person by default.
+
+    Raises
+    ------
+    StudyError
+        Of kind `missing` for an item that the person was never given, `refused` for all else.
+    """
+    acting = roles_of(connection, name) if roles is None else roles
+    states = states_of(connection, name, item)
+    if is_allowed(activity, acting, states):
+        return
+    rule = PERMISSIONS[activity]
+    if not any(role in rule for role in acting):
+        raise _role_error(connection, activity, name, acting)
+    if activity == "adjudicate":
+        raise _no_disagreement_error(connection, str(item))
+    what = f"{name!r} was not given an item {str(item)[:60]!r}"
+    raise StudyError(what, kind="missing", action="Reload the page.")
+
+
+def _role_error(connection: Connection, activity: Activity, name: str, roles: frozenset[Role]) -> StudyError:
+    """Return the error of a person whose roles do not allow an activity in any state."""
+    if activity == "adjudicate":
+        what = f"{name!r} does not decide disagreements"
+        if "set-aside" in roles:
+            what = f"{name!r} does not decide disagreements while set aside"
+        return StudyError(what, kind="refused", allowed=", ".join(adjudicators_of(connection)) or "nobody")
+    allowed = ", ".join(PERMISSIONS[activity])
+    return StudyError(f"{name!r} may not do this ({activity})", kind="refused", allowed=allowed)
+
+
+def _no_disagreement_error(connection: Connection, item: str) -> StudyError:
+    """Return the error of a decision on an item that needs none, or that does not exist."""
+    if connection.one("SELECT 1 FROM item WHERE id = ?", item) is None:
+        return StudyError(f"there is no item {item[:60]!r}", kind="missing", action="Reload the page.")
+    return StudyError(
+        f"item {item[:60]!r} has no disagreement to decide",
+        kind="refused",
+        allowed="items on which annotators differ, and items that are decided already",
+    )
