@@ -87,6 +87,17 @@ def is_allowed(activity: Activity, roles: frozenset[Role], states: frozenset[Ite
     return any(rule.get(role, frozenset()) & states for role in roles)
 
 
+def is_possible(activity: Activity, roles: frozenset[Role]) -> bool:
+    """Return whether somebody with these roles may do something to an item in any state.
+
+    Examples
+    --------
+    >>> is_possible("item", frozenset({"annotator"})), is_possible("item", frozenset({"owner"}))
+    (True, False)
+    """
+    return any(role in PERMISSIONS[activity] for role in roles)
+
+
 def roles_of(connection: Connection, name: str) -> frozenset[Role]:
     """Return the roles of a person in a study."""
     row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", name)
@@ -165,8 +176,7 @@ def require_allowed(
     states = states_of(connection, name, item)
     if is_allowed(activity, acting, states):
         return
-    rule = PERMISSIONS[activity]
-    if not any(role in rule for role in acting):
+    if not is_possible(activity, acting):
         raise _role_error(connection, activity, name, acting)
     if activity == "adjudicate":
         raise _no_disagreement_error(connection, str(item))

@@ -204,9 +204,25 @@ class Study:
         """Hold the study for one server; a second one gets a `StudyError` of kind `served` that names it."""
         with serving(self.folder, self.setting("server") or ""):
             since = written_time(self.clock())
-            with suppress(StudyError):  # a full disk; the page says so
+            try:
                 self.keep(server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})")
+            except StudyError as error:
+                # A disk may have room again, and the page says so; links that can never store an answer are
+                # not given out.
+                if error.kind not in ("disk-full", "locked"):
+                    raise
             yield
+
+    def hide_from_others(self) -> None:
+        """Take the right to read the database from other accounts of this computer.
+
+        From its secret all links can be computed. A study that was copied or unpacked may have other rights
+        than a new one.
+        """
+        with suppress(OSError):  # a file of somebody else, or a file system without rights
+            mode = self.database.path.stat().st_mode
+            if mode & 0o007:
+                self.database.path.chmod(mode & 0o770)
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.

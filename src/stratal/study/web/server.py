@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import hashlib
 import hmac
 import html
 import json
+import logging
+import math
 import os
 import secrets
 import socket
@@ -20,9 +23,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -41,6 +45,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from stratal.errors import InputError, StratalError
 from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
+from stratal.study.permissions import Activity, Role, is_possible
 from stratal.study.study import Study
 from stratal.study.web import content
 from stratal.study.web.content import ANSWERS, Display, look_of, media_address
@@ -96,7 +101,7 @@ class RateLimits(Struct, frozen=True, kw_only=True):
     patience : float
         Seconds for a request to arrive, its head and its body each.
     connections : int
-        Connections at a time.
+        Connections at a time. Beyond that the oldest one that has shown no valid link is closed.
     """
 
     rate: float = 50.0
@@ -135,6 +140,23 @@ class Rates:
 
 
 OWNER = "owner"
+
+# Kind of link → the roles that whoever has it may have; which of these a person has is the study's to say.
+LINK_ROLES: dict[str, frozenset[Role]] = {
+    "annotator": frozenset({"annotator", "adjudicator", "set-aside"}),
+    OWNER: frozenset({"owner"}),
+    "": frozenset({"stranger"}),
+}
+
+# File descriptors for the database, the page's own files and connections that were accepted at once.
+RESERVED_FILES = 320
+# Connections that are accepted before the next look at their number.
+BACKLOG = 128
+# Seconds between two lines of the log about the same shortage.
+QUIET = 60.0
+CLOSE = {"connection": "close"}
+# Name, in a request's state, of what is called once the request has shown a valid link.
+RECOGNISE = "recognise_connection"
 
 
 def token_of(secret: str, name: str, role: str = "annotator") -> str:
@@ -251,11 +273,16 @@ class Pages:
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
         self._status: tuple[float, Response] | None = None
         self._counting = threading.Lock()
+        with suppress(StudyError):  # later, once the study can be read
+            self._learn()
 
     def routes(self) -> list[Route]:
         """Return the addresses and who answers there."""
         requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
-        pages = {"/a/{token}": ("annotator", "page", "Labelling"), "/o/{token}": (OWNER, "owner", "Study")}
+        pages: dict[str, tuple[Activity, str, str]] = {
+            "/a/{token}": ("state", "page", "Labelling"),
+            "/o/{token}": ("figures", "owner", "Study"),
+        }
         return [
             Route("/static/{name}", self._file),
             *(Route(f"{path}{end}", self._page(*page)) for path, page in pages.items() for end in ("", "/")),
@@ -265,28 +292,42 @@ class Pages:
             Route("/o/{token}/api/status", self._owner_status),
         ]
 
-    def _page(self, role: str, home: str, title: str) -> Callable[[Request], Any]:
+    def _page(self, activity: Activity, home: str, title: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            await self._annotator(request, role)
+            await self._visitor(request, activity)
             if request.url.path.endswith("/"):
                 return page_html(request, home, title)
             return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
 
         return endpoint
 
-    async def _annotator(self, request: Request, role: str = "annotator") -> str:
-        """Return whose token a request has; strangers share the bucket of their address."""
+    async def _visitor(self, request: Request, activity: Activity) -> str:
+        """Return whose link a request has, refusing one whose link does not allow the activity.
+
+        Strangers share the bucket of their address, which is looked at before any work is done for them.
+        """
         token = _digest(request.path_params["token"])
-        if token not in self._known:
+        address = f"address {request.client.host if request.client else ''}"
+        is_counted = token not in self._known
+        if is_counted:
+            self._count(address, CLOSE)
             await run_in_threadpool(self._learn)
-        found, who = self._known.get(token, ("", ""))
-        known = found == role
-        client = f"{role} {who}" if known else f"address {request.client.host if request.client else ''}"
-        if not self._rates.allow(client):
-            raise HTTPException(429, "too many requests. Wait a moment.", {"retry-after": "1"})
-        if not known:
-            raise HTTPException(404, _NOTHING)
+        kind, who = self._known.get(token, ("", ""))
+        if not is_possible(activity, LINK_ROLES[kind]):
+            if not is_counted:
+                self._count(address, CLOSE)
+            raise HTTPException(404, _NOTHING, CLOSE)
+        self._count(f"{kind} {who}")
+        recognise = getattr(request.state, RECOGNISE, None)
+        if recognise is not None:
+            recognise()
         return who
+
+    def _count(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Take a request out of a client's bucket, refusing it where the bucket is empty."""
+        if not self._rates.allow(client):
+            wait = {"retry-after": "1", **headers}
+            raise HTTPException(429, "too many requests. Wait a moment.", wait)
 
     def _learn(self) -> None:
         """Look up the role and the name that each token stands for, also of those who came after the start.
@@ -297,7 +338,7 @@ class Pages:
         self._known = people | {_digest(owner_token(self._study)): (OWNER, "")}
 
     async def _owner_status(self, request: Request) -> Response:
-        await self._annotator(request, OWNER)
+        await self._visitor(request, "figures")
         return await run_in_threadpool(self._figures)
 
     def _figures(self) -> Response:
@@ -316,9 +357,13 @@ class Pages:
             self._counting.release()
 
     def _requested(self, what: str, parameter: str) -> Callable[[Request], Any]:
+        # Of disagreements whoever does not decide gets none.
+        activity: Any = "state" if what == "disagreements" else what
+
         async def endpoint(request: Request) -> Response:
-            who = await self._annotator(request)
             acts = request.method == "POST"
+            # What the person may do with the item is decided where the study is read or written.
+            who = await self._visitor(request, "state" if acts else activity)
             sent = await self._body(request) if acts else request.query_params.get(parameter)
             return JSONResponse(await run_in_threadpool(ANSWERS[what], self._study, who, self._look, sent))
 
@@ -339,7 +384,9 @@ class Pages:
                     body += part
                     if len(body) > largest:
                         raise refusal
-            return json.loads(body)
+            sent = json.loads(body)
+            json.dumps(sent, ensure_ascii=False).encode()  # half a character is no text, wherever it is
+            return sent
         except TimeoutError:
             what = "the request took too long to arrive. Check the connection and send it again."
             raise HTTPException(408, what, {"connection": "close"}) from None
@@ -347,7 +394,7 @@ class Pages:
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
     async def _medium(self, request: Request) -> Response:
-        await self._annotator(request)
+        await self._visitor(request, "media")
         path = await run_in_threadpool(content.media_file, self._look.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
@@ -535,12 +582,73 @@ def serve(
         with study.serving(address):
             with study.verified():  # nobody shall label what no estimate will take
                 pass
+            study.hide_from_others()
             if fresh:
                 new_links(study)
             app = application(study, look_of(study, media_address), place.known_as(port), limits)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
-            uvicorn.Server(configuration(app, limits)).run(sockets=[listening])
+            PageServer(configuration(app, limits)).run(sockets=[listening])
+
+
+class PageServer(uvicorn.Server):
+    """Uvicorn's server, which writes one line of the log where many connections fail for one reason."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        asyncio.get_running_loop().set_exception_handler(ShortageLog())
+        await super().startup(sockets)
+
+
+class ShortageLog:
+    """Logs that the system is out of files or memory now and then, and everything else as it comes.
+
+    asyncio reports every connection that it could not accept: half a million lines in a minute.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._next = clock, -math.inf
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what an event loop says went wrong."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in SHORTAGES:
+            if self._clock() < self._next:
+                return
+            self._next = self._clock() + QUIET
+            logging.getLogger("uvicorn.error").error("connections wait: %s", error.strerror)
+            return
+        loop.default_exception_handler(context)
+
+
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def possible_connections(wanted: int) -> int:
+    """Return how many connections may be open so that the study's own files can always be opened.
+
+    Examples
+    --------
+    >>> possible_connections(20)
+    20
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        ceiling = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))
+            soft = ceiling
+        return max(FEWEST_CONNECTIONS, min(wanted, soft - RESERVED_FILES))
+    return wanted
+
+
+# Connections that are open however few files the system allows.
+FEWEST_CONNECTIONS = 16
 
 
 def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
@@ -551,33 +659,55 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
     >>> configuration(None, RateLimits()).access_log
     False
     """
+    connections = possible_connections(limits.connections)
     return uvicorn.Config(
         app,
-        http=patient_protocol(limits),
+        http=patient_protocol(limits, connections),
+        backlog=BACKLOG,
         ws="none",
         lifespan="off",
-        log_level="warning",
+        log_level="error",  # a warning for each bad request would let strangers fill the disk
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.connections,
+        limit_concurrency=connections,
         h11_max_incomplete_event_size=LARGEST_HEAD,
         timeout_graceful_shutdown=GRACE,
     )
 
 
-def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
-    """Return uvicorn's protocol, which gives up heads that are too slow."""
+def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
+    """Return uvicorn's protocol, which closes slow heads, and strangers where room is needed."""
+    # Connections that have shown no valid link yet, the oldest first.
+    strangers: dict[H11Protocol, None] = {}
 
     class Patient(H11Protocol):
         _waiting: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self.app_state = {**self.app_state, RECOGNISE: self._recognise}
+            strangers[self] = None
+            self._make_room()
             self._watch()
+
+        def _recognise(self) -> None:
+            """Note that the connection has shown a valid link."""
+            strangers.pop(self, None)
+
+        def _make_room(self) -> None:
+            """Close the oldest strangers, so that whoever has a link is answered."""
+            while len(self.connections) >= connections and strangers:
+                oldest = next(iter(strangers))
+                if oldest is self:
+                    return
+                del strangers[oldest]
+                self.connections.discard(oldest)
+                oldest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
+            strangers.pop(self, None)
             if self._waiting is not None:
                 self._waiting.cancel()
 

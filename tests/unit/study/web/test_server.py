@@ -189,17 +189,94 @@ def test_two_requests_on_one_connection_are_answered_with_patience_between(study
             time.sleep(0.6)
 
 
-def test_more_connections_than_allowed_are_refused_and_nothing_is_lost(study):
+def test_idle_connections_of_strangers_do_not_keep_annotators_out(study):
+    """500 idle connections without a token: annotators got 503."""
     with served(study, RateLimits(connections=5, patience=20)) as links:
-        held = [connected(links["ann"]) for _ in range(5)]
+        held = [connected(links["ann"]) for _ in range(12)]
+
+        for _ in range(3):
+            assert state(links["ann"])["item"]
+        for connection in held:
+            connection.close()
+
+
+def test_connections_with_a_link_are_kept_and_more_than_allowed_are_refused(study):
+    with served(study, RateLimits(connections=5, patience=20)) as links:
+        held = [connected(links["ann"]) for _ in range(4)]
+        for connection in held:
+            connection.sendall(head(links["ann"], "api/state", method="GET"))
+            assert one_answer(connection).startswith(b"HTTP/1.1 200")
         with connected(links["ann"]) as one_more, suppress(ConnectionResetError):
             one_more.sendall(head(links["ann"], "api/state", method="GET"))
             assert answer_of(one_more).startswith(b"HTTP/1.1 503")
         for connection in held:
+            connection.sendall(head(links["ann"], "api/state", method="GET"))
+            assert one_answer(connection).startswith(b"HTTP/1.1 200")
             connection.close()
-        time.sleep(0.2)
 
+
+def test_strangers_are_told_to_close_and_are_counted_before_any_work(study, monkeypatch):
+    with served(study, RateLimits(rate=0.001, burst=3)) as links:
+        stranger = links["ann"][:-10] + "x" * 9 + "/"
+        answers = []
+        for _ in range(5):
+            with connected(links["ann"]) as connection:
+                connection.sendall(head(stranger, "api/state", method="GET"))
+                answers.append(answer_of(connection).lower())
+
+        assert [answer[9:12] for answer in answers] == [b"404"] * 3 + [b"429"] * 2
+        assert all(b"connection: close" in answer for answer in answers)
         assert state(links["ann"])["item"]
+
+
+def test_a_study_that_cannot_be_written_to_is_not_served(study):
+    """On a read-only file system links were given out that could not store an answer."""
+    from stratal.study import open_study
+
+    with open_study(study.folder, pragmas=("query_only=ON",)) as opened, pytest.raises(StudyError) as told:
+        serve(opened, Place(port=0), ready=lambda *_: pytest.fail("links were given out"))
+
+    assert told.value.kind == "read-only"
+
+
+def test_many_connections_that_fail_for_one_reason_are_one_line(caplog):
+    """With few file descriptors the log had 589,518 lines."""
+    import asyncio
+    import errno
+    import logging
+    import os
+
+    from stratal.study.web.server import QUIET, ShortageLog
+
+    now = [0.0]
+    log, loop = ShortageLog(clock=lambda: now[0]), asyncio.new_event_loop()
+    context = {"message": "accept", "exception": OSError(errno.EMFILE, os.strerror(errno.EMFILE))}
+    with caplog.at_level(logging.ERROR, logger="uvicorn.error"):
+        for _ in range(1000):
+            log(loop, context)
+        assert len(caplog.records) == 1
+        now[0] = QUIET + 1
+        log(loop, context)
+        assert len(caplog.records) == 2
+    loop.close()
+
+
+def test_fewer_connections_where_the_system_has_fewer_files(monkeypatch):
+    resource = pytest.importorskip("resource")
+    from stratal.study.web import server
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (400, 400))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    assert server.possible_connections(500) == 400 - server.RESERVED_FILES
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    assert server.possible_connections(500) == server.FEWEST_CONNECTIONS
+
+
+def test_serving_takes_the_right_to_read_the_secret_from_others(study):
+    study.database.path.chmod(0o644)
+    with pytest.raises(ZeroDivisionError):
+        serve(study, Place(port=0), ready=lambda *_: 1 / 0)
+    assert study.database.path.stat().st_mode & 0o777 == 0o640
 
 
 def test_huge_heads_and_nonsense_are_refused(study):
