@@ -31,6 +31,31 @@ _MODELS = 10
 _LARGEST, _MOST_CELLS = 20_000_000, 1_000_000
 
 
+# Columns that are described. The time that DuckDB takes to read all of a file grows with their square:
+# of some thousand it is seconds, of 60,000 it is an hour.
+_MOST_COLUMNS = 4_096
+
+
+def _refuse_many_columns(file: Path) -> None:
+    """Refuse a file that has too many columns to describe them all in some seconds."""
+    from stratal.tables.files import UNREADABLE, csv_header, format_of
+    from stratal.tables.parquet import parquet_columns
+
+    columns = 0
+    try:
+        kind = format_of(file)
+        if kind == "csv":
+            columns = len(csv_header(file)[2] or ())
+        elif kind == "parquet":
+            columns = parquet_columns(file)
+    except (InputError, *UNREADABLE):  # whoever reads the file says what is wrong with it
+        return
+    if columns > _MOST_COLUMNS:
+        action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
+        what, allowed = f"{file}: has too many columns to describe them all", f"up to {_MOST_COLUMNS:,}"
+        raise InputError(what, given=f"{columns:,}", allowed=allowed, action=action)
+
+
 def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
@@ -81,6 +106,8 @@ def doctor(requested: Reading) -> Result:
     from stratal.labels.exchange import answers_of_tool, refuse_empty
 
     file = requested.file
+    if file.is_file():
+        _refuse_many_columns(file)
     if requested != Reading(file=file):
         return _inspected(requested)
     folder = _of_folder(file) if file.is_dir() else None

@@ -174,7 +174,7 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
 # is linear in the length of the text, whatever users wrote into it.
 _NAME, _VALUE = r"[a-z_]++", r"=(?>\([^()]*+\)|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
 _BETWEEN = r"(?:, | or | and )"
-_KEYWORD = re.compile(rf"(?P<between>{_BETWEEN}?)(?P<name>{_NAME})(?P<value>{_VALUE})")
+_KEYWORD = re.compile(rf"(?P<between>{_BETWEEN}?)(?<![a-z_])(?P<name>{_NAME})(?P<value>{_VALUE})")
 _MESSAGE = re.compile(
     rf"{QUOTED}"
     r"|(?<![-\w])(?P<option>--[a-z][a-z-]*+ [^\s()]++) \([a-z_]++=[^()]*+\)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 import sys
 from collections.abc import Mapping
@@ -315,6 +314,8 @@ def label(requested: LabelOptions) -> None:
     --new-links is given. Every answer is on disk before the next item is shown; while the server cannot be
     reached answers wait in the browser. A link of its own shows the figures of `study status`, live.
     """
+    from stratal.tables.files import csv_line
+
     try:
         from stratal.study.web.content import keep_look
         from stratal.study.web.server import Place, serve
@@ -338,7 +339,7 @@ def label(requested: LabelOptions) -> None:
                 try:
                     with requested.output.open("x", newline="", encoding="utf-8") as file:
                         requested.output.chmod(0o600)
-                        csv.writer(file).writerows([("annotator", "link"), *rows])
+                        file.writelines(map(csv_line, [("annotator", "link"), *rows]))
                 except FileExistsError:
                     action = "Give the name of a new file."
                     raise InputError(f"{requested.output}: already exists", action=action) from None

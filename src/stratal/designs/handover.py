@@ -16,7 +16,7 @@ from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.randomness import id_texts
-from stratal.tables.files import cell
+from stratal.tables.files import csv_line
 from stratal.tables.spilling import locked
 
 SAMPLE_NAME = "sample.parquet"
@@ -220,13 +220,12 @@ def write_to_label(sample: Sample, path: Path) -> int:
     2
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
         payload = {name: values for name, values in sample.shown.items() if name != sample.id_name}
-        writer.writerow([cell(name) for name in (sample.id_name, *payload)] + [LABEL])
+        stream.write(csv_line([sample.id_name, *payload, LABEL]))
         columns = [values.tolist() for values in payload.values()]
         ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
         newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
         for row in newest:
-            writer.writerow([cell(ids[row]), *(cell(column[row]) for column in columns), ""])
+            stream.write(csv_line([ids[row], *(column[row] for column in columns), ""]))
     on_disk(path)
     return len(newest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from stratal.estimation.columns import class_column, group_column, number_column
 from stratal.labels import Labels
 from stratal.labels.exchange import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts
-from stratal.tables.files import cell
+from stratal.tables.files import csv_line
 
 # Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
 # wrong (0) the score is on the other side.
@@ -98,12 +97,11 @@ def write_disagreements(
     told = zip(labels.ids, labels.values, strict=True) if mapped else ()
     written = {(unit, str(mapped.get(said, said))): said for unit, said in told}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
         head = (sample.id_name, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
-        writer.writerow([cell(name) for name in head])
+        stream.write(csv_line(head))
         for row in rows:
             which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
             first = written.get((ids[row], people[row]), people[row])
             given = (column[row] for column in (*payload.values(), *shown.values()))
-            writer.writerow([cell(entry) for entry in (ids[row], *given, which, first, "")])
+            stream.write(csv_line((ids[row], *given, which, first, "")))
     return len(rows)

@@ -7,7 +7,6 @@ of labels is: by `item_id`, `id` or the sample's own id column, the answer from 
 
 from __future__ import annotations
 
-import csv
 import shutil
 import tempfile
 from collections import Counter
@@ -43,7 +42,7 @@ from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.randomness import id_text
 from stratal.tables import files
-from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
+from stratal.tables.files import csv_line, existing_file, format_of, json_document, json_records, opened
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
@@ -274,7 +273,7 @@ def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str
     ['item_id,q,label,note', "007,'=1,,"]
     """
     with path.open("x", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(map(cell, row) for row in _rows(tasks))
+        file.writelines(map(csv_line, _rows(tasks)))
     return _advice(requested)
 
 

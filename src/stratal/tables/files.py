@@ -177,6 +177,23 @@ def cell(value: Any) -> Any:
     return "'" + text if _RUN.match(text) else text
 
 
+# What ends a cell, for the reader of a CSV file or for a spreadsheet that splits lines at semicolons or tabs.
+_ENDS_CELL = re.compile(r'[,;"\t\r\n]')
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return a line of a CSV file for people: nothing in a cell becomes a formula or another cell.
+
+    Examples
+    --------
+    >>> csv_line(["u1", "a;=1+1", "plain", None])
+    'u1,"a;=1+1",plain,\\r\\n'
+    """
+    texts = (str(cell(value)) for value in values)
+    quoted = ('"' + text.replace('"', '""') + '"' if _ENDS_CELL.search(text) else text for text in texts)
+    return ",".join(quoted) + "\r\n"
+
+
 def text_of_cell(text: str) -> str:
     """Return the text that `cell` wrote.
 

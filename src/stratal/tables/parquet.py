@@ -207,6 +207,17 @@ def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def parquet_columns(file: Path) -> int:
+    """Return the number of columns of a Parquet file, as its footer has them; 0 if that cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(file).num_columns)
+    except (OSError, ValueError, pa.ArrowException):
+        return 0
+
+
 def parquet_cells(file: Path) -> int:
     """Return rows times columns of a Parquet file, as its footer has them; 0 for any other file.
 

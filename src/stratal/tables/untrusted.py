@@ -69,10 +69,11 @@ def file_inside(folder: Path, name: str) -> Path:
     --------
     >>> file_inside(Path("study"), "../.bashrc")
     Traceback (most recent call last):
-    stratal.errors.InputError: study: the name of a file must not contain a folder (given: '../.bashrc').
+    stratal.errors.InputError: study: the name of a file must not contain a folder (given: '../.bashrc')...
     """
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-        raise InputError(f"{folder}: the name of a file must not contain a folder", given=repr(name)[:100])
+        what, action = f"{folder}: the name of a file must not contain a folder", "Do not use this folder."
+        raise InputError(what, given=repr(name)[:100], action=action)
     path = folder / name
     refuse_leaving_link(folder, path)
     return path
