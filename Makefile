@@ -9,7 +9,7 @@ PYTEST = $(BIN)/python -m pytest -q -n 2
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow attack coverage mutants lint map papers bench docs figures build clean
+.PHONY: help demo test test-slow attack audit coverage mutants lint map papers bench docs figures build clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ test-slow: $(READY)  ## Run all tests in full: every engine, long simulations, t
 
 attack: $(READY)  ## Damage files, kill draws, fuzz calls (SHARE= of the tries, 1 by default)
 	$(BIN)/python -m tests.attack $(or $(SHARE),1)
+
+audit: $(READY)  ## Look for known vulnerabilities of the packages that are installed
+	$(INSTALL) --group audit
+	$(BIN)/pip-audit --skip-editable
 
 coverage: $(READY)  ## Run the fast tier and measure the branches that it reaches (at least 95 %)
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered

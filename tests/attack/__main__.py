@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 
+from tests.attack.adversarial import slow_texts
 from tests.attack.answers import valid_commands
 from tests.attack.arguments import mistyped
 from tests.attack.commands import odd_commands
+from tests.attack.concurrency import writing_together
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
+from tests.attack.received import received
 from tests.attack.stops import kills, pairs
 
 ATTACKS = {
@@ -22,6 +25,9 @@ ATTACKS = {
     damaged_studies: 1000,
     kills: 500,
     pairs: 100,
+    writing_together: 264,
+    received: 20,
+    slow_texts: 60,
     fuzzed: 500_000,
 }
 """The attacks, and how many tries each makes in full."""

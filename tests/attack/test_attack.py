@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.attack.adversarial import slow_texts
 from tests.attack.answers import valid_commands
 from tests.attack.arguments import mistyped
 from tests.attack.commands import odd_commands
+from tests.attack.concurrency import writing_together
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
+from tests.attack.received import SCENES, received
 from tests.attack.stops import kills, pairs
 from tests.tiers import sized
 
@@ -20,6 +23,9 @@ SHORT = {
     damaged_studies: sized(4, 60),
     kills: sized(2, 27),
     pairs: sized(1, 4),
+    writing_together: sized(2, 66),
+    received: sized(8, len(SCENES)),
+    slow_texts: sized(1, 5),
 }
 
 

@@ -161,7 +161,7 @@ def widths(text: str) -> float | Widths:
     return found
 
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/+")
+_SCHEME = re.compile(r"\A([a-z][a-z0-9+.-]++):/+")
 
 
 class _Address(type(Path())):  # type: ignore[misc]

@@ -32,7 +32,8 @@ from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
 
-_WHOLE = re.compile(r"([+-]?)0*(\d+?)(?:[.,]0*)?")
+# Possessive, so that no text is looked at twice. Without its leading zeros; no second group for 0 itself.
+_WHOLE = re.compile(r"([+-]?)(?:0*+([^\D0]\d*+)|0++)(?:[.,]0*+)?")
 _SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
 
 
@@ -115,7 +116,7 @@ def bare_form(text: str) -> str:
     text = text.strip()
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
-        return whole.group(1).replace("+", "") + whole.group(2)
+        return whole.group(1).replace("+", "") + (whole.group(2) or "0")
     return re.sub(r"[T ]00:00(:00)?$", "", text) if text.endswith("00:00") else text
 
 

@@ -231,7 +231,19 @@ def look_of(study: Study, address: Callable[[str], str]) -> Display:
     """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
     formats, media = json.loads(study.setting("page_formats") or "{}"), study.setting("page_media")
     https = study.setting("page_images") == "https"
-    return Display(media=Path(media) if media else study.media, address=address, formats=formats, https=https)
+    named_here = study.setting("page_media_of") == _identity(study)
+    folder = Path(media) if media and named_here else study.media
+    return Display(media=folder, address=address, formats=formats, https=https)
+
+
+def _identity(study: Study) -> str:
+    """Return what tells this file of a study from a copy, which may have come from somebody else.
+
+    A folder of media was named for this computer: a copy elsewhere could name a private folder there, whose
+    pictures its annotators would see.
+    """
+    status = study.database.path.stat()
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def keep_look(
@@ -262,7 +274,7 @@ def keep_look(
             known = json.loads(connection.setting("page_formats") or "{}")
             connection.keep(page_formats=json.dumps({**known, **formats}, ensure_ascii=False))
         if media is not None:
-            connection.keep(page_media=str(media.resolve()))
+            connection.keep(page_media=str(media.resolve()), page_media_of=_identity(study))
 
 
 def media_address(path: str) -> str:
