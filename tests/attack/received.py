@@ -36,7 +36,7 @@ def _settings(study: Path, query: str, *values: str) -> None:
 
 def _names_file(name: str) -> Callable[[Path, Path, str], tuple[str, ...]]:
     def build(study: Path, outside: Path, _: str) -> tuple[str, ...]:
-        shutil.copy(study / "sample-1.parquet", outside.parent / "other.parquet")
+        shutil.copy(study / "sample-1.parquet", study.parent / "other.parquet")
         _settings(study, "UPDATE round SET file = ?", name.format(outside=outside))
         return ALL
 
