@@ -6,7 +6,7 @@ afterwards the estimate. It is written in the sample's file, so that `estimate` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import product
@@ -23,7 +23,15 @@ from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Di
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.labels import join
-from stratal.population.expressions import ByLevel, Cells, Constant, both_tests, level_test, total
+from stratal.population.expressions import (
+    ByLevel,
+    Cells,
+    Constant,
+    Expression,
+    both_tests,
+    level_test,
+    total,
+)
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
@@ -108,7 +116,8 @@ def together(influences: list[Influence], population: Population) -> Influence:
 def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     """Return the cells of several influences crossed, and those that are known to all.
 
-    Cells that no unit can be in are left out: answers of two classes at once.
+    Cells that no unit can be in are left out: answers of two classes at once. Every cell has a name of its
+    own: where two columns have cells of one name, the names say which column they are of.
 
     Examples
     --------
@@ -120,15 +129,22 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     ('same', 'differ')
     """
     cells, known = influences[0].cells, influences[0].known
+    crossed = _cells_of(influences[0])
     for part in influences[1:]:
         if part.cells == cells:
             known = tuple(name for name in known if name in part.known)
+            crossed = [replace(cell, known=cell.known and cell.name in part.known) for cell in crossed]
             continue
-        most = max(MOST_CELLS, len(cells.names), len(part.cells.names))
-        found = _crossed((cells, known), (part.cells, part.known), most)
-        if found is None:
+        most = max(MOST_CELLS, len(crossed), len(part.cells.names))
+        pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
+        crossed = [cell for cell in pairs if cell is not None]
+        if len(crossed) > most:
             return _known_or_open(influences)
-        cells, known = found
+        names = _distinct_names(crossed)
+        crossed = [replace(cell, name=name) for cell, name in zip(crossed, names, strict=True)]
+        tests = (Constant(value=1.0) if cell.test is None else cell.test for cell in crossed[:-1])
+        cells = Cells(names=names, tests=tuple(tests))
+        known = tuple(cell.name for cell in crossed if cell.known)
     return cells, known
 
 
@@ -140,43 +156,102 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     return Cells(names=(KNOWN, OPEN), tests=(reduce(mul, needless),)), (KNOWN,)
 
 
-# Cells, and the names of those in which no unit needs a label.
-_Division = tuple[Cells, tuple[str, ...]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CrossedCell:
+    """A cell of several divisions.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str
+        The names that it has in the divisions, by the column that these are of; "" for divisions that are not
+        by the levels of one column.
+    test : Expression, optional
+        1 for its units; None for what all cells before it leave.
+    levels : mapping of ByLevel
+        By column, a test that every unit of the cell passes.
+    known : bool
+        Whether the influence of each division is known in it.
+    """
+
+    name: str
+    parts: Mapping[str, str]
+    test: Expression | None
+    levels: Mapping[str, ByLevel]
+    known: bool
+
+    def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
+        """Return the cell of the units that are in both; None where no unit can be."""
+        levels, parts = dict(self.levels), dict(self.parts)
+        for column, test in other.levels.items():
+            if column in levels and levels[column].excludes(test):
+                return None
+            levels[column] = levels[column].both(test) if column in levels else test
+        for column, name in other.parts.items():
+            own = parts.get(column)
+            if own is None:
+                parts[column] = name
+            elif column:
+                parts[column] = _narrower_name(own, self.levels[column], name, other.levels[column])
+            else:
+                parts[column] = _joined_names((own, name))
+        return _CrossedCell(
+            name=self.name,
+            parts=parts,
+            test=both_tests(self.test, other.test),
+            levels=levels,
+            known=self.known and other.known,
+        )
 
 
-def _crossed(first: _Division, second: _Division, most: int) -> _Division | None:
-    """Return two divisions crossed; None of more cells than `most`."""
-    names, tests, known = [], [], []
-    for (name, test, own), (other_name, other_test, other) in product(_parts(first[0]), _parts(second[0])):
-        if own is not None and other is not None and own.excludes(other):
-            continue
-        names.append(_name_of_both(name, own, other_name, other))
-        tests.append(both_tests(test, other_test))
-        if name in first[1] and other_name in second[1]:
-            known.append(names[-1])
-    if len(names) > most:
-        return None
-    given = (Constant(value=1.0) if test is None else test for test in tests[:-1])
-    return Cells(names=tuple(names), tests=tuple(given)), tuple(known)
-
-
-def _parts(cells: Cells) -> Iterator[tuple[str, Any, ByLevel | None]]:
-    """Yield each cell's name, its test, and the levels of its units; None where it is no matter of levels."""
+def _cells_of(influence: Influence) -> list[_CrossedCell]:
+    """Return the cells of one influence, each with the levels of its units where they are of one column."""
+    cells = influence.cells
     levels = [level_test(test) for test in cells.tests]
-    known = [entry for entry in levels if entry is not None]
-    of_one = len(known) == len(levels) > 0 and len({entry.name for entry in known}) == 1
-    rest = reduce(ByLevel.both, (entry.rest for entry in known)) if of_one else None
-    yield from zip(cells.names, (*cells.tests, None), (*levels, rest), strict=True)
+    by_level = [entry for entry in levels if entry is not None]
+    of_one = len(by_level) == len(levels) > 0 and len({entry.name for entry in by_level}) == 1
+    levels.append(reduce(ByLevel.both, (entry.rest for entry in by_level)) if of_one else None)
+    crossed = []
+    for name, test, own in zip(cells.names, (*cells.tests, None), levels, strict=True):
+        column = own.name if own is not None and of_one else ""
+        crossed.append(
+            _CrossedCell(
+                name=name,
+                parts={column: name},
+                test=test,
+                levels={column: own} if own is not None and of_one else {},
+                known=name in influence.known,
+            )
+        )
+    return crossed
 
 
-def _name_of_both(name: str, levels: ByLevel | None, other: str, others: ByLevel | None) -> str:
-    """Return the names of two cells, of which the one that says less is left out."""
-    if levels is not None and others is not None:
-        if levels.excludes(others.rest):
-            return name
-        if others.excludes(levels.rest):
-            return other
-    return " & ".join(dict.fromkeys(entry for entry in (name, other) if entry != "all")) or "all"
+def _narrower_name(name: str, levels: ByLevel, other: str, others: ByLevel) -> str:
+    """Return the name of two cells of one column, of which the one that says less is left out."""
+    if levels.excludes(others.rest):
+        return name
+    if others.excludes(levels.rest):
+        return other
+    return _joined_names((name, other))
+
+
+def _joined_names(names: Iterable[str]) -> str:
+    return " & ".join(dict.fromkeys(name for name in names if name != "all")) or "all"
+
+
+def _distinct_names(cells: Sequence[_CrossedCell]) -> tuple[str, ...]:
+    """Return a name for each cell: those of its parts, with their columns where two columns share a name."""
+    columns: dict[str, set[str]] = {}
+    for cell in cells:
+        for column, name in cell.parts.items():
+            columns.setdefault(name, set()).add(column)
+    shared = {name for name, found in columns.items() if len(found) > 1}
+    return tuple(
+        _joined_names(
+            f"{name} ({column})" if column and name in shared else name for column, name in cell.parts.items()
+        )
+        for cell in cells
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

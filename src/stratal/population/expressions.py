@@ -8,7 +8,7 @@ round finds the same strata without any column having been added to the user's d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
@@ -395,6 +395,59 @@ def implies(test: Expression, other: Expression | None) -> bool:
     if own is not None and wanted is not None:
         return own.excludes(wanted.rest)
     return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
+
+
+def factors_of(test: Expression) -> tuple[Expression, ...]:
+    """Return the formulas whose product a test is; itself alone where it is no product.
+
+    Examples
+    --------
+    >>> p = Number(name="p")
+    >>> len(factors_of(p * p * p))
+    3
+    """
+    if not isinstance(test, Times):
+        return (test,)
+    return tuple(factor for part in test.parts for factor in factors_of(part))
+
+
+def is_of_levels(formula: Expression) -> bool:
+    """Return whether a formula reads nothing but levels of group columns.
+
+    Examples
+    --------
+    >>> is_of_levels(Agree(names=("a", "b"))), is_of_levels(Number(name="p"))
+    (True, False)
+    """
+    if isinstance(formula, Sum | Times):
+        return all(is_of_levels(part) for part in formula.parts)
+    return isinstance(formula, ByLevel | Agree | Constant)
+
+
+def levels_in(formulas: Iterable[Expression], column: str) -> list[str]:
+    """Return the levels that formulas of levels name of a column, or of one that they compare with it.
+
+    Examples
+    --------
+    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
+    >>> levels_in([is_cat, Agree(names=("answer", "other"))], "other")
+    ['cat']
+    """
+    leaves = list(_leaves(formulas))
+    compared = {column}
+    for leaf in leaves:
+        if isinstance(leaf, Agree) and column in leaf.names:
+            compared |= {*leaf.names}
+    named = [leaf for leaf in leaves if isinstance(leaf, ByLevel) and leaf.name in compared]
+    return list(dict.fromkeys(level for leaf in named for level in leaf.levels))
+
+
+def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
+    for formula in formulas:
+        if isinstance(formula, _OfParts):
+            yield from _leaves(formula.parts)
+        else:
+            yield formula
 
 
 def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
 from stratal.errors import InputError, near_names
-from stratal.population.expressions import Cells, Expression
+from stratal.population.expressions import Agree, Cells, Expression, factors_of, is_of_levels, levels_in
 
 # Units that are put into strata at once: what that takes meanwhile does not grow with N.
 PART = 1 << 16
@@ -424,8 +425,12 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         within = [possible_levels(inner, column, levels) for inner in rule.inner]
         return np.concatenate([inner & group for inner, group in zip(within, groups, strict=True)])
     if isinstance(rule, Derived):
-        cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
-        return np.asarray((cells[:, :, None] & _of_cells(rule.cells, column, levels)).any(axis=1))
+        # Files written before every cell had a name of its own hold several cells of one name.
+        names = tuple(dict.fromkeys(rule.cells.names))
+        by_cell = _of_cells(rule.cells, column, levels)
+        by_name = np.array([by_cell[np.array(rule.cells.names) == name].any(axis=0) for name in names])
+        cells = possible_levels(rule.inner, CELL, names)[:, :-1]
+        return np.asarray((cells[:, :, None] & by_name).any(axis=1))
     return np.ones((rule.n_strata, len(levels) + 1), dtype=bool)
 
 
@@ -443,16 +448,45 @@ def cells_of(rule: Rule) -> IntArray | None:
     return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
 
 
+# Combinations of levels of several columns that are tried one by one; beyond them only one column's levels are.
+_MOST_COMBINATIONS = 100_000
+
+_ANOTHER = "another than "
+
+
 def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
-    """Return which levels the units of each cell can have (C, L + 1)."""
-    values = np.array([*levels, "another than " + ", ".join(levels)])
-    left = np.ones(len(values), dtype=bool)
-    found = []
-    for test in cells.tests:
-        if set(test.columns) <= {column}:
-            passes = np.broadcast_to(test.of({column: values}), (len(values),)) > 0.5
-            found.append(left & passes)
+    """Return which levels the units of each cell can have (C, L + 1).
+
+    A cell is tried on every combination of levels of the columns that the tests compare. A test, or a factor
+    of one, that reads anything else may be passed or not.
+    """
+    factors = [[part for part in factors_of(test) if is_of_levels(part)] for test in cells.tests]
+    compared = [part for parts in factors for part in parts]
+    is_compared = any(isinstance(part, Agree) for part in compared)
+    own = [*levels, _ANOTHER + ", ".join(levels)]
+    values = {column: own}
+    for name in dict.fromkeys(name for part in compared for name in part.columns):
+        named = levels_in(compared, name)
+        values[name] = list(dict.fromkeys([*named, *(own if name == column or is_compared else own[-1:])]))
+    if math.prod(map(len, values.values())) > _MOST_COMBINATIONS:
+        values = {column: own}
+    grid = dict(zip(values, map(np.ravel, np.meshgrid(*values.values(), indexing="ij")), strict=True))
+    size = len(grid[column])
+    left = np.ones(size, dtype=bool)
+    possible = []
+    for test, parts in zip(cells.tests, factors, strict=True):
+        tried = [part for part in parts if set(part.columns) <= set(grid)]
+        passes = np.ones(size, dtype=bool)
+        for part in tried:
+            passes &= np.broadcast_to(part.of(grid), (size,)) > 0.5
+        possible.append(left & passes)
+        if len(tried) == len(factors_of(test)):  # whoever passes is in this cell for sure
             left = left & ~passes
-        else:
-            found.append(left)
-    return np.array([*found, left])
+    possible.append(left)
+    position = {level: k for k, level in enumerate(own)}
+    # Levels that only a test names are among the others.
+    codes = np.array([position.get(level, len(levels)) for level in grid[column].tolist()])
+    found = np.zeros((len(possible), len(own)), dtype=bool)
+    for cell, units in enumerate(possible):
+        found[cell, codes[units]] = True
+    return found
