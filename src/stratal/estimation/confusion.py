@@ -28,6 +28,7 @@ from stratal.estimation.shares import (
     OfShares,
     clustered,
     domain_mean,
+    first_share,
     four_cells,
     hits_and_misses,
     mean_of,
@@ -577,7 +578,7 @@ class Confusion:
         either = (which,) if isinstance(which, int) else (1, 0)
         if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
-            return OfShares.of(lambda shares: shares[0], [share])
+            return OfShares.of(first_share, [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None

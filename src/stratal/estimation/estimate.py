@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Self, TypeVar, overload
@@ -16,6 +16,7 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.errors import InputError, installed, names_mistyped
 from stratal.estimation.linearised import Linearised, few_clusters_error, skewed_limits, undefined
+from stratal.estimation.notes import NoteInputs
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
 from stratal.intervals.interval import ConfidenceInterval
@@ -26,6 +27,7 @@ from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
+from stratal.report.notes import Note, as_notes
 from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
 
 
@@ -170,9 +172,8 @@ class Estimate(Record, Printed, Plotted):
         How its labels were read.
     remarks : tuple of str
         What was said while it was made.
-    asides, doubts : callable
-        What else is to be said, and what the labels refute of the plan: both are asked when the notes are
-        read, so that the number does not wait for them.
+    note_inputs : NoteInputs, optional
+        What further notes are computed from when they are read, so that the number does not wait for them.
     evidence : Evidence
         Labelled units' arrays for the interval methods; not shown, not compared.
 
@@ -204,8 +205,7 @@ class Estimate(Record, Printed, Plotted):
     null: float | None = None
     read: LabelsRead | None = field(default=None, repr=False, compare=False)
     remarks: tuple[str, ...] = ()
-    asides: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
-    doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
+    note_inputs: NoteInputs | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
 
     @classmethod
@@ -268,20 +268,20 @@ class Estimate(Record, Printed, Plotted):
         return () if self.read is None else self.read.table
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> tuple[Note, ...]:
         """What the reader should know, but for what the labels contradict."""
-        asides = () if self.asides is None else self.asides(self)
-        return noted_of(self.read, (*self.remarks, *asides))
+        of_outcome = () if self.note_inputs is None else self.note_inputs.of_outcome(self)
+        return as_notes(noted_of(self.read, (*self.remarks, *of_outcome)))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What the reader should know: how labels were read, what was assumed, and what they contradict."""
         return (*self.said, *self.refuted)
 
     @property
-    def refuted(self) -> tuple[str, ...]:
+    def refuted(self) -> tuple[Note, ...]:
         """What the plan took for granted and the labels refute; the last of the notes."""
-        return self.doubts(self) if self.doubts is not None else ()
+        return () if self.note_inputs is None else self.note_inputs.of_plan(self)
 
     @property
     def labels(self) -> int:
@@ -676,15 +676,19 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         return found[0]
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What the reader should know of all, and then of each by its name."""
-        rows: dict[str, list[str]] = {}
+        rows: dict[Note, list[str]] = {}
         for row in self:
             for note in dict.fromkeys(row.said):
                 rows.setdefault(note, []).append(_named(row))
         of_all = noted_of(self.read, self.remarks)
-        own = [f"{_several(names)}: {note}" for note, names in rows.items() if note not in of_all]
-        return tuple(dict.fromkeys([*of_all, *own]))
+        own = [
+            Note(note.code, f"{_several(names)}: {note}")
+            for note, names in rows.items()
+            if note not in of_all
+        ]
+        return as_notes([*of_all, *own])
 
     @property
     def label_values(self) -> tuple[Meaning, ...]:

@@ -9,22 +9,26 @@ mean lies beyond those of all of them, and whether they fall where the proxy ris
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtr
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
-from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate, StratumRow
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.population.summary import StratumSummary
+from stratal.report.notes import Note
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance
+
+if TYPE_CHECKING:
+    from stratal.estimation.estimate import Estimate, StratumRow
 
 # Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 # outcomes, 100 labels).
@@ -39,18 +43,72 @@ _SHIFTED = 0.25
 _MOST = 1000.0
 
 
-def outcome_notes(
-    proxies: FloatArray, summary: StratumSummary | None, stratum: IntArray, found: Estimate
-) -> tuple[str, ...]:
-    """Return what is to be said of a mean of outcomes when it is read: its strata, tails and clusters.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedOutcome(Record):
+    """What a plan expected of the outcome, with the labelled units that it can be compared with.
 
-    `proxies` (n, k) and `stratum` (n,) are those of the labelled units.
+    Parameters
+    ----------
+    strata : Strata
+        Whose proxy foretold the outcome.
+    stratum : int (m,)
+        Of the labelled units.
+    proxy : float (m,)
+        That strata are ordered by: the units' own where there is one stratum, else their stratum's mean.
     """
-    evidence, of_tails = found.evidence, tuple[str, ...]()
-    if evidence.bounds is None:
-        proxy = None if summary is None else ProxyMoments.of(proxies, summary, stratum)
-        of_tails = tail_notes(evidence, proxy)
-    return (*empty_strata_notes(found.strata), *of_tails, *size_notes(evidence))
+
+    strata: Strata
+    stratum: IntArray
+    proxy: FloatArray
+
+    @classmethod
+    def of(cls, sample: Sample, labelled: BoolArray) -> PlannedOutcome | None:
+        """Return the plan of a sample's mean, and which of its units (n,) are labelled; None without one."""
+        strata, stratum = planned_strata(sample), sample.stratum[labelled]
+        if strata is None:
+            return None
+        by_unit = strata.n_strata == 1
+        proxy = sample.proxies[labelled, 0] if by_unit else strata.proxy_means[stratum]
+        return cls(strata=strata, stratum=stratum, proxy=proxy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoteInputs(Record):
+    """What the notes of a mean are computed from when they are read; arrays of labelled units and strata.
+
+    Parameters
+    ----------
+    stratum : int (m,)
+        Of the labelled units.
+    proxies : float (m, k)
+    summary : StratumSummary, optional
+        None where there is no proxy.
+    planned : PlannedOutcome, optional
+    """
+
+    stratum: IntArray
+    proxies: FloatArray
+    summary: StratumSummary | None = None
+    planned: PlannedOutcome | None = None
+
+    def of_outcome(self, found: Estimate) -> tuple[Note, ...]:
+        """Return what is to be said of a mean of outcomes: its strata, tails and clusters."""
+        evidence, of_tails = found.evidence, tuple[str, ...]()
+        if evidence.bounds is None:
+            proxy = (
+                None if self.summary is None else ProxyMoments.of(self.proxies, self.summary, self.stratum)
+            )
+            of_tails = tail_notes(evidence, proxy)
+        coded = {
+            "empty-strata": empty_strata_notes(found.strata),
+            "tails": of_tails,
+            "cluster-sizes": size_notes(evidence),
+        }
+        return tuple(Note(code, text) for code, texts in coded.items() for text in texts)
+
+    def of_plan(self, found: Estimate) -> tuple[Note, ...]:
+        """Return what the labels refute of the plan."""
+        return () if self.planned is None else promise_notes(self.planned, found)
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
@@ -184,15 +242,8 @@ REFUTED = "the labels refute the plan"
 LEAST = 10
 
 
-def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple[str, ...]:
-    """Return what the labels refute of the plan; nothing for samples that no plan foretold.
-
-    Parameters
-    ----------
-    sample : Sample
-    labelled : bool (n,)
-        The drawn units that the estimate used.
-    found : Estimate
+def promise_notes(planned: PlannedOutcome, found: Estimate) -> tuple[Note, ...]:
+    """Return what the labels refute of the plan; nothing where these are not the labels that it is of.
 
     Examples
     --------
@@ -200,26 +251,26 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
     >>> population = stratal.Population.from_arrays(proxy=[0.01] * 500 + [0.99] * 500)
     >>> sample = stratal.plan(population, budget=60, n_strata=2).draw(seed=7)
     >>> found = stratal.estimate(sample, [float(p < 0.5) for p in sample.proxies[:, 0]])
-    >>> [note.split(":")[0] for note in promise_notes(sample, np.ones(60, dtype=bool), found)]
+    >>> planned = PlannedOutcome.of(sample, np.ones(60, dtype=bool))
+    >>> [note.split(":")[0] for note in promise_notes(planned, found)]
     ['the labels refute the plan']
     """
-    strata, z = planned_strata(sample), found.evidence.z
-    if strata is None or len(z) < LEAST or len(z) != int(labelled.sum()):
+    strata, stratum, z = planned.strata, planned.stratum, found.evidence.z
+    if len(z) < LEAST or len(z) != len(stratum):
         return ()
     if strata.bounds != (found.bounds or (-math.inf, math.inf)):
         return ()
-    stratum, ways = sample.stratum[labelled], strata.scenarios
-    proxy = sample.proxies[labelled, 0] if strata.n_strata == 1 else strata.proxy_means[stratum]
+    ways = strata.scenarios
     said = (
         _mean_note(strata, ways, found),
         _spread_note(strata, ways, z, stratum),
-        _direction_note(strata, z, stratum, proxy),
+        _direction_note(strata, z, stratum, planned.proxy),
     )
-    return tuple(f"{REFUTED}: {note}" for note in said if note is not None)
+    return tuple(Note("plan-refuted", f"{REFUTED}: {note}") for note in said if note is not None)
 
 
 def planned_strata(sample: Sample) -> Strata | None:
-    """Return the strata whose proxy foretold the outcome; None where none did, or where it is no mean.
+    """Return the strata whose proxy foretold the outcome, of a sample planned for a mean; None without such.
 
     Examples
     --------
@@ -228,8 +279,6 @@ def planned_strata(sample: Sample) -> Strata | None:
     >>> planned_strata(stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
     array([0.7])
     """
-    if not as_estimand(sample.estimand).of_one_outcome:
-        return None
     strata = sample.design.strata
     if strata is not None:
         return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,10 @@ from stratal.errors import InputError, refuse_unknown
 from stratal.estimation import lam as tuning
 from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
-from stratal.estimation.estimand import Request
+from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate, StratumTable
 from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
-from stratal.estimation.notes import outcome_notes, promise_notes
+from stratal.estimation.notes import NoteInputs, PlannedOutcome
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
 from stratal.proxy.history import HISTORY, history_columns
@@ -504,7 +503,10 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    made = frame.complete(made, sample, doubts=partial(promise_notes, sample, labelled))
+    assert made.note_inputs is not None
+    of_mean = as_estimand(sample.estimand).of_one_outcome
+    planned = PlannedOutcome.of(sample, labelled) if of_mean else None
+    made = frame.complete(made, sample, note_inputs=replace(made.note_inputs, planned=planned))
     if len(z) == sample.size:
         return made
     ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
@@ -662,6 +664,7 @@ def assemble(
         superpopulation=options.target == "superpopulation",
         stratum_weights_known=options.stratum_weights_known,
     )
+    shown = np.zeros((len(z), 0)) if proxies is None else np.asarray(proxies, dtype=np.float64)
     sizes = weighting.sizes
     if not weighting.random_within_strata:
         sizes = np.array([weighting.population_size]) if summary is None else summary.sizes
@@ -673,7 +676,7 @@ def assemble(
         lam=tuple(lam[0].tolist()) if evidence.tuned and np.all(lam == lam[0]) else (),
         stratum_table=StratumTable(sizes=sizes, stratum=stratum, lam=lam, z=z),
         remarks=notes,
-        asides=partial(outcome_notes, proxies, summary, stratum),
+        note_inputs=NoteInputs(stratum=stratum, proxies=shown, summary=summary),
     )
 
 

@@ -844,13 +844,26 @@ def of_two_sums(
     """
     sums = np.stack([inside * unit, inside * (1.0 - unit)])
 
-    def of_sums(shares: FloatArray) -> FloatArray:
-        both = shares[0] + shares[1]
-        return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
-
     rates = [mean_of(row, weighting, target) for row in sums]
     units = weighting.population_size if target == "population" else np.inf
-    return OfShares.of(of_sums, rates, cell_correlation(sums, weighting, target), units)
+    return OfShares.of(_first_of_both, rates, cell_correlation(sums, weighting, target), units)
+
+
+def _first_of_both(shares: FloatArray) -> FloatArray:
+    """Return the first share over the sum of both (2, …); NaN where both are 0."""
+    both = shares[0] + shares[1]
+    return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
+
+
+def first_share(shares: FloatArray) -> FloatArray:
+    """Return the first share (1, …) itself.
+
+    Examples
+    --------
+    >>> first_share(np.array([0.5]))
+    np.float64(0.5)
+    """
+    return np.asarray(shares[0])[()]
 
 
 def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:

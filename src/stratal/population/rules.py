@@ -448,7 +448,7 @@ def cells_of(rule: Rule) -> IntArray | None:
     return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
 
 
-# Combinations of levels of several columns that are tried one by one; beyond them only one column's levels are.
+# Combinations of levels of several columns that are tried; beyond them only the levels of one column are.
 _MOST_COMBINATIONS = 100_000
 
 _ANOTHER = "another than "

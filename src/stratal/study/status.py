@@ -389,7 +389,7 @@ def _of_first(
             else wanted.held_against(interim, confidence_level, ends=figures["anytime_interval"])
             for wanted in require
         ]
-    reasons = [] if interim is None else list(interim.refuted)
+    reasons: list[str] = [] if interim is None else list(interim.refuted)
     if interim is not None and study.sample().looks is not None:
         try:
             found["planned_look"] = planned_look(study, confidence_level)

@@ -39,7 +39,8 @@ def labels() -> list[str]:
 
 def test_every_cell_has_a_name_of_its_own() -> None:
     strata = sample().design.strata
-    assert strata is not None and isinstance(strata.rule, Derived)
+    assert strata is not None
+    assert isinstance(strata.rule, Derived)
     names = strata.rule.cells.names
     assert len(set(names)) == len(names) == 4
     assert all("(at5)" in name and "(at8)" in name for name in names)
@@ -74,7 +75,8 @@ def test_more_columns_have_distinct_cells(thresholds: tuple[float, ...]) -> None
     )
     units = population(thresholds)
     strata = stratal.plan(units, budget=500, estimand=text).draw(seed=3).design.strata
-    assert strata is not None and isinstance(strata.rule, Derived)
+    assert strata is not None
+    assert isinstance(strata.rule, Derived)
     assert len(set(strata.rule.cells.names)) == len(strata.rule.cells.names) == 2 ** len(columns)
     codes = np.concatenate([strata.rule.assign(part) for part in units.batches((*columns, "score"))])
     for name in columns:
@@ -82,7 +84,8 @@ def test_more_columns_have_distinct_cells(thresholds: tuple[float, ...]) -> None
         possible = possible_levels(strata.rule, name, ("no", "yes"))
         seen = np.zeros_like(possible)
         seen[codes, (answers == "yes").astype(int)] = True
-        assert np.array_equal(seen[:, 1], possible[:, 1]) and np.all(possible[seen])
+        assert np.array_equal(seen[:, 1], possible[:, 1])
+        assert np.all(possible[seen])
 
 
 def _by_cell(cells: Cells) -> Derived:

@@ -1,0 +1,49 @@
+"""`Note`: what a reader should know of a result, with a code by which programs recognise it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# Of notes that no program needs to recognise.
+REMARK = "remark"
+
+
+class Note(str):
+    """The text of a note, with a code. Logic depends on the code, never on the text.
+
+    Parameters
+    ----------
+    code : str
+        What kind of note it is, such as `plan-refuted` or `missing-by-proxy`.
+    text : str
+
+    Examples
+    --------
+    >>> note = Note("heavy-tails", "one error holds half of the sum")
+    >>> note.code, str(note)
+    ('heavy-tails', 'one error holds half of the sum')
+    """
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Note:
+        """Return a text with its code."""
+        note = super().__new__(cls, text)
+        note.code = code
+        return note
+
+    def __reduce__(self) -> tuple[type[Note], tuple[str, str]]:
+        return Note, (self.code, str(self))
+
+
+def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
+    """Return texts as notes, each once; those without a code are remarks.
+
+    Examples
+    --------
+    >>> [note.code for note in as_notes(["few labels", Note("census", "all units are labelled")])]
+    ['remark', 'census']
+    """
+    notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
+    return tuple(dict.fromkeys(notes))
