@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimate import StratumRow
+from stratal.estimation.stratum_table import StratumRow
 from stratal.planning.plan import PlannedDesign, PlannedPart
 from stratal.report.estimates import TABLES
 from stratal.study.exchange import ImportResult

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from scipy.special import stdtr
@@ -20,15 +20,13 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.stratum_table import StratumRow
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import unseen_share
+from stratal.intervals.interval import ConfidenceInterval, unseen_share
 from stratal.population.summary import StratumSummary
 from stratal.report.notes import Note
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance
-
-if TYPE_CHECKING:
-    from stratal.estimation.estimate import Estimate, StratumRow
 
 # Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 # outcomes, 100 labels).
@@ -41,6 +39,29 @@ _TOGETHER = 0.3
 # Standard errors by which unequal clusters move a mean before that is worth a note.
 _SHIFTED = 0.25
 _MOST = 1000.0
+
+
+class EstimatedMean(Protocol):
+    """What notes read of an `Estimate`."""
+
+    @property
+    def value(self) -> float:
+        """The estimated mean."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Of the outcome."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """Arrays of the labelled units."""
+
+    @property
+    def strata(self) -> tuple[StratumRow, ...]:
+        """The strata table."""
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """Return the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,7 +112,7 @@ class NoteInputs(Record):
     summary: StratumSummary | None = None
     planned: PlannedOutcome | None = None
 
-    def of_outcome(self, found: Estimate) -> tuple[Note, ...]:
+    def of_outcome(self, found: EstimatedMean) -> tuple[Note, ...]:
         """Return what is to be said of a mean of outcomes: its strata, tails and clusters."""
         evidence, of_tails = found.evidence, tuple[str, ...]()
         if evidence.bounds is None:
@@ -106,7 +127,7 @@ class NoteInputs(Record):
         }
         return tuple(Note(code, text) for code, texts in coded.items() for text in texts)
 
-    def of_plan(self, found: Estimate) -> tuple[Note, ...]:
+    def of_plan(self, found: EstimatedMean) -> tuple[Note, ...]:
         """Return what the labels refute of the plan."""
         return () if self.planned is None else promise_notes(self.planned, found)
 
@@ -242,7 +263,7 @@ REFUTED = "the labels refute the plan"
 LEAST = 10
 
 
-def promise_notes(planned: PlannedOutcome, found: Estimate) -> tuple[Note, ...]:
+def promise_notes(planned: PlannedOutcome, found: EstimatedMean) -> tuple[Note, ...]:
     """Return what the labels refute of the plan; nothing where these are not the labels that it is of.
 
     Examples
@@ -296,7 +317,7 @@ def planned_strata(sample: Sample) -> Strata | None:
     return Strata.of(moments, bounds=info.bounds)
 
 
-def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
+def _mean_note(strata: Strata, ways: Scenario, found: EstimatedMean) -> str | None:
     """Return what is to be said of a mean beyond those of all ways; of outcomes with bounds alone."""
     if found.bounds is None:
         return None

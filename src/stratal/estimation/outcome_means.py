@@ -24,9 +24,10 @@ from stratal.estimation import lam as tuning
 from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request, as_estimand
-from stratal.estimation.estimate import Estimate, StratumTable
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
 from stratal.estimation.notes import NoteInputs, PlannedOutcome
+from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
 from stratal.proxy.history import HISTORY, history_columns

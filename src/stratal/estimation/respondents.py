@@ -13,7 +13,8 @@ from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
 from stratal.estimation.columns import answers_of, known_classes, none_labelled
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumTable
+from stratal.estimation.estimate import Estimate, Nonresponse
+from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join

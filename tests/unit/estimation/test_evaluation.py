@@ -9,7 +9,7 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
-from stratal.estimation.estimate import StratumTable
+from stratal.estimation.stratum_table import StratumTable
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):

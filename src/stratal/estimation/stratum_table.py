@@ -1,0 +1,95 @@
+"""The strata table of an estimate: sizes, labels, and mean and spread of the outcome in each stratum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StratumRow:
+    """One line of an estimate's strata table.
+
+    `mean` and `standard_deviation` are None where nothing is known.
+
+    Examples
+    --------
+    >>> row = StratumRow(name="all", size=10, n=2, mean=0.5, standard_deviation=0.7, weight=1.0, lam=())
+    >>> row.to_dict()["n"]
+    2
+    """
+
+    name: str
+    size: int
+    n: int
+    mean: float | None
+    standard_deviation: float | None
+    weight: float
+    lam: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dict."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StratumTable:
+    """What the strata table of an estimate is made of, when somebody reads it.
+
+    Parameters
+    ----------
+    names : tuple of str (H,), optional
+        Numbers unless given for these strata.
+    sizes : (H,)
+    stratum : int (n,)
+        Of the labelled units.
+    lam : float (H, k) or (1, k)
+    z : float (n,), optional
+        The outcomes whose mean and spread are shown.
+
+    Examples
+    --------
+    >>> table = StratumTable(sizes=np.array([10]), stratum=np.array([0, 0]), z=np.array([0.0, 1.0]))
+    >>> table.rows()[0].mean
+    0.5
+    """
+
+    names: tuple[str, ...] | None = None
+    sizes: AnyArray
+    stratum: IntArray
+    lam: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    z: FloatArray | None = None
+
+    def rows(self) -> tuple[StratumRow, ...]:
+        """Return one row per stratum; the outcome's mean and spread are those of its own labels."""
+        n_strata, names = len(self.sizes), self.names
+        stratum = self.stratum if n_strata > 1 else np.zeros(len(self.stratum), dtype=np.int64)
+        if names is None or len(names) != n_strata:
+            names = ("all",) if n_strata == 1 else tuple(map(str, range(n_strata)))
+        moments = np.full((2, n_strata), np.nan)
+        if self.z is not None:
+            moments[0] = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
+            moments[1] = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
+        known = moments.astype(object)
+        known[~np.isfinite(moments)] = None
+        lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1])) if len(self.lam) == 1 else self.lam
+        columns = (
+            self.sizes,
+            stratum_counts(stratum, n_strata),
+            *known,
+            self.sizes / np.sum(self.sizes),
+            lam,
+        )
+        return tuple(
+            StratumRow(
+                name=name, size=round(size), n=n, mean=mean, standard_deviation=sd, weight=w, lam=tuple(own)
+            )
+            for name, size, n, mean, sd, w, own in zip(
+                names, *(column.tolist() for column in columns), strict=True
+            )
+        )
