@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
 
@@ -152,7 +152,7 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     ----------
     sample : Sample
     given : str, array (n,), mapping of id to number, Series, or Labels
-        A text is the name of a proxy.
+        A text is the name of a proxy, or of another column that the sample holds, of numbers.
     what : str
         What the column is called in an error.
 
@@ -165,11 +165,33 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     ([0.25], [1.0])
     """
     if isinstance(given, str):
-        refuse_unknown("proxy", given, sample.proxy_names)
-        return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
+        return _kept_numbers(sample, given, what)
     joined = join(sample, given, what)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
+    return numbers
+
+
+def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
+    """Return a column (n,) that the sample holds as numbers: a proxy, a group column or a shown one."""
+    if name in sample.proxy_names:
+        return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
+    kept = {**sample.shown, **sample.groups}
+    if name not in kept:
+        held = (*sample.proxy_names, *kept)
+        raise InputError(
+            f"this sample has no column {name!r} for the {what}",
+            allowed=near_names(name, held) or "none was kept",
+            action="Draw with proxy= or groups= (--proxy COL, --groups COL), so that the column is kept.",
+        )
+    numbers = np.full(sample.size, np.nan)
+    for row, value in enumerate(kept[name].tolist()):
+        try:
+            numbers[row] = np.nan if value in (None, "") else float(value)
+        except ValueError:
+            given = f"{value!r} of id {str(sample.ids[row])!r}"
+            action = "Name a column of numbers."
+            raise InputError(f"column {name!r} holds no numbers", given=given, action=action) from None
     return numbers
 
 

@@ -254,6 +254,23 @@ def ratio_of_means(
     return of_variable(value, (numerator - value * denominator) / below, weighting, target, member)
 
 
+def kurtosis_freedom(variable: FloatArray, weights: FloatArray) -> float:
+    """Return the degrees of freedom of a variable's variance (n,): fewer than n where its tails are heavy.
+
+    2n / (κ − 1), with κ the kurtosis about 0: the variance of a sample variance is that of so many squares.
+
+    Examples
+    --------
+    >>> kurtosis_freedom(np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25))
+    4.0
+    """
+    weights = weights / weights.sum()
+    squares, fourth = (float(weights @ variable**power) for power in (2, 4))
+    if not squares > 0 or not np.isfinite(fourth):
+        return float(len(variable))
+    return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
+
+
 def skewed_limits(
     found: FloatArray, variables: FloatArray, weighting: Weighting, own: FloatArray | None = None
 ) -> SkewedLimits:

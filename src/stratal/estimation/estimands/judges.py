@@ -28,7 +28,7 @@ from stratal.estimation.estimands.answered import answered_classes
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import numeric_gradient, of_variable, undefined
+from stratal.estimation.linearised import kurtosis_freedom, numeric_gradient, of_variable, undefined
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_mean, mean_of
 from stratal.intervals.evidence import OutcomeKind
@@ -208,9 +208,7 @@ def _smoothed(
     largest, _ = smoothed_variance(hidden, influence, weights, result, weighting, target)
     freedom = result.degrees_of_freedom
     if result.standard_error > _ROUNDING:
-        own_weights = weighting.weights / weighting.total
-        squares, fourth = (float(own_weights @ result.variable**power) for power in (2, 4))
-        freedom = min(freedom, 2.0 * n / max(fourth / squares**2 - 1.0, 2.0))
+        freedom = min(freedom, kurtosis_freedom(result.variable, weighting.weights))
     return FisherLimits(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),

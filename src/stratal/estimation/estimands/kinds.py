@@ -8,4 +8,5 @@ from stratal.estimation.estimands.functions import *
 from stratal.estimation.estimands.judges import *
 from stratal.estimation.estimands.losses import *
 from stratal.estimation.estimands.means import *
+from stratal.estimation.estimands.numbers import *
 from stratal.estimation.estimands.ranking import *

@@ -1,0 +1,275 @@
+"""Errors of numeric predictions: mean square, its root, and the share of the labels' variance explained.
+
+The square of an error is skewed, and its variance is known less well than labels are many. Without bounds the
+interval of a mean square is the skewness-corrected one with the degrees of freedom of the squares' kurtosis;
+with bounds it is that of any bounded mean. The root's interval is the root of it. The explained share is
+1 − mean square / variance of the labels. Without bounds its limits are the farther ones of the linearised
+ratio and of its logarithm; with bounds, the least and largest value over the ellipse of the two intervals
+(MOVER; Zou & Donner 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, kurtosis_freedom, ratio_of_means, skewed_limits
+from stratal.estimation.shares import directions, domain_mean
+from stratal.intervals.evidence import ROUNDING
+from stratal.intervals.limits import Limits, OffsetLimits, OuterLimits, Term
+from stratal.intervals.proportion import student_quantile
+from stratal.report.notes import Note
+
+# Part of the labels whose squares are compared with the sum of all, and the share from which they are too
+# large for the interval to be trusted: t errors with 9 degrees of freedom exceed it in less than 4 % of
+# samples of 50 to 400, with 4 in 20 to 35 % (benchmarks/numeric_errors.py).
+LARGEST_PART = 0.02
+HEAVY_SHARE = 0.3
+
+# No prediction explains more than all of the labels' variance; a bad one less than nothing.
+_EXPLAINED = (-np.inf, 1.0)
+
+# Fewer errors show no tail: one of 20 normal ones may hold a third of the sum.
+FEWEST_FOR_TAILS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RootLimits(OffsetLimits):
+    """The limits of the root of an estimate: the roots of its limits.
+
+    Examples
+    --------
+    >>> from stratal.intervals.limits import BinomialLimits
+    >>> mean_square = BinomialLimits(value=0.25, bounds=(0.0, 1.0), trials=50.0)
+    >>> [round(end, 3) for end in RootLimits(value=0.5, square=mean_square).ends(0.95, "two-sided")]
+    [0.372, 0.627]
+    """
+
+    square: Term
+
+    method = "root of the mean square"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the root."""
+        low, high = self.square.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExplainedLimits(OffsetLimits):
+    """The limits of 1 − a / b from those of a mean square and a variance, with their correlation.
+
+    Examples
+    --------
+    >>> from stratal.intervals.limits import BinomialLimits
+    >>> rest, spread = (BinomialLimits(value=value, trials=200.0) for value in (0.1, 0.4))
+    >>> limits = ExplainedLimits(value=0.75, rest=rest, spread=spread, correlation=0.5)
+    >>> [round(end, 2) for end in limits.ends(0.95, "two-sided")]
+    [0.64, 0.83]
+    """
+
+    rest: Term
+    spread: Term
+    correlation: float
+
+    method = "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the explained share."""
+        level = max(1.0 - 2.0 * error, 1e-12)
+        around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
+        parts = []
+        for term, step in zip((self.rest, self.spread), around, strict=True):
+            low, high = term.confidence_interval(level)
+            below, above = term.value - max(low, 0.0), min(high, np.finfo(np.float64).max) - term.value
+            parts.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
+        rest, spread = parts
+        values = 1.0 - rest / np.where(spread > 0, spread, np.nan)
+        values = np.where(np.isnan(values), -np.inf, values)
+        return self.value - float(values.min()), float(values.max()) - self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogRestLimits(OffsetLimits):
+    """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R².
+
+    Examples
+    --------
+    >>> limits = LogRestLimits(value=0.8, standard_error=0.05, degrees_of_freedom=50.0)
+    >>> [round(end, 2) for end in limits.ends(0.95, "two-sided")]
+    [0.67, 0.88]
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+
+    method = "log-t"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the explained share."""
+        rest = 1.0 - self.value
+        reach = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest
+        return rest * float(np.expm1(reach)), -rest * float(np.expm1(-reach))
+
+
+def mean_square(
+    errors: FloatArray,
+    weighting: Weighting,
+    largest: float | None = None,
+    target: str = "population",
+    member: BoolArray | None = None,
+) -> Estimate:
+    """Return the mean of the squared errors (n,), of which none exceeds `largest` in size where it is given.
+
+    `member` (n,) marks the units of a group whose mean it is; all unless given.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> mean_square(np.array([1.0, -1.0, 3.0, 1.0]), weighting).value
+    3.0
+    """
+    squares = errors**2
+    member = np.ones(len(errors), dtype=bool) if member is None else member
+    if largest is not None or not np.any(member):
+        bounds = (0.0, np.inf if largest is None else largest**2)
+        return domain_mean(squares, member, weighting, bounds=bounds, target=target)
+    inside = member.astype(np.float64)
+    result = ratio_of_means(inside * squares, inside, weighting, target)
+    n = int(member.sum())
+    freedom = min(
+        result.degrees_of_freedom,
+        n - 1.0,
+        kurtosis_freedom(result.variable[member], weighting.weights[member]),
+    )
+    freedom = max(freedom, 1.0)
+    limits = None
+    if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
+        estimate = np.array([[result.value], [result.variance], [freedom]])
+        limits = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
+        limits = replace(limits, bounds=(0.0, np.inf))
+    return linearised_estimate(
+        result, weighting, limits=limits, target=target, n=n, degrees_of_freedom=freedom
+    )
+
+
+def root_mean_square(square: Estimate) -> Estimate:
+    """Return the root of a mean square.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> root_mean_square(mean_square(np.array([3.0, -3.0, 3.0, 3.0]), weighting, 9.0)).value
+    3.0
+    """
+    bounds = (0.0, np.inf if square.bounds is None else float(np.sqrt(square.bounds[1])))
+    if not np.isfinite(square.value):
+        return undefined_estimate(square.evidence.weighting, square.n, bounds, target=square.target)
+    value = float(np.sqrt(square.value))
+    # At a root of 0 the slope is infinite; the error is then no larger than the root of the square's.
+    slope = 1.0 / (2.0 * value) if value > 0 else 0.0
+    result = Linearised(
+        value=value,
+        variable=slope * square.evidence.residuals,
+        design_variance=slope**2 * (square.evidence.variance - square.evidence.population_part),
+        population_variance=slope**2 * square.evidence.population_part,
+        degrees_of_freedom=square.degrees_of_freedom,
+    )
+    error = min(slope * square.standard_error or np.inf, float(np.sqrt(square.standard_error)))
+    return linearised_estimate(
+        result,
+        square.evidence.weighting,
+        limits=RootLimits(value=value, bounds=bounds, square=square),
+        target=square.target,
+        n=square.n,
+        standard_error=error,
+    )
+
+
+def explained_share(
+    errors: FloatArray,
+    labels: FloatArray,
+    weighting: Weighting,
+    bounds: tuple[float, float] | None = None,
+    target: str = "population",
+) -> Estimate:
+    """Return R²: 1 − mean square of the errors (n,) / variance of the labels (n,).
+
+    `bounds` are those of labels and predictions alike.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> explained_share(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.0, 2.0, 4.0, 6.0]), weighting).value
+    0.8
+    """
+    centre = float(weighting.weights @ labels) / weighting.total
+    width = None if bounds is None else bounds[1] - bounds[0]
+    farthest = None if bounds is None else max(centre - bounds[0], bounds[1] - centre)
+    ratio = ratio_of_means(errors**2, (labels - centre) ** 2, weighting, target)
+    if not np.isfinite(ratio.value):
+        reason = "the labels do not differ"
+        return undefined_estimate(weighting, len(labels), _EXPLAINED, reason, target=target)
+    freedom = max(min(ratio.degrees_of_freedom, kurtosis_freedom(ratio.variable, weighting.weights)), 1.0)
+    result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
+    own, varies = result.value, result.variance > ROUNDING * ratio.value**2
+    limits: Limits | None = None
+    if width is not None:
+        rest = mean_square(errors, weighting, width, target)
+        spread = mean_square(labels - centre, weighting, farthest, target)
+        variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
+        correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
+        limits = ExplainedLimits(
+            value=own, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
+        )
+    elif np.isfinite(result.variance) and varies:
+        estimate = np.array([[own], [result.variance], [freedom]])
+        skewed = skewed_limits(estimate, result.variable[:, None], weighting).of(0)
+        of_log = LogRestLimits(
+            value=own, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
+        )
+        limits = OuterLimits(value=own, bounds=_EXPLAINED, first=skewed, second=of_log)
+    return linearised_estimate(result, weighting, limits=limits, target=target, degrees_of_freedom=freedom)
+
+
+def largest_share(values: FloatArray) -> float:
+    """Return the share of the sum of squares that the largest 2 % of the values (n,) hold, one at least.
+
+    Examples
+    --------
+    >>> largest_share(np.array([3.0, 1.0, 1.0, 1.0]))
+    0.75
+    """
+    squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
+    count = max(1, round(LARGEST_PART * len(squares)))
+    total = float(squares.sum())
+    return float(squares[-count:].sum()) / total if total > 0 else 0.0
+
+
+def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
+    """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum.
+
+    Examples
+    --------
+    >>> [note.code for note in heavy_tail_notes(np.append(np.ones(99), 30.0))]
+    ['heavy-tails']
+    """
+    share, n = largest_share(errors), len(errors)
+    if n < FEWEST_FOR_TAILS or share <= HEAVY_SHARE:
+        return ()
+    count = max(1, round(LARGEST_PART * n))
+    which = "the largest error holds" if count == 1 else f"the {count} largest of {n} errors hold"
+    text = (
+        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails, and an interval of their "
+        "mean square covers less often than it says where the largest ones were not drawn. State the bounds "
+        "of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute error "
+        "(mae) or the share within a tolerance (within:T)"
+    )
+    return (Note("heavy-tails", text),)
