@@ -417,9 +417,12 @@ def _tables(evidence: Gathered) -> list[Estimates]:
         found.append(stratal.estimate(sample, said, estimand=question, **target))
     if evidence.questions and requested.sample is not None:
         with stratal.study.open_study(requested.sample, reading=True) as study:
-            each = {name: stratal.study.estimate_study(study, name, **target) for name in evidence.questions}
+            answered = [name for name in evidence.questions if study.labels(name).answered]
+            each = {name: stratal.study.estimate_study(study, name, **target) for name in answered}
         rows = [replace(row, label={"question": name}) for name, row in each.items()]
-        found.append(stratal.Estimates.from_rows(sample, rows, "questions", []))
+        unanswered = sorted({*evidence.questions} - {*answered})
+        remarks = [f"the question {name!r} has no answer yet, and no estimate" for name in unanswered]
+        found.append(stratal.Estimates.from_rows(sample, rows, "questions", remarks))
     if requested.by is not None:
         how = requested.shared | {"estimand": "mean", "bounds": evidence.bounds}
         found.append(stratal.estimate(sample, labels, by=requested.by, **how, **target))

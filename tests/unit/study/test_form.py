@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -251,3 +252,23 @@ def test_one_of_several_choices_may_come_by_itself():
 
     assert question.answer("Made up") == '["Made up"]'
     assert question.outcome(question.answer("Made up"), "Made up") == 1.0
+
+
+def test_a_question_that_was_never_reached_leaves_the_others_their_estimates(make_study, form, run_command):
+    study = make_study(question=form, overlap=0.0)
+    for who in ("ann", "bob"):
+        while (item := study.next_item(who)) is not None:
+            study.submit(who, item.id, FAIL)
+
+    never = estimate_study(study, "minutes")
+    assert np.isnan(never.value)
+    assert [note.code for note in never.notes if "minutes_asked" in note] == ["undefined"]
+    assert estimate_study(study, "tone").value == 5
+    status = {entry["outcome"]: entry for entry in study_status(study)["questions"]}
+    assert status["minutes"]["estimate"]["estimate"] is None
+    assert status["tone"]["estimate"]["estimate"] == 5
+    study.close()
+    printed = run_command("estimate", study.folder, "--json")
+    questions = {row["question"]: row for row in json.loads(printed.stdout)["questions"]}
+    assert questions["minutes"]["estimate"] is None
+    assert questions["tone"]["estimate"] == 5

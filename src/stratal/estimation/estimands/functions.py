@@ -14,6 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
+<<<<<<< HEAD
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import (
     Linearised,
@@ -25,10 +26,15 @@ from stratal.estimation.linearised import (
     target_covariance,
     target_freedom,
 )
+=======
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
+from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mean_function
+>>>>>>> 258952bc (A conditional question that was never reached has an undefined estimate, and the others keep theirs)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
 from stratal.intervals.proportion import skewnesses_of, student_t
+from stratal.report.notes import Note
 
 _OUTWARDS = np.geomspace(1e-3, 1e4, 128)
 _BISECTIONS = 50
@@ -198,6 +204,11 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         weighting, target = frame.weighting, request.target
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
+        if not np.any(columns[:, 1]):
+            note = Note("undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio")
+            bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
+            nothing = undefined_estimate(weighting, 0, bounds, note, target=target)
+            return frame.complete(nothing, sample, label=self.label)
         if not np.isfinite(result.value):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
