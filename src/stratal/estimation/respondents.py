@@ -14,6 +14,7 @@ from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
 from stratal.estimation.columns import answers_of, known_classes, none_labelled
 from stratal.estimation.estimate import Estimate, Nonresponse
+from stratal.estimation.missing_labels import missing_label_notes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS
@@ -263,6 +264,10 @@ class Respondents(Record):
         codes, notes = None, tuple[str, ...]()
         if len(stratum) < sample.size:
             notes = nonresponse_notes(sample, labelled, by_stratum_alone=empty)
+            by_proxy = missing_label_notes(sample, labelled)
+            for note in by_proxy:
+                warn_caller(note)
+            notes = (*by_proxy, *notes)
         if empty:
             codes = merge_empty(counts)
             notes = (*notes, strata_without_answer(names, summary.sizes, counts))

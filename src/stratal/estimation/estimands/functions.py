@@ -205,7 +205,9 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
         if not np.any(columns[:, 1]):
-            note = Note("undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio")
+            note = Note(
+                "undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio"
+            )
             bounds = (0.0 if np.all(columns >= 0) else -np.inf, np.inf)
             nothing = undefined_estimate(weighting, 0, bounds, note, target=target)
             return frame.complete(nothing, sample, label=self.label)

@@ -1,0 +1,153 @@
+"""Whether labels are missing more often where a proxy is low, high, or in the middle: a randomisation test.
+
+If labels are missing at random, every choice of as many unlabelled units within a block is equally likely.
+The statistics are the sums of the unlabelled units' ranks by the proxy, and of the distances of these ranks
+from the middle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Sample
+from stratal.population.rules import Crossed, Rule
+from stratal.report.notes import Note
+
+# Chance of a warning in total, over all proxies and both statistics, where labels are missing at random.
+RISK = 0.01
+
+# Standardised statistics below this have p-values above the part of the risk that any statistic has.
+_UNSUSPICIOUS = 2.0
+
+# Random choices for each proxy: a p-value at the limit has a relative error of about 30 %.
+_CHOICES = 4000
+
+# Unlabelled units, or labelled ones, below which nothing can be told.
+_FEWEST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingPattern:
+    """Where labels are missing more often.
+
+    Parameters
+    ----------
+    column : int
+        Of the proxy.
+    where : {"low", "high", "in the middle", "low or high"}
+    p_value : float
+    """
+
+    column: int
+    where: str
+    p_value: float
+
+
+def missing_pattern(
+    proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = RISK
+) -> MissingPattern | None:
+    """Return where labels are missing more often; None where that may be chance.
+
+    Parameters
+    ----------
+    proxies : float (n, k)
+        Of the drawn units.
+    missing : bool (n,)
+    block : int (n,)
+        Units are exchanged within these, since labels may be missing more often in one than in another.
+    seed : int
+        Of the random choices.
+    risk : float
+        Chance of an answer where labels are missing at random.
+
+    Examples
+    --------
+    >>> score, block = np.linspace(0.0, 1.0, 60)[:, None], np.zeros(60, dtype=int)
+    >>> missing_pattern(score, np.arange(60) < 15, block).where
+    'low'
+    >>> missing_pattern(score, np.arange(60) % 4 == 0, block) is None
+    True
+    """
+    n, k = proxies.shape
+    if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _FEWEST:
+        return None
+    ranks = (rankdata(proxies, axis=0) - 0.5) / n - 0.5
+    scores = np.concatenate([ranks, np.abs(ranks)], axis=1)
+    size = np.bincount(block).astype(np.float64)
+    means = (
+        np.stack([np.bincount(block, column) for column in scores.T], axis=1) / np.maximum(size, 1)[:, None]
+    )
+    centred = scores - means[block]
+    observed = missing @ centred
+    counts = np.bincount(block, missing, minlength=len(size))
+    spread = np.stack([np.bincount(block, column**2) for column in centred.T], axis=1)
+    share = counts * (size - counts) / np.maximum(size * (size - 1), 1)
+    deviation = np.sqrt(share @ spread)
+    standardised = np.abs(observed) / np.where(deviation > 0, deviation, np.inf)
+    if np.max(standardised) < _UNSUSPICIOUS:
+        return None
+    beyond, choices = np.ones(2 * k), _CHOICES * k
+    generator = np.random.default_rng(seed)
+    order = np.argsort(block, kind="stable")
+    # Within each block, the units with the smallest random numbers are those without a label.
+    first = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
+    chosen = np.arange(n) - first < counts[block[order]]
+    for _ in range(choices):
+        random_order = np.lexsort(np.stack([generator.random(n), block]))
+        beyond += np.abs(centred[random_order[chosen]].sum(axis=0)) >= np.abs(observed) * (1.0 - 1e-12)
+    p_values = np.where(deviation > 0, beyond / (choices + 1.0), 1.0)
+    best = int(np.argmin(p_values))
+    if p_values[best] > risk / (2 * k):
+        return None
+    above = observed[best] > 0
+    by_rank = "high" if above else "low"
+    by_distance = "low or high" if above else "in the middle"
+    where = by_rank if best < k else by_distance
+    return MissingPattern(column=best % k, where=where, p_value=float(p_values[best]))
+
+
+def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:
+    """Return the blocks (n,) within which units are alike but for the proxy: strata, unless made of a proxy.
+
+    Examples
+    --------
+    >>> exchangeable_blocks(None, np.array([0, 1]), ("proxy",))
+    array([0, 1])
+    """
+    if rule is None:
+        return stratum
+    if isinstance(rule, Crossed) and rule.categories.column not in proxy_names:
+        return np.searchsorted(rule.offsets, stratum, side="right") - 1
+    return np.zeros_like(stratum) if {*rule.columns} & {*proxy_names} else stratum
+
+
+def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]:
+    """Return a warning where labels of the drawn units (n,) are missing more often for some proxy values."""
+    strata = sample.design.strata
+    rule = None if strata is None else strata.rule
+    block = exchangeable_blocks(rule, sample.stratum, sample.proxy_names)
+    # Units of a later round may not have been labelled yet, and were drawn where the labels were few.
+    block = np.unique(np.column_stack([block, sample.round]), axis=0, return_inverse=True)[1].ravel()
+    missing = ~labelled
+    pattern = missing_pattern(sample.proxies, missing, block, seed=sample.seed)
+    if pattern is None:
+        return ()
+    values, name = sample.proxies[:, pattern.column], sample.proxy_names[pattern.column]
+    middle = np.median(values)
+    below = values < middle if np.any(values < middle) else values <= middle
+    parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
+    chance = f"p = {pattern.p_value:.1g}" if pattern.p_value > _LEAST_SHOWN else f"p < {_LEAST_SHOWN}"
+    text = (
+        f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, {chance}; "
+        f"without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so they are not "
+        "missing at random: find out why, and label these units. The estimate corrects for different "
+        "shares of missing labels between strata only, not within them"
+    )
+    return (Note("missing-by-proxy", text),)
+
+
+_LEAST_SHOWN = 0.001
