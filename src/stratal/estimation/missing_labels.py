@@ -143,9 +143,9 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     chance = f"p = {pattern.p_value:.1g}" if pattern.p_value > _LEAST_SHOWN else f"p < {_LEAST_SHOWN}"
     text = (
         f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, {chance}; "
-        f"without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so they are not "
-        "missing at random: find out why, and label these units. The estimate corrects for different "
-        "shares of missing labels between strata only, not within them"
+        f"without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so "
+        "they are not missing at random: find out why, and label these units. The estimate corrects for "
+        "different shares of missing labels between strata only, not within them"
     )
     return (Note("missing-by-proxy", text),)
 
