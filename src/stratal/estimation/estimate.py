@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, installed, names_mistyped

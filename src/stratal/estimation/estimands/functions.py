@@ -14,8 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-<<<<<<< HEAD
-from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
     Linearised,
     counted_units,
@@ -26,10 +25,6 @@ from stratal.estimation.linearised import (
     target_covariance,
     target_freedom,
 )
-=======
-from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
-from stratal.estimation.linearised import Linearised, ratio_of_means, smooth_mean_function
->>>>>>> 258952bc (A conditional question that was never reached has an undefined estimate, and the others keep theirs)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
