@@ -139,6 +139,8 @@ def mean_square(
     if largest is not None or not np.any(member):
         bounds = (0.0, np.inf if largest is None else largest**2)
         return domain_mean(squares, member, weighting, bounds=bounds, target=target)
+    if weighting.groups is not None:  # clusters, of which a group may be in few
+        return domain_mean(squares, member, weighting, target=target)
     inside = member.astype(np.float64)
     result = ratio_of_means(inside * squares, inside, weighting, target)
     n = int(member.sum())
