@@ -147,7 +147,7 @@ class TestRanking:
         assert "one class" in undefined.notes[0]
         with pytest.raises(InputError, match="no such estimand"):
             stratal.estimate(sample, labels, estimand="roc:good")
-        with pytest.raises(InputError, match="no such proxy"):
+        with pytest.raises(InputError, match="no column 'confidence' for the score"):
             stratal.estimate(sample, labels, estimand=AUC("good", score="confidence"))
         with pytest.raises(LabelError, match="no unit is labelled"):
             stratal.estimate(sample, dict.fromkeys(labels), estimand=both)
