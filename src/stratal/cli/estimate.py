@@ -31,6 +31,10 @@ LABEL = "label"
 # Exit statuses of the verdicts on what is required.
 STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
 
+# What answers that failed count as.
+MISSING = "missing"
+WRONG = "wrong"
+
 # What --predicted says where labels are no classes.
 NO_CLASSES = "none"
 
@@ -109,6 +113,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     judge : COL,…
         Compare labels with this judge too: a column of verdicts, kept by draw or in LABELS, or a proxy of
         scores; with several judges, or calls of one, also with their majority or mean.
+    failed_answers : str, default wrong for --require, else missing
+        What answers of a log count as whose application returned an error or nothing: missing or wrong.
     require : 'NAME>=X'
         What the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8', 'value@de<=.1';
         several with semicolons, or the option once for each.
@@ -168,6 +174,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     model: Text = None
     by: Text = None
     judge: Annotated[Text, Option(needs="without --labelled, --estimand or --model")] = None
+    failed_answers: Annotated[Text, Option(needs=DRAWN)] = None
     require: Text = None
     labelled: Path | None = None
     stratum: Annotated[Text, Option(needs=ELSEWHERE)] = None
@@ -253,6 +260,8 @@ def estimate(requested: EstimateCommand) -> Result:
         found["more_labels"] = more_labels_of(evidence.sample, result.labels, estimates, **how)
     if held is not None:
         found["requirements"] = held
+    if result.unscored is not None:
+        found["unscored"] = result.unscored
     if requested.disagreements is not None:
         judges, file, value = listed(requested.judge), requested.disagreements, requested.answered
         count = write_disagreements(evidence.sample, evidence.in_words, judges, file, value=value)
@@ -283,6 +292,15 @@ class Gathered:
         """The labels to estimate from."""
         return self.column(self.answered)
 
+    def with_failed_as_wrong(self, *, lowest: bool = True) -> Gathered:
+        """Return the evidence in which answers that failed are wrong."""
+        classes = self.requested.predicted is not None
+
+        def column(name: str) -> Labels:
+            return self.column(name).failed_as_wrong(self.bounds, lowest=lowest, classes=classes)
+
+        return replace(self, column=column)
+
     @property
     def in_words(self) -> Labels:
         """The labels as annotators said them, whatever number they count as: --map still spells them."""
@@ -308,6 +326,8 @@ class Made:
 
     # The verdicts on what is required; None where nothing is.
     held: list[dict[str, Any]] | None
+    # Of a log: answers that failed, scores that are missing, and what the former count as.
+    unscored: dict[str, Any] | None = None
 
 
 def made(requested: EvidenceOptions) -> Made:
@@ -320,7 +340,6 @@ def made(requested: EvidenceOptions) -> Made:
     stratal.errors.InputError: nothing to estimate from...
     """
     from stratal.estimation.estimand import as_estimand
-    from stratal.estimation.requirement import held_against
     from stratal.report.estimates import judge_notes
 
     evidence = _with_population(_of_models(_gathered(requested)))
@@ -329,9 +348,32 @@ def made(requested: EvidenceOptions) -> Made:
     if columns and requested.judge is not None:
         raise no_effect("--judge", f"of one column of labels, and not of {', '.join(columns)}")
     evidence = replace(evidence, answered=columns[0]) if columns else evidence
+    unscored = _unscored(evidence)
+    if requested.failed_answers == WRONG:
+        evidence = evidence.with_failed_as_wrong()
+    found, labels = _estimate_and_labels(evidence, columns)
+    if isinstance(found, stratal.Estimates):
+        for name in ("interval", "metric", "compare", "judge", "by"):
+            if getattr(requested, name) not in (None, "auto"):
+                raise no_effect(f"--{name}", "with one estimand")
+    tables = _tables(evidence)
+    remarks = _remarks(evidence)
+    for table in tables:
+        if table.kind == "judge":
+            remarks = [*judge_notes(table.rows(requested.confidence_level)), *remarks]
+    model = None if columns or evidence.answered == (requested.value or LABEL) else evidence.answered
+    held = None
+    if requested.require is not None:
+        held = _verdicts(evidence, columns, found, tables)
+    return Made(evidence, labels, found, tables, remarks, model, held, unscored)
+
+
+def _estimate_and_labels(evidence: Gathered, columns: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the estimate, or several of an estimand of several columns, and the labels that it is from."""
+    requested = evidence.requested
     labels: Any = {name: evidence.column(name) for name in columns} or evidence.labels
     found = stratal.estimate(
-        sample,
+        evidence.sample,
         labels,
         bounds=evidence.bounds,
         limits=pair("--winsorise", requested.winsorise),
@@ -339,20 +381,50 @@ def made(requested: EvidenceOptions) -> Made:
         **requested.shared,
         **requested.fitted,
     )
-    if isinstance(found, stratal.Estimates):
-        for name in ("interval", "metric", "compare", "judge", "by"):
-            if getattr(requested, name) not in (None, "auto"):
-                raise no_effect(f"--{name}", "with one estimand")
-    tables, remarks = _tables(evidence), _remarks(evidence)
-    for table in tables:
-        if table.kind == "judge":
-            remarks = [*judge_notes(table.rows(requested.confidence_level)), *remarks]
-    model = None if columns or evidence.answered == (requested.value or LABEL) else evidence.answered
-    held = None
-    if requested.require is not None:
-        how: dict[str, Any] = {"confidence_level": requested.confidence_level, "method": requested.interval}
-        held = held_against(found, requested.require.split(";"), tables=tables, **how)
-    return Made(evidence, labels, found, tables, remarks, model, held)
+    return found, labels
+
+
+def _unscored(evidence: Gathered) -> dict[str, Any] | None:
+    """Return how many drawn answers of a log failed and how many scores are missing; None of other labels."""
+    requested = evidence.requested
+    refuse_unknown("failed answers", requested.failed_answers or MISSING, (MISSING, WRONG))
+    names = evidence.models or (evidence.answered,)
+    labels = {name: evidence.column(name) for name in names}
+    if all(each.failed is None for each in labels.values()):
+        if requested.failed_answers is not None:
+            raise no_effect("--failed-answers", "with scores in the log of an evaluation tool")
+        return None
+    failed = {name if evidence.models else "": each.failed_answers for name, each in labels.items()}
+    missing = {name: len(each.ids) - each.answered - each.failed_answers for name, each in labels.items()}
+    counted = f"they count as {requested.failed_answers or MISSING}"
+    if requested.failed_answers is None:
+        counted = f"{counted}, and as {WRONG} for --require; --failed-answers changes it"
+    return {"failed_answers": failed, "missing_scores": missing, "counted": counted}
+
+
+def _verdicts(
+    evidence: Gathered, columns: tuple[str, ...], found: Any, tables: list[Estimates]
+) -> list[dict[str, Any]]:
+    """Return the verdicts on what is required, for which failed answers are wrong unless an option says else.
+
+    Wrong is the score that speaks against the requirement: the highest where it is to be at most so much.
+    """
+    from stratal.estimation.requirement import Requirement, held_against
+
+    requested = evidence.requested
+    how: dict[str, Any] = {"confidence_level": requested.confidence_level, "method": requested.interval}
+    texts = (requested.require or "").split(";")
+    names = evidence.models or (evidence.answered,)
+    any_failed = any(evidence.column(name).failed_answers for name in names)
+    if not any_failed or requested.failed_answers is not None:
+        return held_against(found, texts, tables=tables, **how)
+    held = []
+    for text in texts:
+        lowest = Requirement.parse(text).sign == ">="
+        strict = evidence.with_failed_as_wrong(lowest=lowest)
+        strict_found, _ = _estimate_and_labels(strict, columns)
+        held += held_against(strict_found, [text], tables=_tables(strict), **how)
+    return held
 
 
 def _with_population(evidence: Gathered) -> Gathered:

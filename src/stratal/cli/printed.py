@@ -118,6 +118,7 @@ class Estimated(Label, kw_only=True):
     warnings: list[str] | UnsetType = UNSET
     leaderboard: Objects | UnsetType = UNSET
     requirements: list[Required] | UnsetType = UNSET
+    unscored: Object | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
 
 

@@ -19,7 +19,9 @@ from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
+from stratal.population.declaration import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
+from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
 from stratal.strata import Strata
@@ -192,6 +194,50 @@ def merge_empty(counts: IntArray) -> IntArray:
     return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
 
 
+# How far whole numbers of units may move the share of a stratum: half a unit of the third decimal.
+_SHARE_ROUNDING = 5e-4
+
+
+def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
+    """Return the sizes (H,) with the units of empty strata shared among the others, in proportion to these.
+
+    Few units cannot be shared in proportion. Then there are somewhat more units in total, which only makes
+    the share that is labelled smaller, and the variance larger.
+
+    Examples
+    --------
+    >>> spread_sizes(np.array([600, 2400, 1000]), np.array([False, False, True]))
+    array([ 800, 3200,    0])
+    >>> spread_sizes(np.array([4, 26, 10]), np.array([False, False, True]))
+    array([ 6, 39,  0])
+    """
+    remaining: IntArray = np.where(empty, 0, sizes)
+    units, labelled_units = int(sizes.sum()), int(remaining.sum())
+    shares = remaining / labelled_units
+    multiple = -(-units // labelled_units)
+    for total in range(units, labelled_units * multiple):
+        rounded = np.round(shares * total).astype(np.int64)
+        if np.max(np.abs(rounded / max(int(rounded.sum()), 1) - shares)) <= _SHARE_ROUNDING:
+            return np.asarray(np.maximum(rounded, remaining))
+    return np.asarray(remaining * multiple)
+
+
+def _has_no_proxy(strata: Strata) -> BoolArray:
+    """Return which strata (H,) hold only units whose proxy is missing."""
+    possible = possible_levels(strata.rule, OWN_STRATUM_GROUP, (MISSING_PROXY,))
+    return possible[:, 0] & ~possible[:, 1]
+
+
+def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
+    """Return what an estimate takes for granted of units without a proxy, none of which has a label."""
+    share = float(np.sum(sizes[empty]) / np.sum(sizes))
+    shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:_STRATA_NAMED])
+    return (
+        f"{shown} has no label ({share:.1%} of the units): the estimate takes its units to be like all "
+        "others, and the interval does not know whether they are"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Respondents(Record):
     """The labelled units of a sample as estimators see them: no stratum without a label.
@@ -270,8 +316,19 @@ class Respondents(Record):
             notes = (*by_proxy, *notes)
         if empty:
             codes = merge_empty(counts)
-            notes = (*notes, strata_without_answer(names, summary.sizes, counts))
+            without_proxy = np.zeros(len(counts), dtype=bool)
+            if isinstance(weighting, StratifiedWeighting) and strata is not None and kept is None:
+                without_proxy = (counts == 0) & _has_no_proxy(strata)
+            if np.any(without_proxy):
+                notes = (*notes, _spread_note(names, summary.sizes, without_proxy))
+            if np.any(counts[~without_proxy] == 0):
+                merged_counts = np.where(without_proxy, 1, counts)
+                notes = (*notes, strata_without_answer(names, summary.sizes, merged_counts))
             warn_caller(notes[-1])
+            if isinstance(weighting, StratifiedWeighting) and np.any(without_proxy):
+                sizes = spread_sizes(summary.sizes, without_proxy)
+                weighting = replace(weighting, sizes=sizes)
+                summary = replace(summary, sizes=sizes)
             merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
             stratum, weighting, summary = codes[stratum], weighting.merged(codes), summary.merged(codes)

@@ -111,6 +111,7 @@ def label_rows(
         places=table.places,
         source=table.label,
         notes=notes,
+        failed=table.failed(value),
     )
     return labels, skipped
 
@@ -641,11 +642,13 @@ def _joined(parts: Sequence[Labels]) -> Labels:
     """Return the rows of some labels as one; who is not named where others are is nobody."""
     named = any(part.annotators for part in parts)
     people = (who for part in parts for who in part.annotators or ("",) * len(part.ids))
+    failed = (each for part in parts for each in part.failed or (False,) * len(part.ids))
     return Labels(
         ids=tuple(unit for part in parts for unit in part.ids),
         values=tuple(answer for part in parts for answer in part.values),
         annotators=tuple(people) if named else None,
         places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
+        failed=tuple(failed) if any(part.failed for part in parts) else None,
         notes=tuple(note for part in parts for note in part.notes),
     )
 

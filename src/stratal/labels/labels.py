@@ -27,6 +27,7 @@ from stratal.labels.meanings import (
     mapped,
     refuse_no_answer,
     sentences,
+    vocabulary,
 )
 from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
@@ -146,6 +147,8 @@ class UnitRows(Protocol):
 
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
+# The label of an answer that failed, where it counts as wrong and labels are words.
+FAILED_ANSWER = "failed answer"
 # The annotator of a label that was decided where people disagreed.
 ADJUDICATED = "adjudicated"
 
@@ -176,6 +179,9 @@ class Labels(Record):
     replaced : Labels, optional
         What annotators had answered where a decision replaced it (rows of annotator `adjudicated`): no
         evidence of the outcome any more, but of how far people agree.
+    failed : tuple of bool (m,), optional
+        Which values are missing because the model's answer failed: its application returned an error or
+        nothing. See `failed_as_wrong`.
 
     Raises
     ------
@@ -198,6 +204,7 @@ class Labels(Record):
     positive: str | None = None
     mapping: Mapping[Any, float | str | None] | None = None
     replaced: Labels | None = field(default=None, compare=False)
+    failed: tuple[bool, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
@@ -272,7 +279,76 @@ class Labels(Record):
             values=tuple(self.values[row] for row in rows),
             annotators=self.annotators and tuple(self.annotators[row] for row in rows),
             places=self.places and tuple(self.places[row] for row in rows),
+            failed=self.failed and tuple(self.failed[row] for row in rows),
         )
+
+    @property
+    def failed_answers(self) -> int:
+        """Rows whose answer failed."""
+        return sum(self.failed or ())
+
+    def failed_as_wrong(
+        self, bounds: tuple[float, float] | None = None, *, lowest: bool = True, classes: bool = False
+    ) -> Labels:
+        """Return labels in which each failed answer counts as wrong.
+
+        Parameters
+        ----------
+        bounds : (float, float), optional
+            Of the scores; 0 and 1 if they lie there, or those of the words and of the mapping.
+        lowest : bool
+            Whether low scores are wrong; high ones are of an error rate.
+        classes : bool
+            Whether labels are classes, so that a failed answer is of a class of its own.
+
+        Raises
+        ------
+        LabelError
+            For scores without bounds, and for words that stand for no numbers.
+
+        Examples
+        --------
+        >>> Labels(ids=("a", "b"), values=(1.0, None), failed=(False, True)).failed_as_wrong().values
+        (1.0, 0.0)
+        """
+        if not self.failed_answers:
+            return self
+        wrong, mapping = self._wrong_value(bounds, lowest, classes)
+        values = (
+            wrong if is_failed else value
+            for value, is_failed in zip(self.values, self.failed or (), strict=True)
+        )
+        return replace(self, values=tuple(values), mapping=mapping, failed=None)
+
+    def _wrong_value(
+        self, bounds: tuple[float, float] | None, lowest: bool, classes: bool
+    ) -> tuple[float | str, Mapping[Any, float | str | None] | None]:
+        """Return the value of a wrong answer, and the mapping that says what it counts as."""
+        worst = min if lowest else max
+        if classes:
+            return FAILED_ANSWER, self.mapping
+        if self.positive is not None:  # every label but the positive one counts as 0
+            return (FAILED_ANSWER if lowest else self.positive), self.mapping
+        numbers = [value for value in (self.mapping or {}).values() if isinstance(value, int | float)]
+        if self.mapping is not None and numbers:
+            return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst(numbers))}
+        values = [value for value in self.values if value is not None]
+        if any(isinstance(value, str) for value in values):
+            words = vocabulary([str(value) for value in values])
+            if words is None:
+                action = "Name the label that counts as 1 (positive=, --positive), or count them as missing."
+                raise LabelError(f"{self.source}: failed answers have no label", action=action)
+            return worst(words, key=words.__getitem__), self.mapping
+        if bounds is None and all(0 <= value <= 1 for value in values):
+            bounds = (0.0, 1.0)
+        if bounds is None:
+            raise LabelError(
+                f"{self.source}: failed answers cannot count as wrong, since the scores have no bounds",
+                given=f"{min(values):g} to {max(values):g}",
+                action="Give the bounds (bounds=, --bounds), or count failed answers as missing "
+                "(--failed-answers missing).",
+            )
+        return worst(bounds), self.mapping
 
     def place(self, row: int) -> str:
         """Return where an answer stands, for an error message."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, kind_of
+from stratal.tables.no_answer import is_no_answer
 
 _PAIRS = (
     "pass passed p / fail failed f",
@@ -48,14 +49,6 @@ def _pair(words: str) -> dict[str, float]:
 
 # Words for numbers; every word of a column must be in one of them.
 VOCABULARIES = (*map(_pair, _PAIRS), *_THREES)
-
-_NO_ANSWER = {
-    *("n/a", "na", "none", "null", "nil", "nan", "?", "??", "-", "--", "tbd", "idk", "skip", "skipped"),
-    *("unsure", "not sure", "unclear", "unknown", "undecided", "don't know", "dont know"),
-    *("cannot tell", "can't tell", "cannot say"),
-}
-# What a spreadsheet shows where a formula fails: #DIV/0!, #N/A.
-_ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
 
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
 # More different words than this are classes or free text, and no vocabulary.
@@ -93,18 +86,6 @@ def class_text(value: Any) -> str:
 def _key(value: Any) -> str:
     """Return what values have in common that are the same but for case and spaces."""
     return class_text(str(value).strip() if isinstance(value, str) else value).casefold()
-
-
-def is_no_answer(text: str) -> bool:
-    """Return whether a text says that there is no answer.
-
-    Examples
-    --------
-    >>> [is_no_answer(text) for text in ("N/A", "#DIV/0!", "no", "no answer")]
-    [True, True, False, False]
-    """
-    plain = text.strip().casefold()
-    return plain in _NO_ANSWER or _ERROR.fullmatch(plain) is not None
 
 
 def is_known_word(text: str) -> bool:

@@ -27,6 +27,7 @@ OWN_STRATUM = "own-stratum"
 
 # The group that tells them: `known` and `missing`.
 OWN_STRATUM_GROUP = "proxy_status"
+MISSING_PROXY = "missing"
 
 # How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded.
 ROUNDED = 0.02
@@ -295,7 +296,7 @@ def with_log(given: TableKeywords, log: Log) -> TableKeywords:
     """Return the keywords with what the log is used with, wherever they do not name it themselves."""
     proxy = given.get("proxy")
     if proxy is None and given.get("softmax") is None:
-        proxy = log.proxies[0]
+        proxy = next(iter(log.proxies), None)
     first = next(iter(listed("proxy", proxy)), None)
     groups = listed("groups", given.get("groups"))
     if log.cluster is not None and log.cluster not in groups:

@@ -95,7 +95,8 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         `rows`; `columns`: name, kind (number or text), missing, distinct, minimum, maximum, mean; `softmax`:
         the columns, or a pattern of them, that add up to 1; `models` of a table with a row for each item and
         model, as `judged_models` tells them; `notes`; `log`, of an evaluation tool's log: its tool, proxy
-        and cluster.
+        and cluster, and how many answers `failed`, by filter or model, and how many scores are
+        `missing`, by column.
 
     Raises
     ------
@@ -123,8 +124,11 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     found["notes"] = notes
     log = table.log
     if log is not None:
-        notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
-        return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
+        proxy = next(iter(log.proxies), None)
+        if proxy is not None:
+            notes.append(f"its scores serve as labels too: --value {proxy}")
+        about = {"tool": log.tool, "proxy": proxy, "cluster": log.cluster}
+        return found | {"log": about | {"failed": log.failed_by_variant, "missing": dict(log.missing)}}
     if here is not None and here.text:
         texts = [row["name"] for row in described if row["kind"] == "text"]
         firsts = of(texts[:_AT_ONCE]).head(texts[:_AT_ONCE], _HEAD) if texts else {}
@@ -390,7 +394,8 @@ def suggestion(
     whole = [row for row in probable if not row["missing"]]
     named = [row for row in numbers if any(word in row["name"].lower() for word in LIKELY_PROXIES[:-1])]
     likely = _likeliest([row["name"] for row in whole or probable or named[:1]], LIKELY_PROXIES)
-    chosen = next(iter(scores or [row for row in numbers if row["name"] == likely]), None)
+    guessed = [row for row in numbers if row["name"] == likely and "log" not in columns]
+    chosen = next(iter(scores or guessed), None)
     kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []
     return [*first, "--proxy", chosen["name"], *kept] if chosen else first
 

@@ -234,6 +234,8 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
             lines += [f"More labels: {', about '.join(parts)}."] if len(parts) > 1 else []
     elif found.get("judge"):
         lines = [*judge_sentences(found["judge"]), *lines]
+    if "unscored" in found and "estimate" not in found:
+        lines += _unscored(found["unscored"])
     warned = found.get("warnings", ())
     if warned:
         first, others = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
@@ -356,6 +358,8 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
     lines += verdict_lines(estimate)
     if estimate.get("judge"):
         lines[1:1] = judge_sentences(estimate["judge"])
+    if "unscored" in estimate:
+        lines[1:1] = _unscored(estimate["unscored"])
     if "disagreements" in estimate:
         again = estimate["disagreements"]
         lines.append(
@@ -421,6 +425,41 @@ def missing_text(counts: Mapping[str, Any]) -> str:
         f"{found} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
         "proxy)."
     )
+
+
+def unscored_lines(
+    failed: Mapping[str, int], missing: Mapping[str, int], counted: str | None = None
+) -> list[str]:
+    """Return the sentences on answers that failed and on scores that are missing; none where there are none.
+
+    Parameters
+    ----------
+    failed : mapping of str to int
+        Answers that failed, by the model ("" for the only one).
+    missing : mapping of str to int
+        Scores that are missing, by the metric's column.
+    counted : str, optional
+        What failed answers count as in an estimate.
+
+    Examples
+    --------
+    >>> unscored_lines({"": 3}, {"score": 10, "success": 0})
+    ['3 answers failed (an error, or no output).', "Missing scores: 10 of 'score'."]
+    """
+    lines = []
+    each = [f"{n:,}" + (f" of {model!r}" if model else "") for model, n in failed.items() if n]
+    if each:
+        noun = "answer" if sum(failed.values()) == 1 else "answers"
+        ending = "" if counted is None else f"; {counted}"
+        lines.append(f"{', '.join(each)} {noun} failed (an error, or no output){ending}.")
+    lacking = [f"{n:,} of {name!r}" for name, n in missing.items() if n]
+    if lacking:
+        lines.append(f"Missing scores: {', '.join(lacking)}.")
+    return lines
+
+
+def _unscored(counts: Mapping[str, Any]) -> list[str]:
+    return unscored_lines(counts["failed_answers"], counts["missing_scores"], counts["counted"])
 
 
 # Judges that an answer has a sentence on.

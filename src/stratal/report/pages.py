@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.estimates import value_with_interval, verdict_lines
+from stratal.report.estimates import unscored_lines, value_with_interval, verdict_lines
 from stratal.report.text import Page, ReportTable, brief, interval_text, level_text, noted, number, table_of
 
 
@@ -35,6 +35,8 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     if "proxies" in found:
         tables.append(table_of("Proxies", found["proxies"], proxies))
     lines = [f"{found['file']}: {found['rows']:,} rows"]
+    log = found.get("log")
+    lines += unscored_lines(log["failed"], log["missing"]) if log else []
     return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
 
 

@@ -13,6 +13,10 @@ Inspect: `.eval` logs by Inspect's own reader (extra `inspect`), `.json` logs as
 unit is one epoch of a sample; the epochs of a sample are one cluster. Scores are numbers as Inspect itself
 makes them: C, I, P and N are 1, 0, ½ and 0.
 
+An answer that failed (the application returned an error or nothing) has no score, and the log counts it
+apart. A metric that failed, was skipped or was invalidated is a missing score. A column in which a value is
+no number is no column of scores: it stays text, and a note names the first such value and its unit.
+
 DeepEval: the test runs that it keeps in `DEEPEVAL_RESULTS_FOLDER` and in `.deepeval/` (as of 4.3). A unit is
 a test case; of a conversation, each of the assistant's turns, all of one cluster, with the scores of the
 whole conversation.
@@ -37,6 +41,7 @@ from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError, installed
+from stratal.tables.no_answer import is_no_verdict
 
 # Columns that are taken as the id when none is named.
 ID_NAMES = ("id", "item_id")
@@ -64,10 +69,12 @@ class LogRow:
         What holds of the unit whoever answers: input, target, epoch.
     own : mapping
         What this filter or model said, `scores` apart.
-    scores : mapping of str to float or None
-        None where there is no score.
+    scores : mapping of str to value
+        As the tool wrote them; None where a metric gave no score.
     variant : str
         The filter or model.
+    failed : bool
+        Whether the application returned an error or nothing, so that there is no answer to score.
 
     Examples
     --------
@@ -78,8 +85,9 @@ class LogRow:
     unit: str
     shared: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
-    scores: Mapping[str, float | None] = field(default_factory=dict)
+    scores: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,12 +100,16 @@ class Log(Record):
     columns : mapping of str to list (N,)
         `id` among them.
     proxies : tuple of str
-        Columns of scores; the first is the likeliest proxy.
+        Columns of scores; the first is the likeliest proxy. None where no metric has a number per unit.
     shown : tuple of str
         What a person needs to judge a unit.
     cluster : str, optional
         Column of what several rows belong to: a sample with epochs, a talk with turns.
     notes : tuple of str
+    failed : mapping of str to tuple of str
+        Units whose answer failed, by the column of a metric.
+    missing : mapping of str to int
+        Units whose answer did not fail and that have no score, by the column of scores.
 
     Examples
     --------
@@ -111,10 +123,17 @@ class Log(Record):
     shown: tuple[str, ...] = ()
     cluster: str | None = None
     notes: tuple[str, ...] = ()
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def failed_by_variant(self) -> dict[str, int]:
+        """How many answers of each filter or model failed, the name being "" where there is but one."""
+        return {name.partition(AT)[2]: len(units) for name, units in self.failed.items() if units}
 
     def columns_to_show(self, proxy: str | None) -> tuple[str, ...]:
         """Return the columns to show beside a proxy: those of no filter or model, and those of its own."""
-        variant = (proxy or self.proxies[0]).partition(AT)[2]
+        variant = (proxy or next(iter(self.failed))).partition(AT)[2]
         return tuple(name for name in self.shown if name.partition(AT)[2] in ("", variant))
 
 
@@ -153,7 +172,8 @@ def make_log(
     several = len(names) > 1
     units: dict[str, dict[str, Any]] = {}
     seen: set[tuple[str, str]] = set()
-    scored: dict[str, None] = {}
+    scored: dict[str, str] = {}  # the variant of each column of a metric
+    failed: dict[str, list[str]] = {name: [] for name in names}
     for row in rows:
         if (row.unit, row.variant) in seen:
             raise InputError(
@@ -166,15 +186,40 @@ def make_log(
         tail = f"{AT}{row.variant}".replace(",", ";") if several else ""  # options list columns by commas
         found = units.setdefault(row.unit, {})
         found |= dict(row.shared)
-        found |= {f"{name}{tail}": value for name, value in (*row.own.items(), *row.scores.items())}
-        scored |= dict.fromkeys(f"{name}{tail}" for name in row.scores)
+        scores = dict.fromkeys(row.scores) if row.failed else row.scores
+        found |= {f"{name}{tail}": value for name, value in (*row.own.items(), *scores.items())}
+        scored |= {f"{name}{tail}": row.variant for name in row.scores}
+        if row.failed:
+            failed[row.variant].append(row.unit)
     if not scored:
-        raise InputError(f"{tool}: no unit has a score", action="Run the evaluation with a metric.")
+        answers = sum(map(len, failed.values()))
+        reason = f"{answers:,} of {len(rows):,} answers failed (an error, or no output)"
+        raise InputError(
+            f"{tool}: no unit has a score",
+            given=reason if answers else None,
+            action="Run the evaluation with a metric, on an application that answers.",
+        )
     keys = dict.fromkeys(name for found in units.values() for name in found if name not in scored)
     columns: dict[str, list[Any]] = {"id": list(units)}
+    proxies: list[str] = []
+    remarks: list[str] = []
+    missing: dict[str, int] = {}
     for name in (*keys, *scored):
-        if name != "id":
-            columns[name] = one_kind([found.get(name) for found in units.values()])
+        if name == "id":
+            continue
+        values = [found.get(name) for found in units.values()]
+        numbers = score_numbers(values) if name in scored else None
+        columns[name] = one_kind(values) if numbers is None else numbers
+        if name not in scored:
+            continue
+        if numbers is None:
+            remarks.append(_not_scores(name, values, list(units)))
+            continue
+        missing[name] = numbers.count(None) - len(failed[scored[name]])
+        if missing[name] + len(failed[scored[name]]) < len(units):
+            proxies.append(name)
+    if not proxies:
+        remarks.append("no unit has a number as score")
     kept = cluster if cluster and len(set(columns[cluster])) < len(units) else None
     usual = [name for kind in _SHOWN for name in columns if name.partition(AT)[0] == kind]
     said = f"{tool}: {len(units):,} units"
@@ -185,11 +230,57 @@ def make_log(
     return Log(
         tool=tool,
         columns=columns,
-        proxies=tuple(scored),
+        proxies=tuple(proxies),
         shown=tuple(usual),
         cluster=kept,
-        notes=(said, *notes),
+        notes=(said, *remarks, *notes),
+        failed={name: tuple(failed[variant]) for name, variant in scored.items()},
+        missing=missing,
     )
+
+
+def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
+    """Return scores as numbers, None for each that is missing; None for a column with a value that is none.
+
+    Missing are NaN, an empty text and words such as `N/A` and `error`. A list of one number is that number,
+    if every list of the column is such a list.
+
+    Examples
+    --------
+    >>> score_numbers([True, "0.5", "N/A", None]), score_numbers([1.0, "odd"]), score_numbers([[1, 0], [1]])
+    ([1.0, 0.5, None, None], None, None)
+    """
+    found: list[float | None] = []
+    for value in values:
+        single = value[0] if isinstance(value, list) and len(value) == 1 else value
+        number = number_or_none(single)
+        if number is None and not _is_missing_score(single):
+            return None
+        found.append(number)
+    return found
+
+
+def _is_missing_score(value: Any) -> bool:
+    """Return whether a score that is no number is missing: None, not finite, or a word that says so."""
+    if isinstance(value, str):
+        try:
+            return not math.isfinite(float(value))
+        except ValueError:
+            return is_no_verdict(value)
+    return value is None or isinstance(value, float)
+
+
+def _not_scores(name: str, values: Sequence[Any], units: Sequence[str]) -> str:
+    """Return why a metric's column is no column of scores, with the first value that is no number."""
+    odd = [at for at, value in enumerate(values) if score_numbers([value]) is None]
+    first = odd[0] if odd else next(at for at, value in enumerate(values) if value is not None)
+    text = text_of(values[first])
+    shown = f"{text[:40]!r} of unit {units[first]!r}"
+    numbers = sum(value is not None for value in values) - len(odd)
+    if isinstance(values[first], list | dict):
+        return f"{name!r} is no score: it holds several values per unit (first: {shown})"
+    among = f", among {numbers:,} that are" if numbers else ""
+    return f"{name!r} is no score: {shown} is no number{among}; as a verdict: --groups and --judge"
 
 
 def one_kind(values: Sequence[Any]) -> list[Any]:
@@ -306,6 +397,19 @@ def _with_prefix(prefix: str, entries: Mapping[str, Any] | None) -> dict[str, An
     return {f"{prefix}.{name}": value for name, value in (entries or {}).items()}
 
 
+def is_empty_output(output: Any) -> bool:
+    """Return whether an application returned nothing: no output, blank text, or an empty list or object.
+
+    Examples
+    --------
+    >>> [is_empty_output(output) for output in (None, "  ", [], {}, 0, "no")]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(output, str):
+        return not output.strip()
+    return output is None or (isinstance(output, list | dict) and not output)
+
+
 # ---- lm-evaluation-harness
 
 
@@ -333,11 +437,21 @@ def read_lm_eval(records: Sequence[Mapping[str, Any]], source: str) -> Log:
     return make_log(LM_EVAL, rows, variants="filters")
 
 
+# What a line holds besides its metrics: lines before 0.4.5 have no list of these.
+_LINE_KEYS = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", *_HASHES),
+    *("prompt", "schema", "subtask", "task"),
+}
+
+
 def _of_line(record: Mapping[str, Any]) -> LogRow:
     prompt, choices = _requested(record["arguments"])
-    scores = {str(name): number_or_none(record[name]) for name in record["metrics"]}
+    names = record.get("metrics")
+    names = [name for name in record if name not in _LINE_KEYS] if names is None else names
+    scores = {str(name): record.get(name) for name in names}
     doc, target, answers = record["doc"], record.get("target"), record["filtered_resps"]
     target = None if target is None else text_of(target)
+    failed = _all_blank(record["resps"]) and target != ""
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
     answer, logs = answers, _log_likelihoods(answers)
@@ -349,12 +463,37 @@ def _of_line(record: Mapping[str, Any]) -> LogRow:
         scores["confidence"] = 1 / math.fsum(math.exp(entry - logs[best]) for entry in logs)
     shared = {"doc_id": record["doc_id"], "input": prompt, "target": target}
     return LogRow(
-        unit="-".join(str(record[name])[:_DIGITS] for name in _HASHES),
+        unit="-".join(digest[:_DIGITS] for digest in _hashes_of(record, prompt)),
         shared=shared | _with_prefix("doc", doc if isinstance(doc, Mapping) else {"text": doc}),
         own={"answer": None if answer is None else text_of(answer)},
         scores=scores,
         variant=str(record.get("filter", "none")),
+        failed=failed,
     )
+
+
+def _all_blank(responses: Any) -> bool:
+    """Return whether the model generated nothing: no response, or blank texts alone, however nested."""
+    if isinstance(responses, list):
+        return all(map(_all_blank, responses))
+    return is_empty_output(responses)
+
+
+def _hashes_of(record: Mapping[str, Any], prompt: str | None) -> list[str]:
+    """Return the hashes of document, prompt and target; those that an older version left out are computed.
+
+    As lm-evaluation-harness computes them: SHA-256 of the document as indented JSON, of the prompt, and of
+    the target as text.
+    """
+    texts = (
+        json.dumps(record["doc"], indent=2, ensure_ascii=False),
+        prompt or "",
+        str(record.get("target")),
+    )
+    return [
+        str(record[name]) if name in record else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        for name, text in zip(_HASHES, texts, strict=True)
+    ]
 
 
 def _requested(arguments: Any) -> tuple[str | None, list[str]]:
@@ -379,6 +518,8 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
     results = found["results"].get("results")
     if not results:
         raise InputError(f"{source}: holds no results", action="Run `promptfoo eval --output out.json`.")
+    if any("testIdx" not in result or "promptIdx" not in result for result in results):
+        results = _with_places(results)
     tests = {result["testIdx"]: _test_of(result["vars"]) for result in results}
     tests = dict(sorted(tests.items()))
     repeats = dict(zip(tests, times(tests.values()), strict=True))
@@ -390,23 +531,66 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
         shared = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
         requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
         answer = response.get("output") if isinstance(response, Mapping) else response
+        error = response.get("error") if isinstance(response, Mapping) else None
         own = {"answer": None if answer is None else text_of(answer)}
-        scores = {"score": None} | (result.get("namedScores") or {}) | {"score": result["score"]}
-        scores |= {"success": result["success"]} if "success" in result else {}
-        if answer is None and result.get("error"):
-            scores |= dict.fromkeys({"score", "success"} & set(scores))
         return LogRow(
             unit=f"{test}{NTH}{repeat}" if max(repeats.values()) > 1 else test,
             shared=shared | requested if alike else shared,
             own=own if alike else requested | own,
-            scores={name: number_or_none(value) for name, value in scores.items()},
+            scores=_scores_of_result(result),
             variant=names[result["promptIdx"]],
+            failed=bool(error) or is_empty_output(answer),
         )
 
     rows = _rows(PROMPTFOO, results, f"{source}, result", row)
     places = sorted(range(len(rows)), key=lambda at: (results[at]["testIdx"], results[at]["promptIdx"]))
     rows = [rows[place] for place in places]
     return make_log(PROMPTFOO, rows, variants="prompts and providers", cluster="test")
+
+
+# `failureReason` of a result that no assertion could score (promptfoo's ResultFailureReason.ERROR).
+_NOT_SCORED = 2
+
+
+def _scores_of_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of a result, None for those of an assertion whose grader failed.
+
+    The score and the success of the whole test are then unknown, too, unless another assertion failed it.
+    """
+    scores = {"score": None} | (result.get("namedScores") or {}) | {"score": result["score"]}
+    scores |= {"success": result["success"]} if "success" in result else {}
+    if result.get("failureReason") == _NOT_SCORED:
+        return dict.fromkeys(scores)
+    graded = [
+        part for part in (result.get("gradingResult") or {}).get("componentResults") or [] if part is not None
+    ]
+    broken = [part for part in graded if (part.get("metadata") or {}).get("graderError")]
+    if not broken:
+        return scores
+    metrics = {(part.get("assertion") or {}).get("metric") for part in broken}
+    failed_otherwise = any(part.get("pass") is False for part in graded if part not in broken)
+    unknown = {"score", *(name for name in metrics if name)} | (set() if failed_otherwise else {"success"})
+    return scores | dict.fromkeys(unknown & set(scores))
+
+
+def _with_places(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return results of version 2, which have no numbers, with those of their test and of their prompt.
+
+    A test that an answer of one prompt and provider is there twice of is a repeat.
+    """
+    prompts: dict[str, int] = {}
+    tests: dict[tuple[str, int], int] = {}
+    of_prompt = [json.dumps([result.get("provider"), _prompt(result)], sort_keys=True) for result in results]
+    of_test = [json.dumps(result["vars"], sort_keys=True) for result in results]
+    repeats = times(zip(of_prompt, of_test, strict=True))
+    return [
+        {
+            **result,
+            "promptIdx": prompts.setdefault(prompt, len(prompts)),
+            "testIdx": tests.setdefault((test, repeat), len(tests)),
+        }
+        for result, prompt, test, repeat in zip(results, of_prompt, of_test, repeats, strict=True)
+    ]
 
 
 def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
@@ -457,8 +641,12 @@ def read_packed(path: Path) -> Log:
     with installed("inspect_ai", extra="inspect"):
         from inspect_ai.log import read_eval_log
     try:
-        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=_HEAVY)
-        left_out: Any = {"plan": True, "stats": True, "samples": {"__all__": _HEAVY}}
+        heavy = _HEAVY
+        log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=heavy)
+        if any(sample.error is not None for sample in log.samples or ()):
+            heavy = _HEAVY - {"events"}  # they show whether the answer or a scorer failed
+            log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=heavy)
+        left_out: Any = {"plan": True, "stats": True, "samples": {"__all__": heavy}}
         found = log.model_dump(mode="json", exclude=left_out)
     except Exception as error:
         raise InputError(
@@ -471,39 +659,100 @@ def read_packed(path: Path) -> Log:
 
 
 def _inspect(found: Mapping[str, Any], source: str) -> Log:
-    samples = found.get("samples")
+    samples, status = found.get("samples"), found.get("status")
+    finished = status in (None, "success")
+    error = found.get("error")
+    reason = error.get("message") if isinstance(error, Mapping) else error
+    ended = f"the evaluation did not finish ({status})"
+    scored = any(sample.get("scores") or sample.get("score") for sample in samples or ())
+    if not finished and not scored:
+        raise InputError(
+            f"{source}: {ended}, and no sample was scored",
+            given=None if reason is None else text_of(reason).strip().splitlines()[0][:200],
+            action=f"Remove the cause and run it again: inspect eval-retry {source}.",
+        )
     if not samples:
         raise InputError(
             f"{source}: holds no samples", action="Run the evaluation with its samples logged (log_samples)."
         )
-    rows = _rows(INSPECT, samples, f"{source}, sample", _of_sample)
+    rows = _with_grades(_rows(INSPECT, samples, f"{source}, sample", _of_sample))
     rows.sort(key=lambda row: row.shared["epoch"])
     if len({row.unit for row in rows}) < len(rows):
         rows = [replace(row, unit=f"{row.unit}{NTH}{row.shared['epoch']}") for row in rows]
-    status = found.get("status")
-    said = [] if status in (None, "success") else [f"{source}: the evaluation did not finish ({status})"]
-    return make_log(INSPECT, rows, cluster="sample", notes=said)
+    notes = [] if finished else [f"{source}: {ended}"]
+    invalid = sum(bool(sample.get("invalidation")) for sample in samples)
+    if invalid:
+        notes.append(f"{source}: {invalid:,} samples were invalidated, and count as missing scores")
+    return make_log(INSPECT, rows, cluster="sample", notes=notes)
 
 
 def _of_sample(sample: Mapping[str, Any]) -> LogRow:
     unit, target, output = str(sample["id"]), sample.get("target"), sample.get("output")
     shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
     shared["target"] = target[0] if isinstance(target, list) and len(target) == 1 else target
-    scores: dict[str, float | None] = {}
-    for name, score in (sample.get("scores") or {}).items():
-        value = score.get("value")
-        parts = _with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
-        scores |= {part: _number(each) for part, each in parts.items()}
+    written = sample.get("scores")
+    if written is None and sample.get("score") is not None:  # logs of version 1
+        written = {"score": sample["score"]}
+    scores: dict[str, Any] = {}
+    for name, score in (written or {}).items():
+        value = None if score is None else score.get("value")
+        scores |= _with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
+    if sample.get("invalidation"):
+        scores = dict.fromkeys(scores)
     own = {"answer": None if output is None else output.get("completion")}
     shared |= _with_prefix("metadata", sample.get("metadata"))
-    return LogRow(unit=unit, shared=shared, own=own, scores=scores)
+    failed = _sample_failed(sample, output, list((written or {}).values()))
+    return LogRow(unit=unit, shared=shared, own=own, scores=scores, failed=failed)
 
 
-def _number(value: Any) -> float | None:
-    """Return a score as Inspect counts it, None where it is no number and no letter."""
-    if isinstance(value, str) and value not in _LETTERS:
-        value = value.lower()
-    return _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_or_none(value)
+def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]) -> bool:
+    """Return whether there is no answer: the sample ended in an error, or without any output.
+
+    An error after the scorers began is a metric's, and not the application's. Output is a text, a call of a
+    tool, or an answer that a scorer found elsewhere.
+    """
+    if sample.get("error") is not None:
+        return not any(_begins_scoring(event) for event in sample.get("events") or ())
+    completion = None if output is None else output.get("completion")
+    choices = (output or {}).get("choices") or []
+    called = any((choice.get("message") or {}).get("tool_calls") for choice in choices)
+    found_elsewhere = any(score is not None and score.get("answer") for score in scores)
+    return is_empty_output(completion) and not called and not found_elsewhere
+
+
+def _begins_scoring(event: Mapping[str, Any]) -> bool:
+    """Return whether an event of a sample is the beginning of its scorers; older versions call it a step."""
+    return event.get("event") in ("span_begin", "step") and event.get("type") in ("scorers", "scorer")
+
+
+def _with_grades(rows: Sequence[LogRow]) -> list[LogRow]:
+    """Return rows in which columns of Inspect's own grades alone are numbers, as Inspect counts them.
+
+    Letters such as A, B, C and D are other grades, of which C is not `correct`.
+    """
+    texts: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.scores.items():
+            if isinstance(value, str) and not _is_missing_score(value):
+                texts.setdefault(name, set()).add(value)
+    graded = {name for name, values in texts.items() if all(map(_is_grade, values))}
+
+    def counted(row: LogRow) -> LogRow:
+        found = {name: _number(value) if name in graded else value for name, value in row.scores.items()}
+        return replace(row, scores=found)
+
+    return [counted(row) for row in rows]
+
+
+def _is_grade(text: str) -> bool:
+    return text in _LETTERS or text.lower() in _LETTERS or number_or_none(text) is not None
+
+
+def _number(value: Any) -> Any:
+    """Return a score as Inspect counts it: its grades as numbers, all else as it is."""
+    if isinstance(value, str):
+        return _LETTERS.get(value, _LETTERS.get(value.lower(), value))
+    return value
 
 
 def _words(content: Any) -> Any:
@@ -552,15 +801,35 @@ def _turns(talk: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
 
 
 def _of_case(case: Mapping[str, Any]) -> LogRow:
-    scores = {str(entry["name"]): number_or_none(entry.get("score")) for entry in case["metricsData"]}
+    entries = case.get("metricsData") or case.get("metricsMetadata") or []  # the latter before version 1
+    names = _numbered(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
+    measured = [_measured_score(entry) for entry in entries]
+    failed_by_metric = any(
+        entry.get("success") is False and score is not None
+        for entry, score in zip(entries, measured, strict=True)
+    )
+    # The success of a case is that of all its metrics: unknown where one of them was not measured.
+    unknown = not failed_by_metric and (not entries or None in measured)
+    success = None if unknown else case.get("success")
     shared = case.get("shared") or {"input": case["input"], "target": case.get("expectedOutput")}
     shared |= _with_prefix("metadata", case.get("metadata"))
+    answer = case.get("actualOutput")
     return LogRow(
         unit=case["name"],
         shared={name: value for name, value in shared.items() if value is not None},
-        own={"answer": case["actualOutput"]},
-        scores=scores | {"success": number_or_none(case.get("success"))},
+        own={"answer": answer},
+        scores=dict(zip(names, measured, strict=True)) | {"success": success},
+        failed=is_empty_output(answer) and not case.get("toolsCalled"),
     )
+
+
+def _measured_score(entry: Mapping[str, Any]) -> Any:
+    """Return the score of a metric, None if it failed, was skipped or is not finite."""
+    score = entry.get("score")
+    unmeasured = entry.get("error") is not None or entry.get("skipped")
+    if unmeasured or (number_or_none(score) is None and _is_missing_score(score)):
+        return None
+    return score
 
 
 # ---- Hugging Face
@@ -568,12 +837,15 @@ def _of_case(case: Mapping[str, Any]) -> LogRow:
 
 # What every folder of `Dataset.save_to_disk` has.
 STATE = "state.json"
+# What `evaluate` calls the answers of the application.
+_PREDICTIONS = "predictions"
 _ABOUT = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_version", "_interpreter_path"}
 
 
 def _evaluate(found: Mapping[str, Any], source: str) -> Log:
     lists = {name: value for name, value in found.items() if isinstance(value, list) and name not in _ABOUT}
-    scored = {name for name, value in lists.items() if value and None not in map(number_or_none, value)}
+    numbers = {name: score_numbers(value) for name, value in lists.items() if name != _PREDICTIONS}
+    scored = {name for name, value in numbers.items() if value and set(value) != {None}}
     if not scored:
         raise InputError(
             f"{source}: holds no score per unit, only of all together",
@@ -588,7 +860,8 @@ def _evaluate(found: Mapping[str, Any], source: str) -> Log:
         LogRow(
             unit=str(number),
             shared={name: value for name, value in entry.items() if name not in scored},
-            scores={name: number_or_none(value) for name, value in entry.items() if name in scored},
+            scores={name: value for name, value in entry.items() if name in scored},
+            failed=_PREDICTIONS in entry and is_empty_output(entry[_PREDICTIONS]),
         )
         for number, entry in enumerate(entries, start=1)
     ]

@@ -416,7 +416,12 @@ def log_table(connection: Any, log: Log, label: str) -> Table:
 
     def take(chosen: Chosen) -> Rows:
         columns = {name: _log_column(log.columns[name]) for name in chosen.among(log.columns)}
-        return replace(registered(connection, columns, label), notes=log.notes)
+        return replace(
+            registered(connection, columns, label),
+            text=True,
+            notes=log.notes,
+            locate=lambda row: f"unit {log.columns['id'][row]!r}",
+        )
 
     return Table(label=label, names=tuple(log.columns), take=take, log=log)
 

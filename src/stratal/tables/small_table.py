@@ -98,6 +98,14 @@ class SmallTable:
         found = (same_name(name, self.lists) for name in names)
         return next((name for name in found if name is not None), None)
 
+    def failed(self, name: str) -> tuple[bool, ...] | None:
+        """Return which rows (m,) are of an answer that failed; None of a column that is no log's metric."""
+        column = self.find(name)
+        if self.log is None or column is None or column not in self.log.failed:
+            return None
+        units = set(self.log.failed[column])
+        return tuple(unit in units for unit in self.lists["id"])
+
     def distinct_texts(self, most_each: int) -> dict[str, set[str]]:
         """Return the entries, as text, of the columns in which none need stand in more rows than that."""
         texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.lists.items()}

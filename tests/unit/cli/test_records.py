@@ -97,6 +97,7 @@ LATER = {
     "--history",  # earlier models' results
     *("--allow-images", "--submit-on-choice"),  # the labelling page
     "--label",  # labels of the demonstration
+    "--failed-answers",  # answers of a log that failed
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

@@ -82,3 +82,19 @@ def test_a_sample_that_grew_until_it_was_narrow_says_so(stratified, tmp_path):
     said = "labels decided how many more were drawn, until the interval was ± 0.05"
     for sample, expected in ((more, True), (read, True), (later, True), (plain, False), (first, False)):
         assert any(said in note for note in stratal.estimate(sample, z[sample.ids]).notes) == expected
+
+
+def test_units_without_a_proxy_and_without_a_label_are_like_all_others(tmp_path):
+    path = tmp_path / "units.csv"
+    scores = [0.0] * 4 + [1.0] * 26 + [""] * 10
+    path.write_text("id,score\n" + "".join(f"u{k},{score}\n" for k, score in enumerate(scores)))
+    population = stratal.Population.read(path, proxy="score", missing="own-stratum")
+    sample = stratal.plan(population, 40).draw(seed=1)
+    labels = {f"u{k}": score for k, score in enumerate(scores) if score != ""}
+
+    with pytest.warns(stratal.StratalWarning, match=r"missing has no label \(25.0% of the units\)"):
+        found = stratal.estimate(sample, labels)
+
+    low, high = found.confidence_interval()[:2]
+    assert found.value == pytest.approx(26 / 30)
+    assert low < 26 / 30 < high

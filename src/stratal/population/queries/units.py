@@ -15,7 +15,13 @@ import numpy as np
 
 from stratal.errors import InputError, duplicated, near_names
 from stratal.population import declaration
-from stratal.population.declaration import OWN_STRATUM_GROUP, PEER_AGREEMENT, PREDICTED, Declaration
+from stratal.population.declaration import (
+    MISSING_PROXY,
+    OWN_STRATUM_GROUP,
+    PEER_AGREEMENT,
+    PREDICTED,
+    Declaration,
+)
 from stratal.proxy.agreement import (
     ARTICLES,
     BLANKS,
@@ -580,7 +586,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     count = int(found["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
-    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, "missing", "known")}
+    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, MISSING_PROXY, "known")}
     for at, (name, value) in enumerate(values.items()):
         fill = declaration.middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
         text = source.is_text(name)  # stays text, so that what is no number is still named as it is written

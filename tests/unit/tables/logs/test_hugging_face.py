@@ -30,6 +30,7 @@ def test_scores_per_prediction_are_units(tools):
         (lambda d: d.update(exact_match=0.7), "holds no score per unit"),
         (lambda d: d.update(exact_match=[1.0]), "lists of different lengths"),
         (lambda d: d.update(exact_match=[1.0, "x", None]), "holds no score per unit"),
+        (lambda d: d.update(exact_match=[None, "N/A", float("nan")]), "holds no score per unit"),
         (lambda d: d.update(exact_match=[], predictions=[]), "holds no score per unit"),
     ],
 )

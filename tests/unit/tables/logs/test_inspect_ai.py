@@ -54,8 +54,11 @@ def test_one_epoch_needs_no_cluster_and_keeps_the_samples_ids(found, changed):
         (True, 1),
         ("Yes", 1),
         ("0.25", 0.25),
-        ("odd", None),
-        ([1], None),
+        ("N/A", None),
+        (None, None),
+        ([1], 1),
+        ("odd", "odd"),
+        ([1, 0], "[1, 0]"),
     ],
 )
 def test_values_count_as_inspect_counts_them(found, changed, value, counts):
@@ -94,6 +97,14 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
     ("how", "said"),
     [
         (lambda d: d.pop("samples"), "holds no samples"),
+        (
+            lambda d: d.update(status="error", samples=[], error={"message": "no key\nfor the API"}),
+            "the evaluation did not finish (error), and no sample was scored (given: no key)",
+        ),
+        (
+            lambda d: d.update(status="cancelled", samples=[dict(s, scores=None) for s in d["samples"]]),
+            "the evaluation did not finish (cancelled), and no sample was scored",
+        ),
         (lambda d: d["samples"][2].pop("epoch"), "sample 3: has no 'epoch'"),
         (lambda d: d["samples"].append("x"), "sample 9: is not as Inspect writes it"),
         (lambda d: d["samples"][0].update(scores=["C"]), "sample 1: is not as Inspect writes it"),
