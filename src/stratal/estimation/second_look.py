@@ -12,6 +12,7 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import class_column, group_column, number_column
+from stratal.estimation.estimands.answered import no_verdicts
 from stratal.labels import Labels
 from stratal.labels.exchange import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts
@@ -78,7 +79,8 @@ def write_disagreements(
     for judge in judges:
         if judge in sample.groups:
             shown[judge] = group_column(sample, judge)
-            differ.append(labelled & (shown[judge] != people))
+            judged = ~no_verdicts(sample, labels, judge)
+            differ.append(labelled & judged & (shown[judge] != people))
             continue
         shown[judge] = number_column(sample, judge, "judge")
         numbers = number_column(sample, labels, "label")

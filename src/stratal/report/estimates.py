@@ -509,6 +509,9 @@ def _sentence(judge: str, known: Mapping[tuple[str, str | None], Mapping[str, An
         return f"{judge!r} and people: {', '.join(parts)}."
     agreed, kappa = (known[name, None] for name in ("agreement", "kappa"))
     found = f"{judge!r} agrees with people on {_briefly(agreed)}, kappa {_briefly(kappa, share=False)}"
+    if ("no_verdict", None) in known:
+        share = value_text(known["no_verdict", None]["estimate"], share=True)
+        found += f"; the {share} of the units without a verdict are left out"
     classes = _rarest(known)
     if len(classes) != 2:
         return f"{found}."

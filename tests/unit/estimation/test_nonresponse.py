@@ -95,6 +95,6 @@ def test_units_without_a_proxy_and_without_a_label_are_like_all_others(tmp_path)
     with pytest.warns(stratal.StratalWarning, match=r"missing has no label \(25.0% of the units\)"):
         found = stratal.estimate(sample, labels)
 
-    low, high = found.confidence_interval()[:2]
+    interval = found.confidence_interval()
     assert found.value == pytest.approx(26 / 30)
-    assert low < 26 / 30 < high
+    assert interval.low < 26 / 30 < interval.high

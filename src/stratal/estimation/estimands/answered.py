@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.columns import class_column, named_groups, none_labelled
+from stratal.estimation.columns import class_column, named_groups, none_labelled, with_group
 from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
@@ -22,6 +22,7 @@ from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
 from stratal.population.population import Population
+from stratal.tables.no_answer import is_no_verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +40,8 @@ class AnsweredClasses(Record):
     labelled : bool (n,)
     column : str, optional
         The group column of the answers, where they are one.
+    judged : bool (m,), optional
+        On which of the labelled units a judge gave a verdict, where it did not on all: these are compared.
     """
 
     levels: list[str]
@@ -47,11 +50,20 @@ class AnsweredClasses(Record):
     frame: Respondents
     labelled: BoolArray
     column: str | None = None
+    judged: BoolArray | None = None
 
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
+        if self.judged is not None and name not in _SHARES:
+            assert not isinstance(which, str), "averages over classes are of answers, and not of verdicts"
+            return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
-        count, counts = len(self.levels), sample.totals.get(self.column or "", {})
+        count = len(self.levels)
+        counts = {
+            level: units
+            for level, units in sample.totals.get(self.column or "", {}).items()
+            if level in self.levels
+        }
         size, level = sum(counts.values()), self.levels[which] if isinstance(which, int) else None
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
             share, drawn = 1.0 / count, np.inf
@@ -81,8 +93,11 @@ class AnsweredClasses(Record):
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
         inside = groups[self.labelled]
+        judged = np.ones(len(inside), dtype=bool) if self.judged is None else self.judged
         return {
-            level: self.frame.complete(self.confusion.within(inside == level, name, which, target), sample)
+            level: self.frame.complete(
+                self.confusion.within(judged & (inside == level), name, which, target), sample
+            )
             for level in names
         }
 
@@ -166,6 +181,62 @@ def _answered(
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
+
+
+def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
+    """Return on which of the drawn units (n,) a judge gave no verdict: it is empty, or a word that says so.
+
+    A word that people gave as a label is a class, whatever it says.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> verdicts = {"judge": ["pass", "unknown", "error", "fail"]}
+    >>> population = stratal.Population.from_arrays(ids=range(4), groups=verdicts)
+    >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
+    >>> [sample.groups["judge"][k] for k in np.flatnonzero(no_verdicts(sample, ["pass"] * 4, "judge"))]
+    ['error', 'unknown']
+    """
+    verdicts = class_column(sample, judge, "judge")
+    words = {str(text) for text in verdicts.tolist() if text is None or is_no_verdict(str(text))}
+    if not words:
+        return np.zeros(sample.size, dtype=bool)
+    people = {str(label) for label in class_column(sample, labels, "y_true").tolist() if label is not None}
+    return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
+
+
+def judged_classes(sample: Sample, labels: Any, judge: str) -> AnsweredClasses:
+    """Return the classes of the labelled units, of which those without a verdict are not compared.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=["a", "b"], groups={"judge": ["pass", "unknown"]})
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> found = judged_classes(sample, {"a": "pass", "b": "fail"}, "judge")
+    >>> found.levels, int(found.judged.sum())
+    (['fail', 'pass'], 1)
+    """
+    missing = no_verdicts(sample, labels, judge)
+    if not np.any(missing):
+        return answered_classes(sample, labels, judge)
+    people = class_column(sample, labels, "y_true")
+    labelled = np.asarray(people != None, dtype=bool)  # noqa: E711
+    if not np.any(labelled & ~missing):
+        raise LabelError(
+            f"{judge!r} gave no verdict on any labelled unit",
+            given=f"{int(missing.sum()):,} of {sample.size:,} drawn units without a verdict",
+            action="Compare another judge (judge=, --judge).",
+        )
+    # Any class will do for a unit that is not compared: people's own adds no level.
+    verdicts = np.where(missing, people, class_column(sample, judge, judge))
+    verdicts = np.where(verdicts == None, "", verdicts)  # noqa: E711
+    words = set(sample.groups[judge][missing].tolist())
+    counts = {level: units for level, units in sample.totals.get(judge, {}).items() if level not in words}
+    compared = with_group(sample, judge, verdicts)
+    compared = replace(compared, totals={**sample.totals, judge: counts})
+    answered = answered_classes(compared, labels, judge)
+    return replace(answered, judged=~missing[answered.labelled])
 
 
 def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:

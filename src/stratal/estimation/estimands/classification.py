@@ -21,7 +21,13 @@ from stratal.estimation.estimand import (
     Request,
     as_estimand,
 )
-from stratal.estimation.estimands.answered import AnsweredClasses, Beliefs, answered_classes, needless_units
+from stratal.estimation.estimands.answered import (
+    AnsweredClasses,
+    Beliefs,
+    answered_classes,
+    judged_classes,
+    needless_units,
+)
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.respondents import known_without_labels
@@ -142,12 +148,15 @@ class Classification(Estimand):
         """Return the influence of the labelled units, at the shares that the labels estimate."""
         answered = self._answered(sample, labels)
         confusion = answered.confusion
-        shares = measures.Shares.of(
-            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
-        )
+        weights = confusion.weighting.weights
+        if answered.judged is not None:
+            weights = weights * answered.judged
+        shares = measures.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
         metric = measures.metric_function(self.name, self._which(answered.levels), confusion.n_classes)
         value, slopes, _ = metric(shares)
         u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
+        if answered.judged is not None and np.isfinite(value):
+            u = np.where(answered.judged, u, 0.0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
@@ -264,6 +273,32 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
     'agreement:judge'
     """
 
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the agreement on the units with a verdict."""
+        answered = _verdicts_with_gaps(self, sample, labels)
+        if answered is None:
+            return super(Agreement, self).estimate(sample, labels, request)
+        found = answered.metric(sample, self.name, None, request.target)
+        return replace(found, label=self.label)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the agreement of each group, on the units with a verdict."""
+        answered = _verdicts_with_gaps(self, sample, labels)
+        if answered is None:
+            return super(Agreement, self).by(sample, labels, group, request)
+        found = answered.within(sample, group, self.name, None, request.target)
+        rows = [replace(row, label={"domain": name}) for name, row in found.items()]
+        return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
+
+
+def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
+    """Return the classes of a judge that gave no verdict on some units; None of other answers."""
+    judge = estimand.predicted or sample.predicted
+    if judge is None or judge not in sample.groups or split_answers(labels)[1] is not None:
+        return None
+    answered = judged_classes(sample, labels, judge)
+    return None if answered.judged is None else answered
+
 
 @dataclass(frozen=True, slots=True)
 class Kappa(_OfAll, kind="kappa", listed="predicted"):
@@ -282,6 +317,9 @@ class Kappa(_OfAll, kind="kappa", listed="predicted"):
     >>> Kappa("judge").text
     'kappa:judge'
     """
+
+    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+        return _verdicts_with_gaps(self, sample, labels) or super(Kappa, self)._answered(sample, labels)
 
 
 @dataclass(frozen=True, slots=True)

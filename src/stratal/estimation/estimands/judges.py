@@ -24,7 +24,12 @@ from stratal.errors import InputError
 from stratal.estimation.columns import class_column, number_column, number_columns, with_group
 from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
-from stratal.estimation.estimands.answered import answered_classes
+from stratal.estimation.estimands.answered import (
+    AnsweredClasses,
+    answered_classes,
+    judged_classes,
+    no_verdicts,
+)
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
@@ -483,6 +488,9 @@ class CalibrationError(OfScores, kind="calibration_error"):
 # A judge with more verdicts is described by its agreement alone: each class has four rows.
 _MOST_CLASSES = 6
 
+# The share of the units on which a judge gave no verdict.
+NO_VERDICT = "no_verdict"
+
 # What a row is of, `metric`, `class` and where it is a cell `judged`, and its estimate.
 Row = tuple[Mapping[str, str | None], Estimate]
 
@@ -554,12 +562,10 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
                 each.append((f"mean of {count}", _associations(sample, labels, mean, target)))
         else:
             if count > 2:  # of two, that of the first
-                sample, judges = with_majority(sample, judges)
+                sample, judges = with_majority(sample, judges, labels)
             each = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
             if count > 1:
-                all_units = sample.weighting(np.ones(sample.size, dtype=bool))
-                equal = [sample.groups[a] == sample.groups[b] for a, b in combinations(self.judges, 2)]
-                same = mean_of(np.mean(equal, axis=0), all_units, target)
+                same = _consistency(sample, labels, self.judges, target)
                 each.append((f"{count} together", [({"metric": "consistency"}, same)]))
         found = [(name, of, row) for name, rows in each for of, row in rows]
         keys = ("metric", "class", *(["judged"] if any("judged" in of for _, of, _ in found) else []))
@@ -567,12 +573,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
             for name, of, row in found
         ]
-        remarks = [
-            f"{missing:,} of {sample.size:,} drawn units have no verdict of {name!r}: they count as ones on "
-            "which it differs from people"
-            for name in self.judges
-            if (missing := int(np.sum(sample.groups.get(name, np.array([])) == "")))
-        ]
+        verdicts = () if self._scores(sample) else self.judges
+        remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         about = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, about)
 
@@ -586,11 +588,11 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return Estimand.by(self, sample, labels, group, request)
         rows, remarks = [], []
         for judge in self.judges:
-            answered = answered_classes(sample, labels, judge)
+            answered = judged_classes(sample, labels, judge)
             several = range(len(answered.levels) if len(answered.levels) <= _MOST_CLASSES else 0)
             requested: list[tuple[str, str, int | None]] = [("recall", "recall", k) for k in several]
             requested = [("agreement", "accuracy", None), ("kappa", "kappa", None), *requested]
-            everyone = np.ones(len(answered.confusion.true), dtype=bool)
+            everyone = _compared(answered)
             each = [answered.within(sample, group, name, k, request.target) for _, name, k in requested]
             level = 1.0 - _ERROR / max(sum(map(len, each)), 1)
             for (metric, name, k), found in zip(requested, each, strict=True):
@@ -613,14 +615,52 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
 _ERROR = 0.05
 
 
-def with_majority(sample: Sample, judges: tuple[str, ...]) -> tuple[Sample, tuple[str, ...]]:
+def _compared(answered: AnsweredClasses) -> BoolArray:
+    """Return which of the labelled units (m,) have a verdict."""
+    if answered.judged is None:
+        return np.ones(len(answered.confusion.true), dtype=bool)
+    return answered.judged
+
+
+def _no_verdict_remarks(sample: Sample, labels: Any, judge: str) -> list[str]:
+    """Return how many drawn units have no verdict of a judge, and in which words."""
+    missing = no_verdicts(sample, labels, judge)
+    if not np.any(missing):
+        return []
+    words, counts = np.unique(sample.groups[judge][missing], return_counts=True)
+    shown = ", ".join(
+        f"{word or 'empty'!r} {count:,}" for word, count in zip(words.tolist(), counts.tolist(), strict=True)
+    )
+    return [
+        f"{int(missing.sum()):,} of {sample.size:,} drawn units have no verdict of {judge!r} ({shown}): the "
+        "judge is compared with people on the others alone"
+    ]
+
+
+def _consistency(sample: Sample, labels: Any, judges: tuple[str, ...], target: str) -> Estimate:
+    """Return how often two judges say the same, over the pairs of verdicts on a unit."""
+    given = np.stack([~no_verdicts(sample, labels, judge) for judge in judges])
+    verdicts = np.stack([sample.groups[judge] for judge in judges])
+    both = np.array([given[a] & given[b] for a, b in combinations(range(len(judges)), 2)])
+    equal = np.array([verdicts[a] == verdicts[b] for a, b in combinations(range(len(judges)), 2)])
+    all_units = sample.weighting(np.ones(sample.size, dtype=bool))
+    if np.all(both):
+        return mean_of(np.mean(equal, axis=0), all_units, target)
+    pairs = both.sum(axis=0)
+    shares = (equal & both).sum(axis=0) / np.maximum(pairs, 1)
+    return domain_mean(shares, pairs > 0, all_units, bounds=(0.0, 1.0), target=target)
+
+
+def with_majority(sample: Sample, judges: tuple[str, ...], labels: Any) -> tuple[Sample, tuple[str, ...]]:
     """Return the sample with the judges' majority as a group column, and all their names.
 
-    A tie is the verdict of the one that is named first among those tied.
+    A tie is the verdict of the one that is named first among those tied; a judge without a verdict has no
+    vote, unless none has one.
     """
     name = f"majority of {len(judges)}"
     columns: AnyArray = np.stack([class_column(sample, judge, judge) for judge in judges])
     votes = np.sum(columns[:, None] == columns[None], axis=0)
+    votes[np.stack([no_verdicts(sample, labels, judge) for judge in judges])] = 0
     chosen = columns[np.argmax(votes, axis=0), np.arange(sample.size)]
     return with_group(sample, name, dict(zip(sample.ids.tolist(), chosen, strict=True))), (*judges, name)
 
@@ -645,12 +685,18 @@ def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator
 
 
 def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
-    answered = answered_classes(sample, labels, judge)
+    answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")
     first = agreement.estimate(sample, labels, Request(target=target))
     assert isinstance(first, Estimate)
     yield {"metric": "agreement"}, first
-    for name in ("kappa", "mcc"):
+    if answered.judged is not None:
+        missing = no_verdicts(sample, labels, judge).astype(np.float64)
+        all_units = sample.weighting(np.ones(sample.size, dtype=bool))
+        yield {"metric": NO_VERDICT}, mean_of(missing, all_units, target)
+    # Matthews' correlation of more than two classes has no interval within a part of the units.
+    of_all = answered.judged is None or len(answered.levels) == 2
+    for name in ("kappa", *(["mcc"] if of_all else [])):
         yield {"metric": name}, answered.metric(sample, name, None, target)
     levels, confusion = answered.levels, answered.confusion
     if len(levels) > _MOST_CLASSES:
@@ -660,9 +706,11 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
             row = answered.metric(sample, name, k, target)
             shown = replace(row, remarks=()) if name == "predicted_prevalence" else row
             yield {"metric": name, "class": level}, shown
+    compared = _compared(answered)
+    true, predicted = confusion.true[compared], confusion.predicted[compared]
     for k, level in enumerate(levels if len(levels) == 2 else ()):
         share = answered.metric(sample, "predicted_prevalence", k, target).value
-        value, variance = rogan_gladen(confusion.true == k, confusion.predicted == k, share)
+        value, variance = rogan_gladen(true == k, predicted == k, share)
         nothing = np.zeros(len(confusion.true))
         corrected = replace(undefined(0), value=value, variable=nothing, design_variance=variance)
         corrected = replace(corrected, degrees_of_freedom=np.inf)
@@ -671,7 +719,11 @@ def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterat
     for k, level in enumerate(levels):
         for j, other in enumerate(levels):
             cell = (confusion.true == k) & (confusion.predicted == j)
-            found = mean_of(cell.astype(np.float64), confusion.weighting, target)
+            unit = cell.astype(np.float64)
+            if answered.judged is None:
+                found = mean_of(unit, confusion.weighting, target)
+            else:
+                found = domain_mean(unit, compared, confusion.weighting, bounds=(0.0, 1.0), target=target)
             of = {"metric": "share", "class": level, "judged": other}
             yield of, answered.frame.complete(found, sample)
 

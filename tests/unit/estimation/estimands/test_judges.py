@@ -12,6 +12,7 @@ import stratal
 from stratal.estimation.columns import with_group
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.judges import JudgeReport, rogan_gladen
+from stratal.estimation.second_look import write_disagreements
 from stratal.report.estimates import judge_notes, judge_sentences
 
 
@@ -262,4 +263,88 @@ def test_units_without_a_verdict_are_named(crowd):
     found = stratal.estimate(with_group(sample, "late", some), truth[sample.ids], judge="late")
 
     assert any("10 of 60 drawn units have no verdict of 'late'" in note for note in found.notes)
-    assert found.of(metric="agreement").value == pytest.approx(5 / 6)
+    assert found.of(metric="agreement").value == pytest.approx(1.0)
+    assert found.of(metric="no_verdict").value == pytest.approx(1 / 6)
+
+
+WORDS = [
+    "unknown",
+    "error",
+    "N/A",
+    "NOT_PARSABLE",
+    "[invalid]",
+    "parse_error",
+    "None",
+    "#N/A",
+    "",
+    "not scored",
+]
+
+
+@pytest.fixture
+def gaps(judged):
+    """Verdicts of which every tenth is a word that says that there is none, in all units."""
+    _, truth, verdict = judged
+    verdicts = np.array(["pass", "fail"], dtype=object)[verdict.astype(int)]
+    verdicts[::10] = np.resize(WORDS, 400)
+    return truth, verdicts, np.arange(4_000) % 10 > 0
+
+
+def test_units_without_a_verdict_are_compared_nowhere(gaps):
+    truth, verdicts, given = gaps
+    population = stratal.Population.from_arrays(groups={"verdict": verdicts.astype(str)})
+    sample = stratal.designs.SimpleRandom(budget=4_000).draw(population, seed=1)
+    labels = truth[sample.ids]
+
+    found = stratal.estimate(sample, labels, judge="verdict")
+
+    right = (truth == verdicts)[given]
+    assert found.of(metric="agreement").value == pytest.approx(right.mean())
+    assert found.of(metric="agreement").n == 3_600
+    kappa = cohen_kappa_score(truth[given], verdicts[given].astype(str))
+    assert found.of(metric="kappa").value == pytest.approx(kappa)
+    failing = given & (truth == "fail")
+    recall = (verdicts[failing] == "fail").mean()
+    assert found.of(metric="recall", **{"class": "fail"}).value == pytest.approx(recall)
+    assert found.of(metric="prevalence", **{"class": "fail"}).value == pytest.approx((truth == "fail").mean())
+    assert {row.label["class"] for row in found} == {None, "pass", "fail"}
+    assert any("400 of 4,000 drawn units have no verdict" in note for note in found.notes)
+    for estimand, value in (("agreement:verdict", right.mean()), ("kappa:verdict", kappa)):
+        assert stratal.estimate(sample, labels, estimand=estimand).value == pytest.approx(value)
+
+
+def test_agreement_without_gaps_is_estimated_on_a_sample(gaps):
+    truth, verdicts, given = gaps
+    population = stratal.Population.from_arrays(groups={"verdict": verdicts.astype(str)})
+    true_share = (truth == verdicts)[given].mean()
+    covered = 0
+    tries = sized(20, 200)
+    for seed in range(tries):
+        sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=seed)
+        row = stratal.estimate(sample, truth[sample.ids], estimand="agreement:verdict")
+        interval = row.confidence_interval()
+        covered += interval.low <= true_share <= interval.high
+    assert covered >= 0.95 * tries - 3 * np.sqrt(tries * 0.95 * 0.05)
+
+
+def test_a_word_that_people_say_too_is_a_class():
+    population = stratal.Population.from_arrays(groups={"verdict": ["error", "fine"] * 20})
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
+
+    found = stratal.estimate(sample, sample.groups["verdict"], judge="verdict")
+
+    assert found.of(metric="agreement").n == 40
+
+
+def test_a_judge_without_a_verdict_has_no_vote_and_is_no_disagreement(tmp_path):
+    verdicts = {"a": ["pass"] * 4, "b": ["error"] * 4, "c": ["pass", "pass", "fail", "fail"]}
+    population = stratal.Population.from_arrays(groups=verdicts)
+    sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
+    labels = np.array(["pass", "pass", "fail", "pass"])[sample.ids]
+
+    found = stratal.estimate(sample, labels, judge="a,c")
+    assert found.of(metric="consistency").value == 0.5
+    with pytest.raises(stratal.LabelError, match="'b' gave no verdict on any labelled unit"):
+        stratal.estimate(sample, labels, judge="b")
+    path = tmp_path / "again.csv"
+    assert write_disagreements(sample, labels, ["a", "b"], path) == 1
