@@ -30,6 +30,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.labels.meanings import Declared, Meaning, class_text, sentences
 from stratal.tables.logs import as_written
@@ -198,7 +199,7 @@ class Format:
     record : str
         What a record is called in errors.
     answers : callable
-        `answers(record, place)` returns the answers of a record.
+        `answers(record, place, id_name)` returns the answers of a record.
     note : str
         What such a file does not tell.
 
@@ -210,7 +211,7 @@ class Format:
 
     marks: set[str]
     record: str
-    answers: Callable[[Any, str], list[ToolAnswer]]
+    answers: Callable[[Any, str, str], list[ToolAnswer]]
     note: str = ""
 
 
@@ -248,8 +249,11 @@ class Tool:
         keys = set(first) if isinstance(first, Mapping) else set()
         return next((known for known in self.formats if known.marks <= keys), None)
 
-    def answers(self, document: Any, source: str) -> Answers:
-        """Return the answers in a document of this tool's, naming a record that it cannot have written."""
+    def answers(self, document: Any, source: str, id_name: str = "id") -> Answers:
+        """Return the answers in a document of this tool's, naming a record that it cannot have written.
+
+        The id of an item stands in `item_id`, or under the name that the sample has for it.
+        """
         known = self.format_of(document)
         if known is None:
             raise LabelError(f"{source}: is not an export of {self.title}", action="Export it again.")
@@ -257,7 +261,7 @@ class Tool:
         for number, record in enumerate(document if isinstance(document, list) else [document], start=1):
             place = f"{source}, {known.record} {number}"
             with as_written(place, self.title):
-                said += known.answers(record, place)
+                said += known.answers(record, place, id_name)
         notes = (f"{source}: {known.note}",) if known.note else ()
         return Answers(tool=self.name, said=newest(said), notes=notes)
 
@@ -322,6 +326,30 @@ def is_chat(value: Any) -> bool:
     )
 
 
+# Numbers of seconds since 1970 from here on are milliseconds: as seconds they are beyond the year 5000.
+_MILLISECONDS = 1e11
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return the moment that a tool's time stands for, in UTC unless it has an offset; None of other texts.
+
+    Examples
+    --------
+    >>> moment_of("2026-01-01T10:00:00+02:00") < moment_of("2026-01-01T09:00:00Z")
+    True
+    >>> moment_of("yesterday") is None
+    True
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        seconds = number_of_text(text)
+        if not 0 < seconds < 1e15:
+            return None
+        return datetime.fromtimestamp(seconds / (1000 if seconds >= _MILLISECONDS else 1), UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
 def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
     """Return one answer per item and annotator: the latest, where times tell which that is.
 
@@ -341,9 +369,14 @@ def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
     for entry in said:
         key = (entry.id, entry.annotator)
         other = found.get(key)
-        if other is None or (entry.at and other.at and entry.at > other.at):
+        if other is None:
             found[key] = entry
-        elif other.value != entry.value and not (entry.at and other.at and entry.at < other.at):
+            continue
+        now, before = moment_of(entry.at), moment_of(other.at)
+        times_known = now is not None and before is not None
+        if now is not None and before is not None and now > before:
+            found[key] = entry
+        elif other.value != entry.value and not (times_known and now != before):
             by = f" by {entry.annotator!r}" if entry.annotator else ""
             what = f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}"
             given, allowed = f"{other.value!r} and {entry.value!r}", "one per item and annotator"
@@ -364,6 +397,19 @@ def required(record: Mapping[str, Any], name: str, place: str) -> str:
         action = "Take the file that `stratal study export` wrote to the tool, so that ids come back."
         raise LabelError(f"{place}: has no {name!r}", given=given, action=action)
     return text_of(record[name])
+
+
+def item_of(data: Mapping[str, Any], id_name: str, place: str) -> str:
+    """Return the id of an item from its data: under the sample's own name, `item_id` or `id`.
+
+    Examples
+    --------
+    >>> item_of({"id": "q7"}, "id", "task 1"), item_of({"id": 1, "item_id": "q7"}, "id", "task 1")
+    ('q7', 'q7')
+    """
+    names = [ITEM_ID, "id"] if id_name == "id" else [id_name, ITEM_ID, "id"]
+    present = (name for name in names if data.get(name) not in (None, ""))
+    return required(data, next(present, ITEM_ID), place)
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -425,10 +471,10 @@ def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
     return ET.tostring(view, encoding="unicode") + "\n"
 
 
-def _of_task(task: Any, place: str) -> list[ToolAnswer]:
+def _of_task(task: Any, place: str, id_name: str) -> list[ToolAnswer]:
     said = []
-    for annotation in task["annotations"]:
-        item = required(task["data"], ITEM_ID, place)
+    for annotation in task["annotations"] if "annotations" in task else task["completions"]:
+        item = item_of(task["data"], id_name, place)
         controls: dict[str, list[str]] = {}
         for entry in annotation.get("result") or []:
             controls.setdefault(entry["from_name"], []).extend(_values(entry.get("value")))
@@ -436,10 +482,19 @@ def _of_task(task: Any, place: str) -> list[ToolAnswer]:
     return said
 
 
-def _of_entry(entry: Any, place: str) -> list[ToolAnswer]:
-    """Return the answer of an entry of JSON-MIN."""
-    controls = {name: _values(entry[name]) for name in (VERDICT, _WORDS, NOTE) if name in entry}
-    item = required(entry, ITEM_ID, place)
+def _of_entry(entry: Any, place: str, id_name: str) -> list[ToolAnswer]:
+    """Return the answer of an entry of JSON-MIN, or of a row of CSV."""
+    controls = {
+        name: _values(entry[name]) for name in (VERDICT, _WORDS, NOTE) if entry.get(name) not in (None, "")
+    }
+    if entry.get(ITEM_ID) in (None, "") and (id_name == "id" or entry.get(id_name) in (None, "")):
+        raise LabelError(
+            f"{place}: has no {ITEM_ID!r}, and its 'id' is the task's own",
+            given=", ".join(list(entry)[:8]),
+            action="Export JSON, which keeps the ids of the items in each task's data; or name their column: "
+            "id_name= (--id COLUMN).",
+        )
+    item = item_of(entry, id_name, place)
     return [_of_controls(item, controls, entry, entry.get("annotator"), place)]
 
 
@@ -447,14 +502,15 @@ def _of_controls(
     item: str, controls: Mapping[str, list[str]], entry: Mapping[str, Any], by: Any, place: str
 ) -> ToolAnswer:
     """Return an answer of what the controls say, and when and by whom an entry was made."""
-    seconds = entry.get("lead_time")
+    written = entry.get("lead_time")
+    seconds = number_of_text(written) if isinstance(written, str) else written
     return ToolAnswer(
         id=item,
         value=None if entry.get("was_cancelled") else _answer(controls, place),
         annotator=text_of(by.get("email") or by.get("id") if isinstance(by, Mapping) else by),
         note=" ".join(controls.get(NOTE, [])),
         at=text_of(entry.get("updated_at") or entry.get("created_at")),
-        seconds=seconds if isinstance(seconds, int | float) else None,
+        seconds=seconds if isinstance(seconds, int | float) and seconds == seconds else None,
         place=place,
     )
 
@@ -485,11 +541,12 @@ LABEL_STUDIO = Tool(
     write_label_studio,
     (
         Format({"data", "annotations"}, "task", _of_task),
+        Format({"data", "completions"}, "task", _of_task),  # before version 1
         Format(
             {"annotation_id", "annotator", "lead_time"},
             "entry",
             _of_entry,
-            "JSON-MIN leaves out skipped tasks; export JSON to keep them",
+            "such an export leaves out skipped tasks; export JSON to keep them",
         ),
     ),
     folder=True,
@@ -547,7 +604,7 @@ def _settings(names: Mapping[str, str], requested: ToolQuestion) -> dict[str, An
     }
 
 
-def _of_record(record: Any, place: str) -> list[ToolAnswer]:
+def _of_record(record: Any, place: str, id_name: str) -> list[ToolAnswer]:
     item = required(record, "id", place)
     if "responses" in record:
         action = "Export again: json.dump(dataset.records.to_list(flatten=True), file)."
@@ -624,7 +681,7 @@ def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -
     return f"In the folder: potato start {CONFIG}. When done: the folder {OUTPUT}."
 
 
-def _of_annotator(state: Any, place: str) -> list[ToolAnswer]:
+def _of_annotator(state: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return an annotator's answers: the chosen name of a radio, or the words of a text."""
     who, said = required(state, "user_id", place), []
     for item, labels in state[_ANSWERS].items():
@@ -672,9 +729,9 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
 
-def _of_line(line: Any, place: str) -> list[ToolAnswer]:
+def _of_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return an accepted choice, or a skip for what was ignored or rejected."""
-    item = required(line, ITEM_ID, place)
+    item = item_of({**(line.get("meta") or {}), **line}, id_name, place)
     answer, chosen, moment = line["answer"], line.get("accept") or [], line.get("_timestamp")
     if answer not in (ACCEPT, *LEFT):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")

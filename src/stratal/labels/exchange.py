@@ -42,7 +42,18 @@ from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.randomness import id_text
 from stratal.tables import files
-from stratal.tables.files import csv_line, existing_file, format_of, json_document, json_records, opened
+from stratal.tables.files import (
+    csv_header,
+    csv_line,
+    csv_records,
+    existing_file,
+    format_of,
+    json_document,
+    json_records,
+    limited,
+    local_path,
+    opened,
+)
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
@@ -56,7 +67,7 @@ _FEW = 3
 _PREDICTED = "pred"
 
 # Columns of answers, the first that is there.
-ANSWER_NAMES = ("label", "verdict")
+ANSWER_NAMES = ("label", "verdict", "labels")
 
 
 # Columns of what people said, in files that were not made for labelling, the first that is there.
@@ -480,7 +491,7 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
     [('007', 'Pass')]
     """
     wanted = None if tool is None else tool_called(tool)
-    found = answers_of_tool(path)
+    found = answers_of_tool(path, id_name)
     if wanted is not None and wanted.formats and (found is None or found.tool != wanted.name):
         other = "" if found is None else f"; it looks like {TOOLS[found.tool].title}"
         raise LabelError(f"{path}: is not an export of {wanted.title}{other}", action="Leave out --from.")
@@ -497,15 +508,19 @@ def refuse_empty(answers: Answers, source: str) -> None:
         raise LabelError(f"{source}: holds no answer", action=action)
 
 
-def answers_of_tool(path: Path) -> Answers | None:
-    """Return the answers in a tool's own kind of file, None for a table or anything else."""
+def answers_of_tool(path: Path, id_name: str = "id") -> Answers | None:
+    """Return the answers in a tool's own kind of file, None for a table or anything else.
+
+    `id_name` is what the sample calls its id column.
+    """
+    path = local_path(path)
     parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
     start = _document(parts[0], most=1) if parts else None
     known = (tool for tool in TOOLS.values() if tool.format_of(start) is not None)
     tool = POTATO if parts and path.is_dir() else next(known, None)
     if tool is None:
         return None
-    found = [tool.answers(_document(part), str(part)) for part in parts]
+    found = [tool.answers(_document(part), str(part), id_name) for part in parts]
     return replace(found[0], said=newest(entry for answers in found for entry in answers.said))
 
 
@@ -515,10 +530,26 @@ def _document(path: Path, most: int | None = None) -> Any:
     last = suffixes[-1] if suffixes else ""
     if last == ".json":
         return json_document(existing_file(path), files.MOST_BYTES, "for a table of labels")
+    if last in (".csv", ".tsv"):
+        return _rows_of_tool(existing_file(path))
     if last not in (".jsonl", ".ndjson"):
         return None
     with closing(opened(existing_file(path))) as text:
         return [record for _, record in islice(json_records(text, path), most)]
+
+
+# Columns that every CSV file of Label Studio has.
+_LABEL_STUDIO_COLUMNS = {"annotation_id", "annotator", "lead_time"}
+
+
+def _rows_of_tool(path: Path) -> list[dict[str, str]] | None:
+    """Return the rows of a CSV file that Label Studio wrote, None of any other."""
+    delimiter, _, names = csv_header(path)
+    if names is None or not set(names) >= _LABEL_STUDIO_COLUMNS:
+        return None
+    with closing(opened(path)) as text:
+        records = limited(csv_records(text, delimiter), lambda record: sum(map(len, record[1])), path)
+        return [dict(zip(names, fields, strict=False)) for _, fields in islice(records, 1, None)]
 
 
 # What the column of first labels is called before their own name, and that of the judges who differ: a file
@@ -655,7 +686,7 @@ def _joined(parts: Sequence[Labels]) -> Labels:
 
 def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:
     """Return the labels of a file; None of a second look at another column than this."""
-    found = answers_of_tool(path) if value in (None, LABEL, VERDICT) else None
+    found = answers_of_tool(path, id_name) if value in (None, LABEL, VERDICT) else None
     if found is not None:
         refuse_empty(found, str(path))
         named = any(entry.annotator for entry in found.said)

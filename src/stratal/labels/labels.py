@@ -7,6 +7,7 @@ import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import date, time, timedelta
 from decimal import Decimal
 from os import PathLike, fspath
 from statistics import multimode
@@ -231,8 +232,22 @@ class Labels(Record):
 
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
+        if isinstance(entry, list | tuple) and len(entry) <= 1:  # annotation tools that allow several labels
+            single = entry[0] if entry else None
+            if not isinstance(single, list | tuple | dict):
+                return self._value(row, single)
+        if isinstance(entry, str):
+            return text_of_cell(entry.strip()) or None
         if is_missing(entry):
             return None
+        if isinstance(entry, date | time | timedelta | np.datetime64 | np.timedelta64):
+            raise LabelError(
+                f"{self.place(row)}: the label of id {self.ids[row]!r} is a time",
+                given=str(entry),
+                allowed="one number or text",
+                action="Name the column of the labels: value= (--value COL). A spreadsheet turns entries "
+                "such as 1-2 into dates: format the column as text, and fill it in again.",
+            )
         if isinstance(entry, np.generic) or (isinstance(entry, np.ndarray) and entry.ndim == 0):
             entry = entry.item()
         if isinstance(entry, Decimal):

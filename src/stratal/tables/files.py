@@ -6,11 +6,13 @@ import csv
 import gzip
 import itertools
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
+from urllib.parse import unquote
 
 from stratal.errors import InputError, refuse_unknown, unreadable, utf8_path
 
@@ -43,6 +45,28 @@ MOST_JSON, MOST_VALUES = 2**29, 2**24
 _CHUNK = 2**20
 
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a local file: as it is if it exists, else with ~ expanded, or of a `file:` address.
+
+    Examples
+    --------
+    >>> local_path("file:///data/labels.csv"), local_path("labels.csv")
+    (PosixPath('/data/labels.csv'), PosixPath('labels.csv'))
+    """
+    text = os.fspath(path)
+    literal = Path(text)
+    if os.path.lexists(literal):
+        return literal
+    if text.startswith("~"):
+        try:
+            return literal.expanduser()
+        except RuntimeError:  # no such user
+            return literal
+    # Path makes one stroke of several.
+    address = re.fullmatch(r"file:(?://(?:localhost)?(?=/))?(/.*)", text)
+    return literal if address is None else Path(unquote(address[1]).replace("//", "/"))
 
 
 def existing_file(path: Path) -> Path:
@@ -205,15 +229,43 @@ def text_of_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and _RUN.match(text) else text
 
 
+_NAMED_DELIMITER = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+
+
+def named_delimiter(line: str) -> str | None:
+    """Return the delimiter that the first line of a CSV file names for Excel, None of any other line.
+
+    Examples
+    --------
+    >>> named_delimiter("sep=;\\n"), named_delimiter("id;label\\n")
+    (';', None)
+    """
+    found = _NAMED_DELIMITER.fullmatch(line.rstrip("\r\n"))
+    return None if found is None else found[1]
+
+
 def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line on which each record begins and its fields, the header first, without blank lines."""
+    """Yield the line on which each record begins and its fields, the header first, without blank lines.
+
+    A first line `sep=;`, by which Excel knows the delimiter, is left out.
+    """
     lines = bounded(text, getattr(text, "name", "the file"))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    start = 1
+    first = next(lines, "")
+    left_out = 0 if named_delimiter(first) is None else 1
+    reader = csv.reader(
+        lines if left_out else itertools.chain([first], lines), delimiter=delimiter, strict=True
+    )
+    start = 1 + left_out
     for fields in reader:
         if fields:
             yield start, fields
-        start = reader.line_num + 1
+        start = reader.line_num + 1 + left_out
+
+
+def first_line_delimiter(path: Path) -> str | None:
+    """Return the delimiter that the first line of a CSV file names for Excel, None if it names none."""
+    with opened(path) as text:
+        return named_delimiter(next(bounded(text, path), ""))
 
 
 def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list[str] | None]:
@@ -225,9 +277,8 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
         if delimiter is None:
             usual = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
             first = next((line for line in bounded(text, path) if line.strip()), "")
-            delimiter = next(
-                (mark for mark in OTHER_DELIMITERS if usual not in first and mark in first), usual
-            )
+            other = next((mark for mark in OTHER_DELIMITERS if usual not in first and mark in first), usual)
+            delimiter = named_delimiter(first) or other
             text.seek(0)
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stratal.errors import InputError, MissingExtraError, installed, lone_surrogate, unreadable
-from stratal.tables import files, parquet, source
+from stratal.tables import files, number_format, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, registered
 from stratal.tables.logs import Log, log_of_document, log_of_lines, read_packed, saved_table
@@ -55,7 +55,7 @@ def open_table(
     address = address_of(path, remote=reading.get("remote", False))
     if address is not None:
         return _remote(address, reading, fits)
-    file = Path(path)
+    file = files.local_path(path)
     connection = duckdb_connection(reading.get("threads"), reading.get("memory"))
     if reading.get("directory", False):
         return _parquet(connection, file, parquet.parts_of(file))
@@ -99,7 +99,12 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
         options |= {"hive_types_autocast": False} if keys else {}
     else:
         register(connection, str(file))
-    paths = [_text(literal_path(str(part)) if local else str(part)) for part in parts]
+    if keys and _needs_link(str(file)):
+        raise InputError(
+            f"{file}: a partitioned table needs a folder without a backslash, and not beginning with ~",
+            action="Rename the folder.",
+        )
+    paths = [_text(duckdb_path(part) if local else str(part)) for part in parts]
     written = {name: str(value).lower() for name, value in options.items()}
     origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
     with readable(str(file)):
@@ -138,20 +143,24 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
     small = file.stat().st_size <= source.STORE_LIMIT
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
+    named = files.first_line_delimiter(file)
+    whole = Rows(
+        label=str(file),
+        connection=connection,
+        origin=_read_csv(file, len(names), delimiter, first_line - 1),
+        columns=internal,
+        text=True,
+        stored=small,
+        locate=locate,
+        notes=() if named is None else (f"{file}: the first line, 'sep={named}', names the delimiter",),
+    )
+    written = cache(lambda: _csv_format(whole, internal, delimiter))
 
     def take(chosen: Chosen) -> Rows:
-        rows = Rows(
-            label=str(file),
-            connection=connection,
-            origin=_read_csv(file, len(names), delimiter, first_line - 1),
-            columns={name: internal[name] for name in chosen.among(names)},
-            text=True,
-            stored=small,
-            locate=locate,
-        )
+        rows = replace(whole, columns={name: internal[name] for name in chosen.among(names)})
         if small and (chosen.id in rows.columns or not chosen.id):
             rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
-        return rows if delimiter == "," else with_points(rows, chosen)
+        return rows if delimiter == "," else with_points(rows, chosen, written())
 
     return Table(label=str(file), names=tuple(names), take=take)
 
@@ -160,7 +169,7 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
     """Return a CSV file as SQL, columns of text `c0`, `c1`, …; nothing is found out from the data."""
     rows = _call(
         "read_csv",
-        _text(literal_path(str(file))),
+        _text(duckdb_path(file)),
         columns=_columns((f"c{at}" for at in range(columns)), "VARCHAR"),
         header="true",
         auto_detect="false",
@@ -284,9 +293,10 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
     """Return the keys of a JSON Lines file as SQL, columns of JSON."""
     return _call(
         "read_json",
-        _text(literal_path(str(file))),
+        _text(duckdb_path(file)),
         columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
+        hive_partitioning="false",
         records="true",  # else DuckDB looks through the file for it, which takes longer than all else
         maximum_object_size=str(files.LONGEST),
     )
@@ -466,14 +476,33 @@ def cell_text(value: Any) -> str | None:
 def _book(path: Path) -> Any:
     with installed("openpyxl", extra="excel"):
         import openpyxl
-    import zipfile
 
-    bad = (zipfile.BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException)
-    try:
+    with _readable_workbook(path):
         return openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except bad as error:
-        what, allowed = f"{path}: is not a workbook that can be read", ".xlsx as spreadsheets save it"
-        raise InputError(what, given=str(error), allowed=allowed) from None
+
+
+@contextmanager
+def _readable_workbook(path: Path) -> Iterator[None]:
+    """Turn what a damaged workbook raises into one error; errors of XML are of the kind SyntaxError."""
+    import zipfile
+    import zlib
+
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        *(SyntaxError, KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError),
+        *(zlib.error, zipfile.BadZipFile, InvalidFileException),
+    ) as error:
+        raise InputError(
+            f"{path}: is not a workbook that can be read",
+            given=str(error)[:200] or type(error).__name__,
+            allowed=".xlsx as spreadsheets save it",
+            action="Open it in a spreadsheet and save it again.",
+        ) from None
 
 
 def _unreadable(book: Any, page: Any) -> str:
@@ -494,16 +523,36 @@ def _unreadable(book: Any, page: Any) -> str:
     return ""
 
 
-def _sheet(lines: Any) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]]]:
-    """Return the columns' names, and each row below with its number; empty columns at the end are none."""
-    rows = [(number, [cell_text(cell) for cell in line]) for number, line in enumerate(lines, start=1)]
-    header = next((at for at, (_, cells) in enumerate(rows) if any(cells)), None)
-    if header is None:
-        return (), []
-    names, below = rows[header][1], rows[header + 1 :]
-    width = max((at + 1 for _, cells in rows for at, cell in enumerate(cells) if cell is not None), default=0)
-    padded = [(number, (cells + [None] * width)[:width]) for number, cells in below]
-    return tuple((name or "").strip() for name in (names + [None] * width)[:width]), padded
+# Cells of a sheet, at most: a few bytes may stand for a table of 16,384 columns and a million rows.
+_MOST_CELLS = 50_000_000
+
+
+def _sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
+    """Return the columns' names, each row below that holds anything with its number, and the blank rows.
+
+    Empty columns at the end are none. What a sheet says of its own size is not believed.
+    """
+    page.reset_dimensions()
+    rows: list[tuple[int, list[str | None]]] = []
+    cells_read = number = 0
+    for number, line in enumerate(page.iter_rows(values_only=True), start=1):
+        cells = [cell_text(cell) for cell in line]
+        while cells and cells[-1] is None:
+            cells.pop()
+        cells_read += len(cells)
+        if cells_read > _MOST_CELLS:
+            raise files.too_large(path)
+        if cells:
+            rows.append((number, cells))
+    if not rows:
+        return (), [], 0
+    (header, names), *below = rows
+    width = max(len(cells) for _, cells in rows)
+    if width * len(rows) > _MOST_CELLS:
+        raise files.too_large(path)
+    padded = [(number, cells + [None] * (width - len(cells))) for number, cells in below]
+    blank = number - header - len(padded)
+    return tuple((name or "").strip() for name in names + [None] * (width - len(names))), padded, blank
 
 
 def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
@@ -512,7 +561,8 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
 
     book = _book(file)
     try:
-        found = [(page, *_sheet(page.iter_rows(values_only=True))) for page in book.worksheets]
+        with _readable_workbook(file):
+            found = [(page, *_sheet(page, file)) for page in book.worksheets]
         sheets = [each for each in found if each[1]]
         if not sheets:
             raise InputError(f"{file}: is empty", allowed="a header and one row per unit")
@@ -525,7 +575,7 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
                 allowed="one sheet with them",
                 action="Save the sheet that is meant as a file of its own.",
             )
-        page, names, rows = fitting[0]
+        page, names, full, blank = fitting[0]
         if [name != "" for name in names] == [True] + [False] * (len(names) - 1) != [True]:
             raise InputError(
                 f"{file}: the first row of sheet {page.title!r} is a title, and no header",
@@ -533,7 +583,8 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
                 allowed="a name for each column in the first row",
                 action="Delete the rows above the header.",
             )
-        unreadable = _unreadable(book, page)
+        with _readable_workbook(file):
+            unreadable = _unreadable(book, page)
         if unreadable:
             raise InputError(
                 f"{file}: sheet {page.title!r} has {unreadable}",
@@ -543,24 +594,26 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
             )
     finally:
         book.close()
-    full = [(place, cells) for place, cells in rows if any(map(str.strip, filter(None, cells)))]
     which = [f"{file}: sheet {page.title!r} was read, of {titles}"] if len(sheets) > 1 else []
-    notes = (*which, *blank_note(str(file), len(rows) - len(full)))
+    notes = (*which, *blank_note(str(file), blank))
 
     def take(chosen: Chosen) -> Rows:
         columns = {
             name: pa.array([cells[names.index(name)] for _, cells in full], pa.string())
             for name in chosen.among(names)
         }
-        return with_points(
-            replace(
-                registered(connection, columns, str(file)),
-                text=True,
-                notes=notes,
-                locate=lambda row: f"row {full[row][0]}",
-            ),
-            chosen,
+        rows = replace(
+            registered(connection, columns, str(file)),
+            text=True,
+            notes=notes,
+            locate=lambda row: f"row {full[row][0]}",
         )
+        facts = {
+            name: number_format.column_facts([cells[names.index(name)] for _, cells in full])
+            for name in columns
+            if name != chosen.id
+        }
+        return with_points(rows, chosen, number_format.file_format(facts, may_group=False, shared=False))
 
     return Table(label=str(file), names=names, take=take)
 
@@ -568,46 +621,48 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
 _READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _packed_log}
 
 
-# ---- decimal commas
+# ---- how numbers are written
 
 
-_NUMBER = r"^\s*[-+]?[0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
-_THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
-_ID = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
-# Rows that are looked at.
+# Rows by which columns of numbers are recognised, before all of them are looked at.
 _HEAD = 1_000
+# Columns of one query that counts how numbers are written.
+_FORMATS_AT_ONCE = 100
 
 
-def with_points(rows: Rows, chosen: Chosen) -> Rows:
-    """Return rows of text with a point in numbers that have a decimal comma, as their notes say.
+def _csv_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_format.NumberFormat:
+    """Return how the columns of a CSV file write numbers, by all entries of those that seem to hold some."""
+    every = replace(rows, columns=columns)
+    head = every.head(list(columns), _HEAD)
+    likely = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
+    facts = {}
+    for start in range(0, len(likely), _FORMATS_AT_ONCE):
+        names = likely[start : start + _FORMATS_AT_ONCE]
+        wanted = [number_format.facts_sql(columns[name], _text) for name in names]
+        answer = every.one(*itertools.chain.from_iterable(wanted))
+        width = len(wanted[0])
+        for at, name in enumerate(names):
+            facts[name] = number_format.facts_of_row(answer[at * width : (at + 1) * width])
+    return number_format.file_format(facts, may_group=delimiter == ";")
 
-    A column is changed where each of the first rows is such a number, a whole one or blank; later entries
-    that are none stay as they are. Ids are left as they are, and columns that are called so. Since commas
-    may group digits, as in 1,234, one of the numbers must be none of those.
+
+def with_points(rows: Rows, chosen: Chosen, written: number_format.NumberFormat) -> Rows:
+    """Return rows of text with numbers as Python writes them, as their notes say; ids stay as they are.
+
+    Raises
+    ------
+    InputError
+        For a column of numbers that may be read in two ways.
     """
-    names = [name for name in rows.columns if name != chosen.id and not _ID.search(name.lower())]
-    firsts = {}
-    for name, entries in rows.head(names, _HEAD).items():
-        there = [entry for entry in entries if entry and entry.strip()]
-        commas = [entry for entry in there if "," in entry]
-        if not all(re.match(_NUMBER, entry) for entry in there):
-            continue
-        if any(not re.match(_THOUSANDS, entry) for entry in commas):
-            firsts[name] = commas[0].strip()
-    if not firsts:
-        return rows
+    written.require_unambiguous(rows.label, chosen.numbers)
     changed = {
-        name: f"CASE WHEN regexp_matches({column}, {_text(_NUMBER)}) THEN replace({column}, ',', '.') "
-        f"ELSE {column} END"
+        name: number_format.number_sql(column, written.decimals[name], _text)
         for name, column in rows.columns.items()
-        if name in firsts
+        if name in written.decimals and name != chosen.id
     }
-    first = next(iter(firsts.values()))
-    words = (
-        f"{', '.join(map(repr, firsts))} {'are' if len(firsts) > 1 else 'is'} written with a decimal comma"
-    )
-    note = f"{words}: {first!r} is read as {first.replace(',', '.')}"
-    return replace(rows, columns={**rows.columns, **changed}, notes=(*rows.notes, note))
+    ambiguous = {name: entry for name, entry in written.ambiguous.items() if name in rows.columns}
+    notes = (*rows.notes, *number_format.reading_notes(written, list(changed)))
+    return replace(rows, columns={**rows.columns, **changed}, notes=notes, ambiguous=ambiguous)
 
 
 # ---- SQL
@@ -630,8 +685,29 @@ def literal_path(path: str) -> str:
     'run[[]1][*].csv'
     """
     literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
-    beside = literal != path and ":" in path and "://" not in path and not os.path.isabs(path)
-    return f"./{literal}" if beside else literal  # of a colon DuckDB makes the name of a drive
+    if "://" in path or os.path.isabs(path):
+        return literal
+    # Of what precedes a colon DuckDB makes the name of a drive or a scheme.
+    return f"./{literal}" if ":" in path else literal
+
+
+def duckdb_path(path: Path | str) -> str:
+    """Return a local path by which DuckDB finds the same file as Python.
+
+    A link stands for a name with a backslash, which DuckDB takes for a slash, and for one that begins with
+    ~, which it takes for the home folder.
+    """
+    text = str(path)
+    if not _needs_link(text):
+        return literal_path(text)
+    link = private_file("".join(Path(text).suffixes[-2:]).replace("\\", ""))
+    link.unlink()
+    link.symlink_to(Path(text).resolve())
+    return literal_path(str(link))
+
+
+def _needs_link(path: str) -> bool:
+    return "\\" in path or path.startswith("~")
 
 
 def _quoted(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Number
 from pathlib import Path
@@ -18,6 +18,7 @@ from stratal.errors import InputError, near_names, same_name, unreadable
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs import Log
+from stratal.tables.number_format import ambiguous_number
 from stratal.tables.readers import blank_note, open_table
 from stratal.tables.source import EveryColumn, Table
 
@@ -39,6 +40,8 @@ class SmallTable:
         What was done to read it: blank rows left out, a sheet chosen.
     log : Log, optional
         The evaluation tool's log that it is of, with every unit that was scored.
+    ambiguous : mapping of str to str
+        Columns of numbers that may be read in two ways, with an entry.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class SmallTable:
     repeated: Mapping[str, int]
     notes: tuple[str, ...] = ()
     log: Log | None = None
+    ambiguous: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
@@ -125,6 +129,8 @@ class SmallTable:
                 f"{self.label}: {self.repeated[name]} columns are called {name!r}",
                 action="Rename or drop the others.",
             )
+        if name in self.ambiguous:
+            raise ambiguous_number(self.label, name, self.ambiguous[name])
         return self.lists[name]
 
     def texts(self, name: str) -> AnyArray:
@@ -187,13 +193,17 @@ def plain_text(entry: Any) -> str | None:
 
 def _number(entry: Any) -> float:
     try:
-        return number_of_text(entry) if isinstance(entry, str) else float(entry)
+        if isinstance(entry, str):
+            truth = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold())
+            return number_of_text(entry) if truth is None else truth
+        return float(entry)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
 
 
 def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     """Return a small file as a table: text is never taken for anything else, and JSON keeps its values."""
+    path = files.local_path(path)
     files.existing_file(path)
     try:
         table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
@@ -212,6 +222,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     """Return all columns of a file without its blank rows."""
     kind = files.format_of(path)
     notes: tuple[str, ...] = ()
+    ambiguous: Mapping[str, str] = {}
     lists: dict[str, list[Any]]
     if table.values is not None:
         lists, lines = table.values()
@@ -223,7 +234,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         if found is None:
             raise files.too_large(path)
         lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
-        names, notes = list(table.names), rows.notes
+        names, notes, ambiguous = list(table.names), rows.notes, rows.ambiguous
         count = len(found[0]) if found else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
     if kind in ("csv", "xlsx"):  # an apostrophe keeps a spreadsheet from running the text behind it
@@ -234,11 +245,26 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         }
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     lists |= {name: [None] * len(places) for name in repeated if name not in lists}
-    whole = SmallTable(str(path), lists, tuple(places), repeated, notes)
+    lists = {name: _single_entries(entries) for name, entries in lists.items()}
+    whole = SmallTable(str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous)
     rows_of = zip(*lists.values(), strict=True) if lists else ()
     full = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
     blank = blank_note(str(path), len(places) - len(full))
     return replace(whole.only(full), notes=(*notes, *blank)) if blank else whole
+
+
+def _single_entries(entries: list[Any]) -> list[Any]:
+    """Return a column of lists of one value each as these values, and any other as it is.
+
+    So annotation tools write a label that could be several.
+    """
+    there = [entry for entry in entries if entry is not None]
+    single = all(
+        isinstance(e, list) and len(e) <= 1 and not isinstance(next(iter(e), 0), list | dict) for e in there
+    )
+    if not there or not single:
+        return entries
+    return [entry[0] if entry else None for entry in entries]
 
 
 def _csv_lines(path: Path) -> list[str]:

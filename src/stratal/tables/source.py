@@ -282,6 +282,8 @@ class Rows(Record):
         Whether rows that do not fit in memory are copied into DuckDB's storage, not read by each query.
     notes, locate
         As of `Source`.
+    ambiguous : mapping of str to str
+        Columns of numbers that may be read in two ways, with an entry: see `number_format`.
     """
 
     label: str
@@ -292,6 +294,7 @@ class Rows(Record):
     stored: bool = False
     notes: tuple[str, ...] = ()
     locate: Callable[[int], str] | None = None
+    ambiguous: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, *expressions: str, end: str = "") -> str:
         """Return the query of some expressions of the columns."""
@@ -381,11 +384,14 @@ class Rows(Record):
     def as_number(self, name: str, kind: str) -> str | None:
         """Return the SQL of a column as numbers, null where text is none; None where its type has none.
 
-        Text such as `1_0`, which engines and Python read as 10, is none.
+        Text such as `1_0`, which engines and Python read as 10, is none; `true` is 1 and `false` is 0.
         """
         column = self.columns[name]
         if self.text and kind == "varchar":
-            return f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
+            number = f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
+            # Truth values are 1 and 0, as those of Parquet are.
+            truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+            return f"coalesce({number}, {truth})"
         numeric = kind in (*WHOLE, *_REAL, "decimal", "boolean")
         return f"CAST({column} AS DOUBLE)" if numeric else None
 

@@ -267,7 +267,7 @@ def test_commas_that_may_group_digits_are_refused_by_name(tmp_path):
     sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=1)
 
     path.write_text("id;label\na;2,033\nb;583\n")
-    with pytest.raises(LabelError, match="'2,033' of id 'a' is not a finite number"):
+    with pytest.raises(InputError, match=r"'2,033' in column 'label' may be 2033 or 2.033"):
         stratal.estimate(sample, read_labels(path))
     path.write_text("id;label\na;2,5\nb;3\n")
     assert stratal.estimate(sample, read_labels(path)).value == 2.75

@@ -201,7 +201,7 @@ def test_numbers_of_every_kind_are_numbers(number):
 
 @pytest.mark.parametrize(
     "container",
-    [[1], {"a": 1}, {1}, (1, 0), np.array([1.0]), pd.Series([1]), pd.DataFrame({"a": [1]})],
+    [[1, 0], {"a": 1}, {1}, (1, 0), np.array([1.0]), pd.Series([1]), pd.DataFrame({"a": [1]})],
     ids=type,
 )
 @pytest.mark.parametrize("way", ["Labels", "mapping", "array"])

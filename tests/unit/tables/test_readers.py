@@ -640,7 +640,7 @@ def test_two_columns_of_one_name_are_refused_for_units_and_for_labels(tmp_path):
         stratal.read_labels(path)
 
 
-@pytest.mark.parametrize("cell", ['["Pass"]', '{"by": "ann"}'])
+@pytest.mark.parametrize("cell", ['["Pass", "Fail"]', '[["Pass"]]', '{"by": "ann"}'])
 @pytest.mark.parametrize("keys", [1, 300])
 @pytest.mark.parametrize("name", ["labels.json", "labels.jsonl"])
 def test_a_list_in_json_is_no_label_however_many_keys_there_are(tmp_path, cell, keys, name):

@@ -162,13 +162,18 @@ def number(source: Source, name: str, words: str | None = None) -> Any:
 def number_of_text(column: Any) -> Any:
     """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
 
+    `true` and `false` are 1 and 0, as the truth values of Parquet are.
+
     Examples
     --------
     >>> import ibis
     >>> number_of_text(ibis.literal("1_0")).type().is_floating()
     True
     """
-    return ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
+    number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
+    plain = column.strip().lower()
+    truth = ibis.cases((plain == "true", 1.0), (plain == "false", 0.0), else_=ibis.null("float64"))
+    return ibis.coalesce(number, truth)
 
 
 def with_point(column: Any) -> Any:

@@ -1,0 +1,135 @@
+"""Thousands and decimals: the convention of a file, from all values of all its columns."""
+
+from __future__ import annotations
+
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.tables.number_format import column_format
+from stratal.tables.small_table import SmallTable
+
+
+@pytest.mark.parametrize(
+    ("entries", "numbers"),
+    [
+        (["1.234", "900", "2.500", "1.100"], [1234, 900, 2500, 1100]),
+        (["1.299,99", "1.299"], [1299.99, 1299]),
+        (["1.234.567", "1.234"], [1234567, 1234]),
+        (["1.234", "0,5"], [1234, 0.5]),
+        (["1,234", "0.5"], [1234, 0.5]),
+        (["1,234,567", "1,234"], [1234567, 1234]),
+        (["1.234", "0.5"], [1.234, 0.5]),
+        (["1.234", "5678"], [1.234, 5678]),
+        (["1,234", "12,5", "-3"], [1.234, 12.5, -3]),
+        (["-1.234,5", "+2.000"], [-1234.5, 2000]),
+        (["1,5e3", "2"], [1500, 2]),
+    ],
+)
+def test_a_column_shows_its_convention(tmp_path, entries, numbers):
+    path = tmp_path / "labels.csv"
+    path.write_text("id;label\n" + "".join(f"u{k};{entry}\n" for k, entry in enumerate(entries)))
+
+    assert SmallTable.of(path, "labels").numbers("label").tolist() == numbers
+
+
+@pytest.mark.parametrize(("other", "number"), [("0,5", 1234), ("2.345.678", 1234), ("0.5", 1.234)])
+def test_another_column_shows_the_convention_however_late(tmp_path, other, number):
+    path = tmp_path / "labels.csv"
+    rows = [f"u{k};1.234;7\n" for k in range(1_500)]
+    path.write_text("id;label;other\n" + "".join(rows) + f"last;1.234;{other}\n")
+
+    assert set(SmallTable.of(path, "labels").numbers("label").tolist()) == {number}
+
+
+def test_an_ambiguous_column_is_refused_with_both_readings_where_it_is_used(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id;label;p\na;1.234;1\nb;2.345;0\n")
+
+    with pytest.raises(InputError, match=r"'1.234' in column 'label' may be 1234 or 1.234"):
+        stratal.read_labels(path)
+    with pytest.raises(InputError, match=r"'1.234' in column 'label' may be 1234 or 1.234"):
+        stratal.Population.read(path, proxy="label")
+    assert stratal.read_labels(path, value="p").values == ("1", "0")
+
+
+def test_files_with_commas_or_tabs_between_columns_have_decimal_points(tmp_path):
+    for name, mark in (("labels.csv", ","), ("labels.tsv", "\t")):
+        path = tmp_path / name
+        path.write_text(f"id{mark}label\na{mark}1.234\nb{mark}2.345\n")
+        assert SmallTable.of(path, "labels").numbers("label").tolist() == [1.234, 2.345]
+
+
+def test_what_is_no_column_of_numbers_shows_nothing():
+    columns = {"a": ["1.234", "x", "y"], "date": ["12.03.2024"], "version": ["1.2.3"], "unit_id": ["0,5"]}
+
+    found = column_format({**columns, "label": ["1.234"]}, may_group=True)
+
+    assert not found.decimals
+    assert list(found.ambiguous) == ["label"]
+
+
+def test_the_note_names_the_column_and_an_entry(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id;label\na;1.234,5\nb;900\n")
+
+    notes = SmallTable.of(path, "labels").notes
+
+    assert "'label' is written with a point between thousands: '1.234,5' is read as 1234.5" in notes
+
+
+@pytest.mark.parametrize("mark", [";", ",", "\t", "|"])
+def test_the_first_line_may_name_the_delimiter(tmp_path, mark):
+    path = tmp_path / "labels.csv"
+    path.write_text(f"sep={mark}\r\nid{mark}label\r\na{mark}1\r\nb{mark}0\r\n")
+
+    table = SmallTable.of(path, "labels")
+
+    assert (table.lists["id"], table.places) == (["a", "b"], ("line 3", "line 4"))
+    assert any("names the delimiter" in note for note in table.notes)
+    assert stratal.Population.read(path, proxy="label").size == 2
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl", "f.parquet"])
+def test_truth_values_are_numbers_from_every_file(tmp_path, name):
+    path = tmp_path / name
+    if name == "f.parquet":
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table({"id": ["a", "b"], "flag": [True, False]}), path)
+    else:
+        path.write_text(
+            "id,flag\na,True\nb,false\n"
+            if name == "f.csv"
+            else '{"id": "a", "flag": true}\n{"id": "b", "flag": false}\n'
+        )
+
+    assert stratal.Population.read(path, proxy="flag").distribution().mean == 0.5
+    assert stratal.Population.read(path, proxy="flag", missing="own-stratum").distribution().mean == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["~/x.csv", "file:x.csv", "a\\b.csv", "a:b.csv", "x[1].csv", "~x/y\\*.jsonl"]
+)
+def test_names_mean_the_same_file_to_every_reader(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    decoys = [tmp_path / "home" / "x.csv", tmp_path / "x.csv", tmp_path / "a" / "b.csv"]
+    for decoy in decoys:
+        decoy.parent.mkdir(exist_ok=True)
+        decoy.write_text("id,score\nother,0.9\n")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"id": "a", "score": 0.1}\n' if name.endswith("jsonl") else "id,score\na,0.1\n")
+
+    assert stratal.Population.read(name, proxy="score").distribution().mean == 0.1
+    assert SmallTable.of(name, "labels").lists["id"] == ["a"]
+
+
+def test_the_home_folder_and_file_addresses_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "my units.csv").write_text("id,score\na,0.1\n")
+
+    for name in ("~/my units.csv", f"file://{tmp_path}/my%20units.csv", f"file:{tmp_path}/my units.csv"):
+        assert stratal.Population.read(name, proxy="score").size == 1
+        assert SmallTable.of(name, "labels").lists["id"] == ["a"]

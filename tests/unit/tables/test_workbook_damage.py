@@ -1,0 +1,59 @@
+"""Workbooks whose sheets claim another size than they have, or are no XML."""
+
+from __future__ import annotations
+
+import tracemalloc
+import zipfile
+
+import pytest
+
+from stratal.errors import InputError
+from stratal.tables.small_table import SmallTable
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    """Return a function that writes a workbook whose first sheet a function changed."""
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write(change):
+        path, plain = tmp_path / "labels.xlsx", tmp_path / "plain.xlsx"
+        book = openpyxl.Workbook()
+        for row in (["id", "label"], ["a", 1], ["b", 0]):
+            book.active.append(row)
+        book.save(plain)
+        with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w") as target:
+            for name in source.namelist():
+                content = source.read(name)
+                if name == "xl/worksheets/sheet1.xml":
+                    content = change(content.decode()).encode()
+                target.writestr(name, content)
+        return path
+
+    return write
+
+
+def test_a_declared_dimension_takes_no_memory(workbook):
+    path = workbook(lambda text: text.replace('ref="A1:B3"', 'ref="A1:XFD1048576"'))
+
+    tracemalloc.start()
+    table = SmallTable.of(path, "labels")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert table.lists["id"] == ["a", "b"]
+    assert peak < 50e6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("<sheetData>", "<sheetData><<"),
+        lambda text: text.replace("<v>1</v>", "<v>&undefined;</v>"),
+        lambda text: "",
+    ],
+)
+def test_errors_of_xml_are_one_error(workbook, change):
+    with pytest.raises(InputError, match="is not a workbook that can be read"):
+        SmallTable.of(workbook(change), "labels")
