@@ -17,7 +17,7 @@ _NO_ANSWER = frozenset(
 _NO_VERDICT = frozenset(
     {
         *("error", "errored", "exception", "timeout", "timed out", "missing", "empty", "undefined"),
-        *("not parsable", "not parseable", "unparsable", "unparseable", "unparsed", "parse error"),
+        *("not parsable", "unparsable", "unparsed", "parse error"),
         *("parsing error", "parse failure", "parse failed", "parsing failed", "failed to parse"),
         *("could not parse", "cannot parse", "not parsed", "invalid response", "invalid output"),
         *("invalid format", "invalid json", "invalid verdict", "invalid answer"),
@@ -59,6 +59,7 @@ def is_no_verdict(text: str) -> bool:
     [True, True, True, True, False, False]
     """
     plain = " ".join(re.sub(r"[_\-]+", " ", text.strip().casefold().rstrip(".!")).split())
+    plain = plain.replace("seable", "sable")  # both spellings are usual
     bracketed = _BRACKETED.fullmatch(plain)
     if bracketed is not None:
         plain = bracketed[1].strip()
