@@ -55,6 +55,12 @@ def replacing(path: Path) -> Iterator[Path]:
             release = None
         partial.replace(path)
         on_disk(path.parent)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        # The system names no file where a write fails, such as on a full disk.
+        action = "Free some space, or choose another folder."
+        raise InputError(f"{path}: cannot be written ({error.strerror})", action=action) from None
     finally:
         if release is not None:
             release()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 
 import pytest
 
 import stratal.designs.files as files
+from stratal import InputError
 from stratal.designs.files import partial_folder, replacing
 
 
@@ -56,3 +58,12 @@ def test_where_there_are_no_locks_files_are_written_without(tmp_path, monkeypatc
     with partial_folder(tmp_path / "audit") as folder:
         (folder / "note.txt").write_text("whole")
     assert (tmp_path / "note.txt").read_text() == "whole"
+
+
+def test_a_write_that_fails_names_the_file(tmp_path):
+    """On a full disk the message was without a path."""
+    wanted = r"note\.txt: cannot be written \(No space left"
+    with pytest.raises(InputError, match=wanted), replacing(tmp_path / "note.txt"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert list(tmp_path.iterdir()) == []
