@@ -356,3 +356,15 @@ def test_a_parquet_file_of_too_many_cells_for_labels_is_not_read_row_by_row(tmp_
 
     assert not read
     assert f"plan {file} --id id --proxy score" in said.output
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_very_many_columns_is_refused_at_once(tmp_path, ending):
+    """60,000 columns took an hour."""
+    path, names = tmp_path / f"wide.{ending}", ["id", *(f"c{number}" for number in range(60_000))]
+    if ending == "csv":
+        path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    else:
+        pq.write_table(pa.table([pa.array([1])] * len(names), names=names), path)
+
+    assert "has too many columns" in str(run("doctor", path).exception)
