@@ -145,6 +145,77 @@ def deepeval_log(folder: Path) -> None:
     evaluate([ConversationalTestCase(name="talk", turns=turns)], [Polite()])
 
 
+def inspect_odd_log(folder: Path) -> None:
+    """A good answer, one whose scorer fails, a solver that fails, and an answer without text."""
+    import tiktoken
+
+    class Words:
+        def encode(self, text: str, **_: Any) -> list[str]:
+            return text.split()
+
+    tiktoken.get_encoding = lambda _: Words()  # it would be downloaded
+    import inspect_ai
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.scorer import Score, accuracy, scorer
+    from inspect_ai.solver import generate, solver
+
+    @scorer(metrics=[accuracy()])
+    def graded() -> Any:
+        async def score(state: Any, target: Any) -> Any:
+            if state.sample_id == "metric":
+                raise RuntimeError("grader broke")
+            return Score(value="C" if state.output.completion else "I")
+
+        return score
+
+    @solver
+    def crash() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            if state.sample_id == "crash":
+                raise RuntimeError("application broke")
+            return state
+
+        return solve
+
+    names = ("good", "metric", "crash", "empty")
+    task = inspect_ai.Task(
+        dataset=[Sample(id=name, input=name, target="x") for name in names],
+        solver=[crash(), generate()], scorer=graded(), name="odd",
+    )  # fmt: skip
+    outputs = [ModelOutput.from_content("mockllm/model", answer) for answer in ("a", "b", "")]
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    inspect_ai.eval(
+        task, model=model, log_dir=str(folder), log_format="json", display="none", max_samples=1,
+        fail_on_error=False,
+    )  # fmt: skip
+
+
+def deepeval_odd_log(folder: Path) -> None:
+    """A good answer, one whose metric fails, a wrong one, and one without text."""
+    os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "DEEPEVAL_RESULTS_FOLDER": str(folder)}
+    from deepeval import evaluate
+    from deepeval.evaluate import ErrorConfig
+    from deepeval.metrics import ExactMatchMetric
+    from deepeval.test_case import LLMTestCase
+
+    class Broken(ExactMatchMetric):  # type: ignore[misc]
+        def measure(self, case: Any, *options: Any, **more: Any) -> float:
+            if case.name == "metric":
+                raise RuntimeError("metric broke")
+            return float(super().measure(case, *options, **more))
+
+        async def a_measure(self, case: Any, *_: Any, **__: Any) -> float:
+            return self.measure(case)
+
+    answers = {"good": "a", "metric": "a", "bad": "b", "empty": ""}
+    cases = [
+        LLMTestCase(name=name, input="q", actual_output=answer, expected_output="a")
+        for name, answer in answers.items()
+    ]
+    evaluate(cases, [Broken()], error_config=ErrorConfig(ignore_errors=True))
+
+
 def hugging_face_logs(folder: Path) -> None:
     import datasets
     import evaluate
@@ -159,6 +230,13 @@ def hugging_face_logs(folder: Path) -> None:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    for write in (lm_eval_log, inspect_log, deepeval_log, hugging_face_logs):
+    for write in (
+        lm_eval_log,
+        inspect_log,
+        inspect_odd_log,
+        deepeval_log,
+        deepeval_odd_log,
+        hugging_face_logs,
+    ):
         (place / write.__name__).mkdir(parents=True)
         write(place / write.__name__)

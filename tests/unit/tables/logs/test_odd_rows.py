@@ -329,3 +329,24 @@ def test_labels_know_which_answers_failed(written):
     assert labels.failed_as_wrong().values == (1.0, 0.0, None)
     assert labels.failed_as_wrong(lowest=False).values == (1.0, 1.0, None)
     assert labels.only([1]).failed_answers == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "states"),
+    [
+        (
+            "inspect-0.3.285-odd.json",
+            "graded",
+            {"good": 1.0, "metric": MISSING, "crash": FAILED, "empty": FAILED},
+        ),
+        (
+            "deepeval-4.3.1-odd.json",
+            "Exact Match",
+            {"good": 1.0, "metric": MISSING, "bad": 0.0, "empty": FAILED},
+        ),
+    ],
+)
+def test_logs_that_the_tools_wrote_of_failures(tools, name, column, states):
+    log = log_of_document(json.loads((tools / name).read_text()), name)
+
+    assert {unit: state(log, column, unit) for unit in log.columns["id"]} == states
