@@ -18,6 +18,7 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
+from stratal.question import Outcome
 
 if TYPE_CHECKING:
     from stratal import Labels, Population, Sample, Selection
@@ -77,8 +78,8 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         """Return the sample with what is known of the labels that it will get."""
         if self.outcome is not None or self.bounds is not None:
             sample = sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
-        given = self.counted
-        return sample if given == {"positive": None, "mapping": None} else replace(sample, counted=given)
+        values = {name: value for name, value in self.counted.items() if value is not None}
+        return replace(sample, question=sample.question.with_outcome(**values))
 
 
 class PlanFile(
@@ -323,9 +324,9 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
         what = "--extend needs the labels so far and the number of units to add, or a half-width"
         raise InputError(what, allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W")
     earlier = stratal.Sample.read(extend)
-    labels = stratal.read_labels(*requested.labels, id_name=earlier.id_name, value=requested.value)
+    labels = stratal.read_labels(*requested.labels, id_name=earlier.question.id, value=requested.value)
     labels = replace(labels, **requested.counted)
-    classes = (earlier.predicted if as_classes else compared(earlier, labels)) or False
+    classes = (earlier.question.answer if as_classes else compared(earlier, labels)) or False
     shared: dict[str, Any] = {"confidence_level": requested.confidence_level, "predicted": classes}
     with progress("reading and drawing"):
         reading = part(Reading, requested)  # what a plan adds was compared with the command line
@@ -368,10 +369,10 @@ def compared(sample: Sample, labels: Labels) -> str | None:
     from stratal.errors import LabelError
     from stratal.estimation.columns import answers_of, class_column
 
-    own = {"positive": labels.positive, "mapping": labels.mapping}
-    meant: Any = (None if any(own.values()) else sample.counted) or own
-    numbers = meant["positive"] or any(isinstance(one, float) for one in (meant["mapping"] or {}).values())
-    if sample.predicted is None or sample.estimand is not None or numbers:
+    outcome = sample.question.outcome
+    if labels.positive is not None or labels.mapping is not None:
+        outcome = Outcome(positive=labels.positive, mapping=labels.mapping)
+    if sample.question.answer is None or sample.question.estimand is not None or outcome.stands_for_numbers:
         return None
     try:
         found = class_column(sample, labels, "labels")
@@ -380,7 +381,7 @@ def compared(sample: Sample, labels: Labels) -> str | None:
     # 0, ½ and 1 say right or wrong, unless the model answers nothing else.
     answers = {*answers_of(sample, True).tolist()}
     named = (answers - {"0", "0.5", "1"}) or answers
-    return None if named.isdisjoint(found.tolist()) else sample.predicted
+    return None if named.isdisjoint(found.tolist()) else sample.question.answer
 
 
 def file_unknown(sample: Path) -> InputError:
@@ -461,9 +462,9 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     require_named(reading, named)
     known = structs.replace(
         reading,
-        id=reading.id or earlier.id_name,
+        id=reading.id or earlier.question.id,
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        predicted=reading.predicted or earlier.predicted,
+        predicted=reading.predicted or earlier.question.answer,
     )
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
@@ -471,7 +472,7 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
         lacking = [column for column in held if column not in fitting(columns, tuple(held))]
         known = structs.replace(known, **{name: joined(*columns, *lacking) or None})
     try:
-        return known.with_columns_of(earlier.estimand).population()
+        return known.with_columns_of(earlier.question.estimand).population()
     except InputError as error:
         action = "Give the file that it was drawn from, unchanged."
         raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
@@ -611,7 +612,7 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
         reading = part(Reading, plan.options)
     meant = mapping("--map", requested.map)
     given = stratal.read_labels(
-        *requested.labels, id_name=earlier.id_name, value=requested.value, mapping=meant
+        *requested.labels, id_name=earlier.question.id, value=requested.value, mapping=meant
     )
     with progress("reading and drawing"):
         units = population_again(reading, earlier, part(Reading, requested))

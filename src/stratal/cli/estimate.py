@@ -344,7 +344,7 @@ def made(requested: EvidenceOptions) -> Made:
 
     evidence = _with_population(_of_models(_gathered(requested)))
     requested, sample = evidence.requested, evidence.sample
-    columns = as_estimand(requested.estimand or sample.estimand).label_columns(sample)
+    columns = as_estimand(requested.estimand or sample.question.estimand).label_columns(sample)
     if columns and requested.judge is not None:
         raise no_effect("--judge", f"of one column of labels, and not of {', '.join(columns)}")
     evidence = replace(evidence, answered=columns[0]) if columns else evidence
@@ -437,7 +437,7 @@ def _with_population(evidence: Gathered) -> Gathered:
     place, file = requested.sample, requested.population
     if place is None:
         return evidence
-    question = as_estimand(requested.estimand or sample.estimand)
+    question = as_estimand(requested.estimand or sample.question.estimand)
     read = question.numbers if question.reads_population else ()
     if file is not None and not read and requested.calibration is None:
         raise no_effect("--population", "with --calibration or --labelled, or for a coefficient")
@@ -518,7 +518,7 @@ def _remarks(evidence: Gathered) -> list[str]:
             f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
             "otherwise say which look this is: --look N"
         )
-    kept = sample.predicted
+    kept = sample.question.answer
     if kept is not None and evidence.by_default and {*sample.groups[kept].tolist()} <= {"0", "1"}:
         found.append(
             f"labels were compared with the answers in {kept!r}; if they say right (1) "
@@ -594,7 +594,7 @@ def _drawn(requested: EvidenceOptions) -> Gathered:
     drawn = stratal.Sample.read(sample)
     if isinstance(drawn.design, stratal.designs.Disagreements):
         drawn.weighting()  # which says what such a sample is for
-    ids, order = requested.id or drawn.id_name, drawn.ids.tolist()
+    ids, order = requested.id or drawn.question.id, drawn.ids.tolist()
     if requested.id not in (None, "row"):  # that there is such a column
         read_labels(*files, id_name=ids, value=ids, order=order)
     usual = None if requested.value is None else LABEL  # of columns called alike, one must be named
@@ -634,7 +634,7 @@ def _studied(requested: EvidenceOptions, folder: Path) -> Gathered:
             raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(labels))
         return labels.get(name, labels[first])
 
-    predicted = requested.predicted or (drawn.predicted if known.get("predicted") else None)
+    predicted = requested.predicted or (drawn.question.answer if known.get("predicted") else None)
     estimand = requested.estimand or known.get("estimand")
     return Gathered(
         structs.replace(requested, predicted=predicted, estimand=estimand),
@@ -816,12 +816,12 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
     before, equals, after = (requested.answers or "").partition("=")
     # One name is that of both, where the sample has such a column; else of the new answers alone.
     old = before if equals or before in {*sample.shown, *sample.groups} else None
-    column = after or before or asked.predicted or sample.predicted or "answer"
+    column = after or before or asked.predicted or sample.question.answer or "answer"
     changed = None
     if requested.new_labels:
         changed = stratal.read_labels(
             *requested.new_labels,
-            id_name=requested.id or sample.id_name,
+            id_name=requested.id or sample.question.id,
             mapping=mapping("--map", requested.map),
             **given(requested, "value", "positive"),
         )
@@ -829,7 +829,7 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
     return stratal.new_version(
         sample,
         result.labels,
-        stratal.read_labels(file, id_name=sample.id_name, value=column),
+        stratal.read_labels(file, id_name=sample.question.id, value=column),
         old_answers=old,
         new_labels=changed,
         **given(requested, "confidence_level", "interval"),

@@ -194,7 +194,7 @@ def new(requested: NewOptions) -> Result:
             "shown": list(sample.shown),
             "pictures": pictures(sample.shown, made.media),
         }
-    page = study_page(found, compared=sample.predicted is not None)
+    page = study_page(found, compared=sample.question.answer is not None)
     return Result(found, page, ("study", "label", requested.output))
 
 
@@ -773,7 +773,7 @@ def take_in(requested: ImportOptions) -> Result:
     if people is not None and "=" in people:
         people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
     with stratal.study.open_study(study) as opened:
-        answers = read_answers(file, requested.from_, requested.id or opened.sample().id_name)
+        answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
         answers = answers.mapped(mapping("--map", requested.map))
         taken = opened.take_in_answers(answers, annotator=people, dry_run=dry_run)
     return Result(found | taken.to_dict(), import_page, then)

@@ -17,6 +17,7 @@ from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.question import Question
 from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
@@ -384,8 +385,15 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         "seed": 0,
         "groups": {name: columns.texts(name) for name in kept},
         "level_means": level_means_of(columns, given, others, known),
-        "predicted": given.predicted,
-        "id_name": given.id or "id",
+        "question": Question(
+            id=given.id or "id",
+            scores=(info.score(given.predicted),) if given.proxy else (),
+            answer=given.predicted,
+            groups=tuple(kept),
+            stratum=given.stratum,
+            cluster=given.cluster,
+            weight=given.weight,
+        ),
     }
     labels = _labels(ids, columns, given.value)
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
@@ -404,7 +412,7 @@ def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
     """
     columns = SmallTable.of(table, _LABEL, (value,))
     if len(columns) != sample.size:  # rows without a label were taken as the population's
-        position = {text: row for row, text in enumerate(id_texts(ids_of(columns, sample.id_name)))}
+        position = {text: row for row, text in enumerate(id_texts(ids_of(columns, sample.question.id)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
     return _labels(sample.ids, columns, value)
 

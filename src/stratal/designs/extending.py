@@ -245,7 +245,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
-    kept = ("outcome", "estimand", "bounds", "counted", "half_width", "looks")
+    kept = ("question", "half_width", "looks")
     return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in kept})
 
 

@@ -98,7 +98,7 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
     'id,label'
     """
     for name in RESERVED:
-        if name in sample.shown or sample.id_name == name:
+        if name in sample.shown or sample.question.id == name:
             action = "That is where the annotators' answers go; rename the column."
             raise InputError(f"a column cannot be called '{name}'", action=action)
     with new_folder(folder, SAMPLE_NAME) as partial:
@@ -220,8 +220,8 @@ def write_to_label(sample: Sample, path: Path) -> int:
     2
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
-        payload = {name: values for name, values in sample.shown.items() if name != sample.id_name}
-        stream.write(csv_line([sample.id_name, *payload, LABEL]))
+        payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
+        stream.write(csv_line([sample.question.id, *payload, LABEL]))
         columns = [values.tolist() for values in payload.values()]
         ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
         newest = np.flatnonzero(sample.round == sample.round.max()).tolist()

@@ -18,19 +18,17 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.designs.elsewhere import Labelled, parts_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds, refuse_unknown
+from stratal.errors import InputError, kind_of, listing, names_mistyped
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
 from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.question import Outcome, Question
 from stratal.randomness import check_seed, id_texts
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
-
-# Kinds of outcome.
-OUTCOMES = ("binary", "bounded", "unbounded")
 
 
 class Design(Described, ABC):
@@ -162,24 +160,14 @@ class Sample(Record, Tabular):
     seed : int
     groups, shown : mapping of name to (n,) array
         Group columns (text), and payload columns for the annotators.
-    predicted : str, optional
-        The group that holds the model's answer.
+    question : Question
+        The roles of the columns, how a label becomes a number, and what is estimated, as declared or known
+        before any label.
     totals : mapping of group name to mapping of level to int
         Units of the whole population in each level, for groups with few levels.
     level_means : mapping of group name to mapping of level to (k,) list, optional
         The proxies' means over the units of each of these levels, where the sample was read from a file; see
         `means_of_levels`.
-    outcome : {"binary", "bounded", "unbounded"}, optional
-        What was known of the outcome before any label: declared (`with_outcome`), or by the bounds that the
-        proxies predict within, or binary where labels are to be compared with the model's answers.
-    bounds : (float, float), optional
-        Of a bounded outcome.
-    estimand : mapping, optional
-        The record of what the sample was planned for; the mean of the outcome if left out.
-    counted : mapping, optional
-        What labels count as (`positive`, `mapping`), where the labels do not say it themselves.
-    id_name : str
-        What the id column is called in files.
     round : int (n,), optional
         The round in which each unit was drawn, from 1; all in the first unless given.
     half_width : float, optional
@@ -213,16 +201,11 @@ class Sample(Record, Tabular):
     seed: int
     groups: Mapping[str, AnyArray] = field(default_factory=dict)
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
-    predicted: str | None = None
+    question: Question = field(default_factory=Question)
     totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     level_means: Mapping[str, Mapping[str, list[float]]] | None = field(
         default=None, repr=False, compare=False
     )
-    outcome: str | None = None
-    bounds: tuple[float, float] | None = None
-    estimand: Mapping[str, Any] | None = None
-    counted: Mapping[str, Any] | None = None
-    id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     half_width: float | None = None
     looks: str | None = None
@@ -312,16 +295,11 @@ class Sample(Record, Tabular):
         --------
         >>> import stratal
         >>> population = stratal.Population.from_arrays(ids=range(10))
-        >>> stratal.designs.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
+        >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+        >>> sample.with_outcome("unbounded").question.outcome.scale
         'unbounded'
         """
-        refuse_unknown("kind of outcome", outcome, OUTCOMES)
-        if (outcome == "bounded") != (bounds is not None):
-            what = "a bounded outcome has bounds, any other has none"
-            raise InputError(what, given=f"{outcome}, {bounds}", allowed="outcome='bounded' with bounds=")
-        if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
-            raise not_bounds(bounds)
-        return replace(self, outcome=outcome, bounds=bounds)
+        return replace(self, question=self.question.with_outcome(scale=outcome, bounds=bounds))
 
     def of_rows(self, rows: IntArray, **changes: Any) -> Sample:
         """Return the sample of some of the units (m,), in this order, with other changes."""
@@ -420,6 +398,7 @@ class Sample(Record, Tabular):
             "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
             "groups": list(self.groups),
             "shown": list(self.shown),
+            "question": self.question.to_dict(),
             "summary": {name: plain(getattr(self.summary, name)) for name in StratumSummary.__slots__},
             "design": self.design.to_dict(),
         }
@@ -501,9 +480,9 @@ class Sample(Record, Tabular):
         return _of_parts(parts), labels
 
 
-_AS_THEY_ARE = ("version", "seed", "id_name", "predicted", "outcome", "bounds")
+_AS_THEY_ARE = ("version", "seed")
 # What a sample file has of a sample as it is, the latter only where it is known.
-_OPTIONAL = ("estimand", "counted", "half_width", "looks")
+_OPTIONAL = ("half_width", "looks")
 
 
 def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> dict[str, Any]:
@@ -531,9 +510,33 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "digest": None if digest is None else PopulationDigest(**digest),
         **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
         **{name: description.get(name) for name in (*_AS_THEY_ARE, *_OPTIONAL)},
-        "bounds": description.get("bounds") and tuple(description["bounds"]),
+        "question": stored_question(description, proxies),
         "design": description["design"],
     }
+
+
+def stored_question(description: Mapping[str, Any], proxies: tuple[ProxyInfo, ...]) -> Question:
+    """Return the question of a sample file; of a file without one, it follows from the stored fields."""
+    if "question" in description:
+        return Question.from_dict(description["question"])
+    values = description.get("counted") or {}
+    bounds = description.get("bounds")
+    answer = description.get("predicted")
+    outcome = Outcome(
+        scale=description.get("outcome"),
+        bounds=None if bounds is None else tuple(bounds),
+        positive=values.get("positive"),
+        mapping=values.get("mapping"),
+    )
+    return Question(
+        id=description.get("id_name") or "id",
+        scores=tuple(info.score(answer) for info in proxies),
+        answer=answer,
+        groups=tuple(description["groups"]),
+        shown=tuple(description["shown"]),
+        outcome=outcome,
+        estimand=description.get("estimand"),
+    )
 
 
 def _of_parts(parts: dict[str, Any]) -> Sample:
@@ -573,10 +576,8 @@ def sample_of(
         proxy_info=population.proxies,
         groups=drawn.groups,
         shown=drawn.shown,
-        predicted=population.predicted,
+        question=question_of(population, drawn),
         totals={name: levels for name, levels in totals.items() if len(levels) <= _MOST_LEVELS},
-        **_outcome(population),
-        id_name=population.id_name,
         summary=population.summarise(Everything()) if summary is None else summary,
         design=design,
         seed=seed,
@@ -589,15 +590,23 @@ def sample_of(
 _MOST_LEVELS = 200
 
 
-def _outcome(population: Population) -> dict[str, Any]:
-    """Return the outcome's kind and bounds as far as the population tells them."""
+def question_of(population: Population, drawn: Drawn) -> Question:
+    """Return the question as far as the population's columns tell it: roles, and the outcome's scale."""
     scaled = [info for info in population.proxies if info.scaled]
-    if population.predicted is not None and not scaled:
-        return {"outcome": "binary"}
-    if not scaled:
-        return {}
     bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
-    return {"outcome": "unbounded"} if bounds is None else {"outcome": "bounded", "bounds": bounds}
+    scale = None
+    if scaled:
+        scale = "unbounded" if bounds is None else "bounded"
+    elif population.predicted is not None:
+        scale = "binary"
+    return Question(
+        id=population.id_name,
+        scores=tuple(info.score(population.predicted) for info in population.proxies),
+        answer=population.predicted,
+        groups=tuple(drawn.groups),
+        shown=tuple(drawn.shown),
+        outcome=Outcome(scale=scale, bounds=bounds),
+    )
 
 
 def require_sample(given: Any, verb: str) -> Sample:

@@ -322,7 +322,7 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
     more = [name for name in features if name not in (*sample.proxy_names, *others)]
     found = Population.read(
         path,
-        id=sample.id_name,
+        id=sample.question.id,
         proxy=list(sample.proxy_names),
         groups=[name for name in others if name in sample.groups],
         features=[*(name for name in others if name not in sample.groups), *more],

@@ -39,7 +39,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     >>> answers_of(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), "answer").tolist()
     ['cat']
     """
-    name = predicted if isinstance(predicted, str) else sample.predicted
+    name = predicted if isinstance(predicted, str) else sample.question.answer
     return group_column(sample, name, "this sample does not hold the model's answers", "predicted")
 
 

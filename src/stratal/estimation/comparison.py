@@ -379,11 +379,11 @@ def bounds_of_outcomes(
     """Return the bounds of models' outcomes: as given; the sample's; or 0 to 1 where all are 0, ½ or 1."""
     if given is not None:
         return infer_outcome(z.ravel(), "bounded", given)[1]
-    known = sample.bounds
+    known = sample.question.outcome.bounds
     if known is not None and np.all((z >= known[0]) & (z <= known[1])):
         return known
     halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
-    return (0.0, 1.0) if halves and sample.outcome != "unbounded" else None
+    return (0.0, 1.0) if halves and sample.question.outcome.scale != "unbounded" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

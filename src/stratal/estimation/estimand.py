@@ -512,7 +512,7 @@ class Estimand(Described, noun="estimand", registry={}):
         if grouped and self.takes_by_group is not None:
             takes, named = self.takes_by_group, f"{named} by groups"
         for name, value in request.given.items():
-            if name in takes or (name == "predicted" and self.compares(value, sample.predicted)):
+            if name in takes or (name == "predicted" and self.compares(value, sample.question.answer)):
                 continue
             allowed = ", ".join(f"{option}=" for option in takes)
             raise InputError(

@@ -134,7 +134,7 @@ def estimate(
             given = f"judge={judge!r} and estimand="
             raise InputError("a judge is an estimand of its own", given=given, action="Leave one out.")
         estimand = Estimand.of_kind("judge")(judge)
-    requested = as_estimand(sample.estimand if estimand is None else estimand)
+    requested = as_estimand(sample.question.estimand if estimand is None else estimand)
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(requested, sample, labels)
@@ -192,7 +192,7 @@ def at_look(found: Any, sample: Sample, look: int) -> Any:
 def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
     given = next((name for name in (predicted, *(part.compared for part in parts)) if name), False)
-    first = given if isinstance(given, str) else sample.predicted if given else None
+    first = given if isinstance(given, str) else sample.question.answer if given else None
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} or None

@@ -174,7 +174,7 @@ def new_version(
 
 def _predicted(sample: Sample, predicted: bool | str, requested: Any) -> bool | str:
     """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
-    question = as_estimand(requested or sample.estimand)
+    question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return predicted or question.compared
     what = "a new version is compared by its mean outcome"
@@ -224,7 +224,7 @@ def _texts(values: Any) -> AnyArray:
 def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
     """Return what was judged (n,) as text, None where it is not known."""
     if given is None:
-        given = predicted if isinstance(predicted, str) else sample.predicted
+        given = predicted if isinstance(predicted, str) else sample.question.answer
     if given is None:
         allowed = "old_answers=, or a sample drawn with the model's answers (--predicted COL)"
         raise InputError("nothing says what the model answered before", allowed=allowed)

@@ -458,7 +458,8 @@ def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Requ
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
     z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
-    declared = sample.outcome if bounds is None and sample.outcome not in ("binary", "bounded") else None
+    scale = sample.question.outcome.scale
+    declared = scale if bounds is None and scale not in ("binary", "bounded") else None
     respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
     frame = respondents.Respondents.of(sample, labelled)
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, found)

@@ -63,7 +63,7 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
         known = strata.known[h]
         if known is None or not implies(known, needless):
             share = float(strata.weights[without].sum())
-            requested = sample.estimand or {}
+            requested = sample.question.estimand or {}
             raise InputError(
                 f"this sample cannot tell that: the stratum '{strata.names[h]}' got no label, as nothing of "
                 f"{requested.get('kind', 'what it was drawn for')!r} is left open there",
@@ -420,7 +420,7 @@ def outcomes(
     if not joined.labelled.any():
         raise none_labelled()
     answers = None if predicted is False else answers_of(sample, predicted)
-    own = sample.predicted
+    own = sample.question.answer
     if answers is None and own is not None and own in sample.groups:
         _refuse_averaged_classes(own, sample.groups[own], joined)
     given = joined.numbers() if answers is None else known_classes(joined, answers)
@@ -503,10 +503,10 @@ def known_outcome(
         return outcome, bounds, ()
     if found is not None and found.bounds is not None:
         return outcome, found.bounds, ()
-    kept: Any = sample.outcome
+    kept: Any = sample.question.outcome.scale
     if outcome is None and kept not in (None, "binary", "bounded"):
         return kept, None, ()
-    limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
+    limits = (0.0, 1.0) if sample.question.outcome.scale == "binary" else sample.question.outcome.bounds
     of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
     if limits is not None and limits not in of_proxies:
         refuse_outside(z, sample, labelled if found is None else found.labelled, None, limits)
@@ -519,7 +519,7 @@ def known_outcome(
     inside = (0.0, 1.0) if averages else inside
     if outcome is not None:
         return outcome, inside, ()
-    if sample.outcome is None and (binary or averages):
+    if sample.question.outcome.scale is None and (binary or averages):
         return None, inside, (_UNDECLARED,)
     if inside is not None or known is None or binary:
         return None, inside, ()

@@ -89,7 +89,7 @@ def write_disagreements(
         surest = apart
     count = np.sum(differ, axis=0)
     rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
-    own = {sample.id_name, *judges, DIFFERS_FROM, FIRST + value, value}
+    own = {sample.question.id, *judges, DIFFERS_FROM, FIRST + value, value}
     payload = {name: given for name, given in sample.shown.items() if name not in own}
     if sample.proxies.shape[1] and sample.proxy_names[0] not in own | set(payload):
         payload[sample.proxy_names[0]] = surest
@@ -99,7 +99,7 @@ def write_disagreements(
     told = zip(labels.ids, labels.values, strict=True) if mapped else ()
     written = {(unit, str(mapped.get(said, said))): said for unit, said in told}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        head = (sample.id_name, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
+        head = (sample.question.id, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
         stream.write(csv_line(head))
         for row in rows:
             which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])

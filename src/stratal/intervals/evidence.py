@@ -11,7 +11,6 @@ from scipy.special import gammaln, ndtri
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
-from stratal.designs.sample import OUTCOMES
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown
@@ -25,6 +24,7 @@ from stratal.intervals.stratified import (
     stratified_clopper_pearson,
     with_borrowed,
 )
+from stratal.question.question import SCALES
 
 # Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
@@ -897,7 +897,7 @@ def infer_outcome(
     ('bounded', (1.0, 5.0))
     """
     if outcome is not None:
-        refuse_unknown("kind of outcome", outcome, OUTCOMES)
+        refuse_unknown("kind of outcome", outcome, SCALES)
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
         if not -math.inf < bounds[0] < bounds[1] < math.inf:

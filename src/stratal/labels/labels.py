@@ -30,6 +30,7 @@ from stratal.labels.meanings import (
     sentences,
     vocabulary,
 )
+from stratal.question import Question
 from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
@@ -138,12 +139,8 @@ class UnitRows(Protocol):
         """Seed of the draw, for error messages."""
 
     @property
-    def id_name(self) -> str:
-        """Name of the id column."""
-
-    @property
-    def counted(self) -> Mapping[str, Any] | None:
-        """What labels count as (`positive`, `mapping`), where they do not say it themselves."""
+    def question(self) -> Question:
+        """What labels count as (`outcome`), where they do not say it themselves, and the id column."""
 
 
 SKIPPED = "skipped"
@@ -613,8 +610,9 @@ def with_ids_of(
     ('007',)
     """
     given = as_labels(labels, sample, what)
-    if sample.counted is not None and given.positive is None and given.mapping is None:
-        given = replace(given, **sample.counted)
+    outcome = sample.question.outcome
+    if given.positive is None and given.mapping is None:
+        given = replace(given, positive=outcome.positive, mapping=outcome.mapping)
     known = known or set(id_texts(sample.ids))
     if known >= set(given.ids):
         return given

@@ -255,7 +255,7 @@ def _asked(
 ) -> tuple[Estimand, bool | str, Any, BoolArray]:
     """Return the estimand, the model's answers, a column of labels, and which units (n,) have one."""
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
-    requested = as_estimand(estimand or own or sample.estimand)
+    requested = as_estimand(estimand or own or sample.question.estimand)
     columns, predicted = requested.label_columns(sample), predicted or requested.compared
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
     if combine == "mean":
@@ -360,7 +360,7 @@ def _examples(
     order = np.argsort(-surprise, kind="stable")[: min(most, MOST_EXAMPLES)]
     return [
         {
-            sample.id_name: str(sample.ids[rows[k]]),
+            sample.question.id: str(sample.ids[rows[k]]),
             **{name: _shown(values[rows[k]]) for name, values in sample.shown.items()},
             **({sample.proxy_info[0].name: float(sample.proxies[rows[k], 0])} if sample.proxy_info else {}),
             **({"outcome": float(z[k])} if np.isfinite(z[k]) else {}),

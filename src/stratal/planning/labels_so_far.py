@@ -313,7 +313,7 @@ class LabelsSoFar:
         learner: Calibrating | None = None,
         quiet: bool = False,
     ) -> None:
-        requested = as_estimand(sample.estimand) if requested is None else requested
+        requested = as_estimand(sample.question.estimand) if requested is None else requested
         if found is None:
             with warnings.catch_warnings():
                 if quiet:

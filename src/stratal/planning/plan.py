@@ -226,7 +226,7 @@ class Plan(Printed, Tabular, Plotted):
         if self.population is not None:
             require_planned(sample, self.population)
         looks = None if self.looks is None else self.looks.text
-        return replace(sample, estimand=self.estimand, looks=looks)
+        return replace(sample, question=replace(sample.question, estimand=self.estimand), looks=looks)
 
     @property
     def interval_level(self) -> float:

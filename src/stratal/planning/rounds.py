@@ -194,7 +194,7 @@ def labels_needed(
     (True, 0)
     """
     refuse_other_designs(sample)
-    requested = as_estimand(sample.estimand)
+    requested = as_estimand(sample.question.estimand)
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
@@ -417,7 +417,7 @@ def next_round(
     given = sample
     if where is not sample.population:
         sample = replace(sample, population=where)  # compared once, for what follows
-    requested = as_estimand(sample.estimand)
+    requested = as_estimand(sample.question.estimand)
     several = isinstance(requested, Several) and allocation_of != "total"
     if not requested.of_one_outcome and (several or learner is not None or deviations != "recalibrated"):
         what = f"a round for '{requested.kind}' goes where its influence varies among the labels"

@@ -11,6 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.expressions import Expression, OnArrays
+from stratal.question.question import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score
 
 # Proxies and labels beyond this overflow in sums of squares.
 LARGEST_PROXY = 1e100
@@ -46,6 +47,19 @@ class ProxyInfo:
     scaled: bool = True
     bounds: tuple[float, float] | None = (0.0, 1.0)
     second_moment: str | None = None
+
+    def score(self, answer: str | None) -> Score:
+        """Return what it predicts, as far as that follows from its scale; `answer` is the model's column.
+
+        With a model's answer, a proxy with bounds of 0 and 1 is taken for the probability that the answer is
+        right.
+        """
+        predicts = OUTCOME
+        if not self.scaled:
+            predicts = ORDER
+        elif answer is not None and self.bounds == (0.0, 1.0):
+            predicts = ANSWER_IS_RIGHT
+        return Score(name=self.name, predicts=predicts)
 
 
 def proxy_info_for(

@@ -206,7 +206,7 @@ def fill_labels(path: Path) -> int:
     """
     data = make_data()
     drawn = path.with_name("sample.parquet")
-    classes = drawn.exists() and Sample.read(drawn).predicted is not None
+    classes = drawn.exists() and Sample.read(drawn).question.answer is not None
     values = data.label if classes else data.outcomes.astype(int)
     truth = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
     try:

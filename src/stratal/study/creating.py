@@ -114,7 +114,7 @@ def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
 
 def payloads(sample: Sample, form: Form) -> list[str]:
     """Return what annotators see of each unit, as JSON; refuses what would lead them."""
-    leading = {*sample.proxy_names, *([sample.predicted] if sample.predicted else [])} & set(sample.shown)
+    leading = set(sample.shown) & {*sample.proxy_names, sample.question.answer}
     if leading:
         allowed = "shown columns that are neither a proxy nor the model's answer"
         raise InputError(f"column '{min(leading)}' would lead the annotators", allowed=allowed)
@@ -122,7 +122,7 @@ def payloads(sample: Sample, form: Form) -> list[str]:
     if missing:
         raise InputError(f"column '{missing[0]}' is not shown", action="Draw the sample with it (--show).")
     columns = {name: values.tolist() for name, values in sample.shown.items()}
-    columns = columns or {sample.id_name: id_texts(sample.ids)}
+    columns = columns or {sample.question.id: id_texts(sample.ids)}
     units = zip(*columns.values(), strict=True)
     # What is not a number is null, which every page can read.
     return [

@@ -463,7 +463,7 @@ def estimate_options(study: Study, sample: Sample, column: str | None = None) ->
     if question.when and question.counted:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
     if not question.counted:
-        return {"predicted": True} if sample.predicted else {}
+        return {"predicted": True} if sample.question.answer else {}
     yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
     return {} if yes_or_no or question.bounds is None else {"bounds": question.bounds}
 

@@ -158,8 +158,8 @@ def _answered(
         )
     true, predicted = true[labelled].tolist(), predicted[labelled].tolist()
     named = y_pred is None or isinstance(y_pred, str)
-    column = (y_pred or sample.predicted) if named else None
-    known = list(sample.totals.get(column or sample.predicted or "", {}))
+    column = (y_pred or sample.question.answer) if named else None
+    known = list(sample.totals.get(column or sample.question.answer or "", {}))
     if not named and not {*true, *predicted} <= set(known):
         known = []  # classes of another task than the sample's own answers
     found = {*true, *predicted, *known}

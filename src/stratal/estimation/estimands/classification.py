@@ -161,7 +161,7 @@ class Classification(Estimand):
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
         labels, given = split_answers(labels)
-        answers = self.predicted or sample.predicted
+        answers = self.predicted or sample.question.answer
         needless = needless_units(self.name, self.of, answers if given is None else None)
         compared = self.predicted if given is None else given
         return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
@@ -643,9 +643,9 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         given, answers = split_answers(labels)
         compared, column = answers, None
         if answers is None:
-            compared, column = self.predicted, self.predicted or sample.predicted
+            compared, column = self.predicted, self.predicted or sample.question.answer
         # A sample that was drawn for one metric has no label where this needs none, and tells no other.
-        own, left = as_estimand(sample.estimand), known_without_labels(sample)
+        own, left = as_estimand(sample.question.estimand), known_without_labels(sample)
         needless = None
         if left and isinstance(own, Classification):
             needless = needless_units(own.name, own.of, column)

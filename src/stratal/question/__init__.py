@@ -1,0 +1,5 @@
+"""What the columns of a table mean and what is estimated from them: declared once, stored with every file."""
+
+from stratal.question.question import Outcome as Outcome
+from stratal.question.question import Question as Question
+from stratal.question.question import Score as Score

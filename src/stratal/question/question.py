@@ -1,0 +1,294 @@
+"""`Question`: the roles of the columns, the outcome, and what is estimated, declared once.
+
+A plan, a sample and a study store the question. Every entry point passes it to the same functions; no other
+module decides what a column means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from stratal.arrays import Record, plain
+from stratal.errors import InputError, not_bounds, refuse_unknown
+
+# How a label becomes a number: by comparison with the model's answer, or because it stands for a number.
+Decoding: TypeAlias = Literal["comparison", "number"]
+COMPARISON: Decoding = "comparison"
+NUMBER: Decoding = "number"
+DECODINGS: tuple[Decoding, ...] = (COMPARISON, NUMBER)
+
+# Which numbers the outcome of a unit can be.
+SCALES = ("binary", "bounded", "unbounded")
+
+# What `predicted` is called where labels are not compared with any answer.
+NOT_COMPARED = "none"
+
+# What a score predicts: that the answer is right, a class, the outcome itself, or only an order.
+ANSWER_IS_RIGHT = "right"
+OUTCOME = "outcome"
+ORDER = "order"
+_CLASS = "class:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Record):
+    """A numeric column that predicts something of each unit, and what it predicts.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    predicts : str
+        `right` (probability that the model's answer is right), `class:NAME` (probability or score of a
+        class), `outcome` (the outcome itself, such as a rating) or `order` (larger means larger; no scale).
+    declared : bool
+        Whether the user said so, or it was inferred.
+
+    Examples
+    --------
+    >>> Score(name="p_spam", predicts="class:spam").of_class
+    'spam'
+    """
+
+    name: str
+    predicts: str
+    declared: bool = False
+
+    def __post_init__(self) -> None:
+        if self.predicts not in (ANSWER_IS_RIGHT, OUTCOME, ORDER) and not self.of_class:
+            allowed = "right, class:NAME, outcome, order"
+            raise InputError(f"what {self.name!r} predicts", given=repr(self.predicts), allowed=allowed)
+
+    @property
+    def of_class(self) -> str | None:
+        """The class whose probability or score this is; None for other scores."""
+        return self.predicts.removeprefix(_CLASS) or None if self.predicts.startswith(_CLASS) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome(Record):
+    """How a label becomes a number z, and which numbers z can be.
+
+    Parameters
+    ----------
+    decoding : {"comparison", "number"}, optional
+        `comparison`: labels are classes, and z is 1 where the label equals the model's answer. `number`:
+        labels are numbers, or words that stand for numbers (pass and fail, win, tie and loss). None if
+        nobody declared it.
+    scale : {"binary", "bounded", "unbounded"}, optional
+    bounds : (float, float), optional
+        Of a bounded outcome.
+    positive : str, optional
+        The label that counts as 1; every other counts as 0.
+    mapping : mapping of label to float, str or None, optional
+        The number, the class or no answer (None) that a label counts as.
+
+    Examples
+    --------
+    >>> Outcome(scale="bounded", bounds=(1, 5)).bounds
+    (1.0, 5.0)
+    """
+
+    decoding: Decoding | None = None
+    scale: str | None = None
+    bounds: tuple[float, float] | None = None
+    positive: str | None = None
+    mapping: Mapping[str, float | str | None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.decoding is not None:
+            refuse_unknown("decoding of labels", self.decoding, DECODINGS)
+        if self.scale is not None:
+            refuse_unknown("kind of outcome", self.scale, SCALES)
+        if (self.scale == "bounded") != (self.bounds is not None):
+            what = "a bounded outcome has bounds, any other has none"
+            given = f"{self.scale}, {self.bounds}"
+            raise InputError(what, given=given, allowed="outcome='bounded' with bounds=")
+        if self.bounds is not None:
+            low, high = map(float, self.bounds)
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise not_bounds(self.bounds)
+            self._set(bounds=(low, high))
+        if self.mapping is not None:
+            self._set(mapping=dict(self.mapping))
+
+    @property
+    def stands_for_numbers(self) -> bool:
+        """Whether the declared values of the labels are numbers, so that no answer is compared."""
+        numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
+        return self.decoding == NUMBER or self.positive is not None or bool(numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict of what is declared."""
+        return _declared_fields(self)
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        """Return the outcome that `to_dict` described."""
+        bounds = description.get("bounds")
+        return cls(**{**description, "bounds": None if bounds is None else tuple(bounds)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question(Record):
+    """The roles of the columns, how a label becomes a number, and what is estimated.
+
+    Parameters
+    ----------
+    id : str
+        Column of the ids.
+    scores : tuple of Score
+        The proxies, each with what it predicts.
+    answer : str, optional
+        Column of the model's answer.
+    groups, features, shown : tuple of str
+        Columns to report by, to learn from, and to show to annotators.
+    stratum, cluster, weight : str, optional
+        Columns that describe how units were chosen elsewhere.
+    outcome : Outcome
+    estimand : mapping, optional
+        Specification of what the labels are for (`Estimand.to_dict`); the mean outcome if left out.
+
+    Raises
+    ------
+    InputError
+        For two scores of one name.
+
+    Examples
+    --------
+    >>> question = Question(id="id", answer="answer")
+    >>> question.refine(predicted="none").outcome.decoding
+    'number'
+    >>> Question.from_dict(question.to_dict()) == question
+    True
+    """
+
+    id: str = "id"
+    scores: tuple[Score, ...] = ()
+    answer: str | None = None
+    groups: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    stratum: str | None = None
+    cluster: str | None = None
+    weight: str | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    estimand: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        names = [score.name for score in self.scores]
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError("a column is declared as a score twice", given=repr(repeated))
+
+    @property
+    def compares(self) -> bool | None:
+        """Whether labels are compared with the model's answer; None if that is not declared."""
+        if self.outcome.decoding is None:
+            return False if self.outcome.stands_for_numbers else None
+        return self.outcome.decoding == COMPARISON
+
+    def score(self, name: str) -> Score | None:
+        """Return what is declared or inferred of a score."""
+        return next((score for score in self.scores if score.name == name), None)
+
+    def with_outcome(self, **changes: Any) -> Self:
+        """Return the question with changes of its outcome."""
+        return replace(self, outcome=replace(self.outcome, **changes))
+
+    def refine(
+        self,
+        *,
+        predicted: bool | str | None = None,
+        positive: str | None = None,
+        mapping: Mapping[Any, Any] | None = None,
+    ) -> Self:
+        """Return the question with what later options declare.
+
+        Parameters
+        ----------
+        predicted : bool or str, optional
+            `False` or "none": labels stand for numbers. `True`: labels are compared with the model's answer.
+            Another text: labels are compared with this column of answers.
+        positive, mapping : optional
+            As in `Outcome`.
+
+        Raises
+        ------
+        InputError
+            If an option contradicts what was declared; it names both.
+        """
+        refined = self
+        if predicted is not None:
+            refined = refined._decoded(predicted)
+        if positive is not None:
+            stored = self.outcome.positive
+            if stored is not None and str(stored).casefold() != str(positive).casefold():
+                raise _contradiction("positive", positive, stored)
+            refined = refined.with_outcome(positive=str(positive))
+        if mapping is not None:
+            refined = refined.with_outcome(mapping=self._merged(mapping))
+        return refined
+
+    def _decoded(self, predicted: bool | str) -> Self:
+        """Return the question with the decoding that `predicted` declares."""
+        compares = predicted not in (False, NOT_COMPARED)
+        if compares and self.outcome.decoding == NUMBER:
+            stored = "labels stand for numbers"
+            raise _contradiction("predicted", predicted, stored)
+        if not compares and self.outcome.decoding == COMPARISON:
+            raise _contradiction("predicted", NOT_COMPARED, f"labels are compared with {self.answer!r}")
+        answer = predicted if compares and isinstance(predicted, str) else self.answer
+        if compares and answer is None:
+            action = "Name the column of the model's answers: predicted='COLUMN' (--predicted COLUMN)."
+            raise InputError("nothing holds the model's answers", given="predicted=True", action=action)
+        decoding = COMPARISON if compares else NUMBER
+        return replace(self, answer=answer).with_outcome(decoding=decoding)
+
+    def _merged(self, mapping: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return the declared mapping with more entries."""
+        merged = dict(self.outcome.mapping or {})
+        spelling = {label.casefold(): label for label in merged}
+        for label, value in mapping.items():
+            stored = spelling.get(str(label).casefold())
+            if stored is not None and merged[stored] != value:
+                raise _contradiction("mapping", f"{label}={value}", f"{stored}={merged[stored]}")
+            merged[stored or str(label)] = value
+        return merged
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict of what is declared."""
+        return _declared_fields(self)
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        """Return the question that `to_dict` described."""
+        parts = dict(description)
+        parts["scores"] = tuple(Score(**score) for score in parts.get("scores", ()))
+        parts["outcome"] = Outcome.from_dict(parts.get("outcome", {}))
+        return cls(**parts)
+
+
+def _declared_fields(record: Record) -> dict[str, Any]:
+    """Return the fields of a record that differ from nothing, as JSON knows them."""
+    values = {entry.name: plain(getattr(record, entry.name)) for entry in fields(record)}  # type: ignore[arg-type]
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _contradiction(option: str, given: Any, stored: Any) -> InputError:
+    """Return the error of an option that contradicts the stored question."""
+    return InputError(
+        f"{option}= (--{option.replace('mapping', 'map')}) contradicts what the sample was drawn for",
+        given=str(given),
+        allowed=str(stored),
+        action="Leave the option out, or draw again with it.",
+    )
