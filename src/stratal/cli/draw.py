@@ -367,7 +367,7 @@ def compared(sample: Sample, labels: Labels) -> str | None:
     It is that of the draw, where labels are classes: some of them are answers of the model.
     """
     from stratal.errors import LabelError
-    from stratal.estimation.columns import answers_of, class_column
+    from stratal.estimation.resolve import answers_of, class_column
 
     outcome = sample.question.outcome
     if labels.positive is not None or labels.mapping is not None:

@@ -460,8 +460,8 @@ def _with_population(evidence: Gathered) -> Gathered:
 
 def _tables(evidence: Gathered) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
-    from stratal.estimation.columns import class_column
     from stratal.estimation.evaluation import at_look
+    from stratal.estimation.resolve import class_column
 
     found: list[Estimates] = []
     requested, sample, labels = evidence.requested, evidence.sample, evidence.labels
@@ -681,7 +681,7 @@ def _with_predictions(
     sample: Sample, predicted: str | None, column: Column, name: str = "--predicted"
 ) -> Sample:
     """Return the sample with the model's answers, from the labels where the draw did not keep them."""
-    from stratal.estimation.columns import with_group
+    from stratal.estimation.resolve import with_group
 
     if predicted is None or predicted == NO_CLASSES or predicted in sample.groups:
         return sample

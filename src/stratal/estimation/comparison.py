@@ -18,7 +18,6 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, refuse_unknown
-from stratal.estimation.columns import answers_of, joined_columns, number_columns, shares_equal
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.answered import UNTOLD
 from stratal.estimation.estimate import (
@@ -32,6 +31,7 @@ from stratal.estimation.estimate import (
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
+from stratal.estimation.resolve import answers_of, joined_columns, number_columns, shares_equal
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies

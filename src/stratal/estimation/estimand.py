@@ -50,7 +50,7 @@ class Request(Record):
     limits: tuple[float, float] | None = None
     lam: Any = None
     proxy: str | None = None
-    predicted: bool | str = False
+    predicted: bool | str | None = None
     clip: bool = False
     combine: str = "mean"
     cross_fit: int | None = None

@@ -12,9 +12,9 @@ from stratal.arrays import finite_vector, same_length
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, listing, names_mistyped
-from stratal.estimation.columns import joined_columns
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
+from stratal.estimation.resolve import compared_column, joined_columns
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import join
 
@@ -79,9 +79,10 @@ def estimate(
         λ given instead of fitted.
     proxy : str, optional
         The proxy that enters the estimator; all of them unless named.
-    predicted : bool or str
-        Labels are classes, to be compared with the sample's column of the model's answers (or with this
-        column): z = 1(label = predicted).
+    predicted : bool or str, optional
+        True, or the name of a column of answers: labels are classes, and z = 1(label = answer). False: labels
+        are numbers, such as 1 (right) and 0 (wrong). Unless given, as the sample's question declares it; if
+        nothing is declared, labels that occur among the model's answers are classes.
     clip : bool
         Whether a fitted λ is kept within [0, 1].
     combine : {"mean", "majority"}
@@ -150,9 +151,15 @@ def estimate(
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
     parts = requested.parts_of(sample)
-    classes = bool(request.predicted) or any(part.of_classes for part in parts)
-    known = _answers(parts, sample, request.predicted) if classes else None
+    compared = compared_column(sample, columns[""], request.predicted) if _compares(requested) else None
+    classes = compared is not None or any(part.of_classes for part in parts)
+    known = _answers(parts, sample, compared) if classes else None
     return with_label_values(found, columns, known, classes=classes)
+
+
+def _compares(requested: Estimand) -> bool:
+    """Return whether labels may be compared with the model's answers, or be numbers themselves."""
+    return "predicted" in requested.takes
 
 
 def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
@@ -189,9 +196,9 @@ def at_look(found: Any, sample: Sample, look: int) -> Any:
     return replace(found, estimates=tuple(rows)) if isinstance(found, Estimates) else rows[0]
 
 
-def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:
+def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
-    given = next((name for name in (predicted, *(part.compared for part in parts)) if name), False)
+    given = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
     first = given if isinstance(given, str) else sample.question.answer if given else None
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]

@@ -15,12 +15,11 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped
-from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
 from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import outcomes
+from stratal.estimation.resolve import class_column, outcomes, with_group
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
@@ -75,7 +74,7 @@ def new_version(
     *,
     old_answers: Any = None,
     new_labels: Any = None,
-    predicted: bool | str = False,
+    predicted: bool | str | None = None,
     combine: str = "mean",
     confidence_level: float = 0.95,
     interval: str = "auto",

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
-from stratal.estimation.columns import answers_of, known_classes, none_labelled
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes
+from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
-from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.labels import Joined, join
 from stratal.population.declaration import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
@@ -360,118 +358,6 @@ class Respondents(Record):
             stratum_table=table,
             remarks=(*self.notes, *found.remarks),
             **more,
-        )
-
-
-# Labels that are outcomes themselves, whatever the model's answers are called.
-_RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelOutcomes(Record):
-    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
-
-    Parameters
-    ----------
-    z : float (m,)
-        Of the labelled units; several answers of one unit are averaged, or their majority.
-    labelled : bool (n,)
-        Which of the drawn units these are.
-    bounds : (float, float), optional
-        What they cannot leave, where the labels' words tell.
-    right_or_wrong : bool
-        Whether every single answer is 0 or 1, whatever several of one unit are on average.
-    notes : tuple of str
-        How several answers of one unit became one.
-    """
-
-    z: FloatArray
-    labelled: BoolArray
-    bounds: tuple[float, float] | None = None
-    right_or_wrong: bool
-    notes: tuple[str, ...] = ()
-
-
-def outcomes(
-    sample: Sample, labels: Any, predicted: bool | str = False, combine: str = "mean"
-) -> LabelOutcomes:
-    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
-
-    Parameters
-    ----------
-    sample : Sample
-    labels : see `stratal.estimate`
-    predicted : bool or str
-        Whether labels are classes, and the column of answers that they are compared with.
-    combine : {"mean", "majority"}
-        What several answers of one unit become.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
-    1.0
-    """
-    refuse_unknown("combination", combine, COMBINATIONS)
-    joined = join(sample, labels)
-    if not joined.labelled.any():
-        raise none_labelled()
-    answers = None if predicted is False else answers_of(sample, predicted)
-    own = sample.question.answer
-    if answers is None and own is not None and own in sample.groups:
-        _refuse_averaged_classes(own, sample.groups[own], joined)
-    given = joined.numbers() if answers is None else known_classes(joined, answers)
-    labelled, units = joined.labelled, joined.unit
-    several, counts = 0, np.zeros(0, np.int64)
-    if len(units) > np.count_nonzero(labelled):  # else each has one
-        counts = np.bincount(units)
-        counts = counts[counts > 0]
-        several = int((counts > 1).sum())
-    note = (
-        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
-    )
-    right_or_wrong = answers is not None or bool(((given == 0) | (given == 1)).all())
-    if several and combine == "majority":
-        most = joined.majority(given)
-        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
-        given, units = most[labelled], np.flatnonzero(labelled)
-        ties = len(counts) - len(units)
-        note += f"; {ties} without a majority count as not labelled" if ties else ""
-    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
-    if several and combine == "mean":
-        if answers is None:  # their variance within a unit, pooled over units
-            means = np.repeat(joined.by_unit(z), counts)
-            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
-            note += f"; answers of one unit have variance {pooled:.4g}"
-        z = joined.by_unit(z)
-    return LabelOutcomes(
-        z=z,
-        labelled=labelled,
-        bounds=joined.bounds if answers is None else (0.0, 1.0),
-        right_or_wrong=right_or_wrong,
-        notes=(note,) if several else (),
-    )
-
-
-def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) -> None:
-    """Refuse to average labels that are the names of the model's own answers (n,), `predicted` their column.
-
-    Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
-    """
-    given = joined.given
-    if given.dtype != object and ((given == 0) | (given == 1) | (given == 0.5)).all():
-        return
-    names = [name for name in joined.distinct_classes().values() if name not in _RIGHT_OR_WRONG]
-    known = set(answers.tolist()) if names else set()
-    found = next((name for name in names if name in known), None)
-    if found is not None:
-        raise LabelError(
-            f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "
-            "cannot be averaged",
-            action=f"Compare them: predicted=True (--predicted {predicted}).",
         )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.columns import class_column, group_column, number_column
 from stratal.estimation.estimands.answered import no_verdicts
+from stratal.estimation.resolve import class_column, group_column, number_column
 from stratal.labels import Labels
 from stratal.labels.exchange import DIFFERS_FROM, FIRST
 from stratal.randomness import id_texts

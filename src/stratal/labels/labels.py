@@ -454,6 +454,12 @@ class Joined(Record):
         meant = self.distinct_classes(answers)
         return np.array([meant[value] for value in self.given.tolist()], dtype=object)
 
+    @property
+    def distinct_texts(self) -> list[str]:
+        """The distinct answers as text, mapped to a class where the user declared one."""
+        texts = map(class_text, dict.fromkeys(self.given.tolist()))
+        return [str(self.declared.meanings.get(text, text)) for text in texts]
+
     def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
         """Return the class of each distinct answer, in the order in which they were given."""
         texts = {value: class_text(value) for value in dict.fromkeys(self.given.tolist())}

@@ -18,6 +18,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, kind_of
+from stratal.question.decoding import TRUTH_VALUES
 from stratal.tables.no_answer import is_no_answer
 
 _PAIRS = (
@@ -252,6 +253,11 @@ class Declared:
         bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
         return cls(meanings=found, bounds=bounds, notes=notes)
 
+    @property
+    def stands_for_numbers(self) -> bool:
+        """Whether the user declared numbers, so that labels are no classes."""
+        return self.positive is not None or any(isinstance(value, float) for value in self.meanings.values())
+
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the number that each text counts as, NaN where it is none."""
         given = {text: self.meanings.get(text, text) for text in texts}
@@ -281,9 +287,14 @@ class Declared:
                 f"--metric precision,recall --class {quote(self.positive)}.",
             )
         given = {text: self.meanings.get(text, text) for text in texts}
-        spelt = {} if known is None else {class_text(name.strip()): name for name in sorted(known)}
+        spelling = {} if known is None else {class_text(name.strip()): name for name in sorted(known)}
+        for truth, digit in TRUTH_VALUES.items():  # 1 and True are one class
+            if digit in spelling:
+                spelling.setdefault(truth, spelling[digit])
+            elif truth in spelling:
+                spelling[digit] = spelling[truth]
         found = {
-            text: str(value) if known is not None and value in known else spelt.get(name, name)
+            text: str(value) if known is not None and value in known else spelling.get(name, name)
             for text, value in given.items()
             if value is not None
             for name in [class_text(value)]

@@ -106,7 +106,7 @@ class EarlierLabels:
         shares = np.full(n, min(n / holder.size, 1.0))
         sample = sample_of(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted or False)
+            found = estimate(sample, given, estimator="horvitz-thompson", predicted=holder.predicted)
         rows, self.z = np.flatnonzero(join(sample, given).labelled), found.evidence.z
         self.binary, self.source = found.outcome == "binary", given.source
         self.notes: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from stratal.errors import InputError, MissingExtraError, listing, names_mistype
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import outcomes
+from stratal.estimation.resolve import outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, agreement_of
@@ -249,7 +249,7 @@ def _asked(
     found: Any,
     *,
     estimand: Any = None,
-    predicted: bool | str = False,
+    predicted: bool | str | None = None,
     combine: str = "mean",
     **others: Any,
 ) -> tuple[Estimand, bool | str, Any, BoolArray]:

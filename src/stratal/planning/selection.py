@@ -15,10 +15,10 @@ from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped, near_names
-from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
+from stratal.estimation.resolve import class_column
 from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates

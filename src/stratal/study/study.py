@@ -21,7 +21,7 @@ from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import outcomes
+from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.looks import PlannedLooks

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import LabelError
 from stratal.estimands import ClassReport
-from stratal.estimation.columns import refuse_unlike
+from stratal.estimation.resolve import refuse_unlike
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
-from stratal.estimation.columns import class_column, named_groups, none_labelled, with_group
 from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.resolve import class_column, named_groups, none_labelled, with_group
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits

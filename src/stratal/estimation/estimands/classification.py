@@ -12,7 +12,6 @@ from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation import confusion as measures
-from stratal.estimation.columns import GIVEN, split_answers, with_group
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
@@ -30,6 +29,7 @@ from stratal.estimation.estimands.answered import (
 )
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.resolve import GIVEN, split_answers, with_group
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies

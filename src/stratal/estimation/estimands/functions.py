@@ -12,7 +12,6 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.columns import named_columns
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
@@ -25,6 +24,7 @@ from stratal.estimation.linearised import (
     target_covariance,
     target_freedom,
 )
+from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits

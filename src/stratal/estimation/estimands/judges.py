@@ -21,7 +21,6 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.columns import class_column, number_column, number_columns, with_group
 from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.answered import (
@@ -34,6 +33,7 @@ from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import kurtosis_freedom, numeric_gradient, of_variable, undefined
+from stratal.estimation.resolve import class_column, number_column, number_columns, with_group
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_mean, mean_of
 from stratal.intervals.evidence import OutcomeKind

@@ -17,10 +17,10 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.calibrated import feature_columns, features_of
-from stratal.estimation.columns import class_column, none_labelled
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.resolve import class_column, none_labelled
 from stratal.population.declaration import ROUNDED, class_names
 from stratal.population.expressions import Cells, Expression, LogLoss, Number, total
 from stratal.population.influence import Influence, averages

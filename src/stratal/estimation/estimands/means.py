@@ -13,7 +13,6 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, not_bounds, refuse_unknown
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import group_column, named_columns, named_groups
 from stratal.estimation.composite import composite
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
@@ -28,7 +27,14 @@ from stratal.estimation.estimand import (
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.lam import solve_semidefinite
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
-from stratal.estimation.respondents import LabelOutcomes, Respondents, known_outcome, outcomes
+from stratal.estimation.resolve import (
+    LabelOutcomes,
+    group_column,
+    named_columns,
+    named_groups,
+    outcomes,
+)
+from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share
@@ -456,7 +462,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
-        observed = outcomes(sample, labels, self.predicted or False)
+        observed = outcomes(sample, labels, self.predicted)
         frame = Respondents.of(sample, observed.labelled, self.outside if self.levels else None)
         names = [part.level for part in self.parts_of(sample)]
         groups = group_column(sample, self.group)

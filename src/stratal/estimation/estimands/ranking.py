@@ -17,11 +17,11 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
-from stratal.estimation.columns import class_column, none_labelled, number_column
 from stratal.estimation.confusion import mixed_variance, satterthwaite_of_groups, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
+from stratal.estimation.resolve import class_column, none_labelled, number_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text

@@ -27,7 +27,6 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, installed, names_mistyped, near_names, refuse_unknown
 from stratal.estimation.calibrated import features_of
-from stratal.estimation.columns import named_groups, number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
@@ -40,6 +39,7 @@ from stratal.estimation.regression.quantiles import (
     weighted_quantile,
 )
 from stratal.estimation.regression.rectified_loss import require_inverse
+from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside
 from stratal.labels.labels import Joined, join
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Number, logistic, total

@@ -9,9 +9,9 @@ from tests.e2e.pasted import write
 from tests.tiers import sized
 
 import stratal
-from stratal.estimation.columns import with_group
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.judges import JudgeReport, rogan_gladen
+from stratal.estimation.resolve import with_group
 from stratal.estimation.second_look import write_disagreements
 from stratal.report.estimates import judge_notes, judge_sentences
 

@@ -1,18 +1,23 @@
-"""Columns of the drawn units, in the order of `sample.ids`: kept ones by name, others joined by id."""
+"""The resolver: columns of the drawn units, and what their labels are, as arrays in the order of `sample.ids`.
+
+No other module decodes a label or compares an answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
+from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 
 
 def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
@@ -240,3 +245,147 @@ def number_columns(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatA
     if not np.any(labelled):
         raise none_labelled(" of all " + ", ".join(variables) if len(variables) > 1 else "")
     return columns[labelled], labelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelOutcomes(Record):
+    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
+
+    Parameters
+    ----------
+    z : float (m,)
+        Of the labelled units; several answers of one unit are averaged, or their majority.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    bounds : (float, float), optional
+        What they cannot leave, where the labels' words tell.
+    right_or_wrong : bool
+        Whether every single answer is 0 or 1, whatever several of one unit are on average.
+    notes : tuple of str
+        How several answers of one unit became one.
+    """
+
+    z: FloatArray
+    labelled: BoolArray
+    bounds: tuple[float, float] | None = None
+    right_or_wrong: bool
+    notes: tuple[str, ...] = ()
+
+
+def compared_column(sample: Sample, labels: Any, predicted: bool | str | None = None) -> str | None:
+    """Return the column of the model's answers that labels are compared with; None if they are numbers.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    predicted : bool or str, optional
+        What the caller declares; see `Question.refine`. Otherwise the sample's question decides, or, if that
+        declares nothing, the labels themselves.
+
+    Raises
+    ------
+    LabelError
+        If nothing is declared and labels may be classes as well as right and wrong.
+    InputError
+        If `predicted` contradicts the sample's question.
+    """
+    question = sample.question.refine(predicted=predicted)
+    if question.answer is None:
+        return None
+    compares = question.compares
+    if compares is None:
+        joined = join(sample, labels)
+        if joined.declared.stands_for_numbers:
+            return None
+        answers = set(answers_of(sample, question.answer).tolist())
+        compares = is_compared(question, joined.distinct_texts, answers)
+    return question.answer if compares else None
+
+
+def outcomes(
+    sample: Sample, labels: Any, predicted: bool | str | None = None, combine: str = "mean"
+) -> LabelOutcomes:
+    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    predicted : bool or str, optional
+        See `compared_column`.
+    combine : {"mean", "majority"}
+        What several answers of one unit become.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
+    1.0
+    """
+    refuse_unknown("combination", combine, COMBINATIONS)
+    joined = join(sample, labels)
+    if not joined.labelled.any():
+        raise none_labelled()
+    column = compared_column(sample, joined, predicted)
+    answers = None if column is None else answers_of(sample, column)
+    own = sample.question.answer
+    if answers is None and own is not None and own in sample.groups:
+        _refuse_averaged_classes(own, sample.groups[own], joined)
+    notes = []
+    if column is not None and predicted is None:
+        ambiguity = comparison_note(sample.question, joined.distinct_texts)
+        notes = [] if ambiguity is None else [ambiguity]
+    given = joined.numbers() if answers is None else known_classes(joined, answers)
+    labelled, units = joined.labelled, joined.unit
+    several, counts = 0, np.zeros(0, np.int64)
+    if len(units) > np.count_nonzero(labelled):  # else each has one
+        counts = np.bincount(units)
+        counts = counts[counts > 0]
+        several = int((counts > 1).sum())
+    note = (
+        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
+    )
+    right_or_wrong = answers is not None or bool(((given == 0) | (given == 1)).all())
+    if several and combine == "majority":
+        most = joined.majority(given)
+        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
+        given, units = most[labelled], np.flatnonzero(labelled)
+        ties = len(counts) - len(units)
+        note += f"; {ties} without a majority count as not labelled" if ties else ""
+    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
+    if several and combine == "mean":
+        if answers is None:  # their variance within a unit, pooled over units
+            means = np.repeat(joined.by_unit(z), counts)
+            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
+            note += f"; answers of one unit have variance {pooled:.4g}"
+        z = joined.by_unit(z)
+    return LabelOutcomes(
+        z=z,
+        labelled=labelled,
+        bounds=joined.bounds if answers is None else (0.0, 1.0),
+        right_or_wrong=right_or_wrong,
+        notes=(*notes, *([note] if several else [])),
+    )
+
+
+def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: Joined) -> None:
+    """Refuse to average labels that are the names of the model's own answers (n,), `predicted` their column.
+
+    Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
+    """
+    given = joined.given
+    if given.dtype != object and ((given == 0) | (given == 1) | (given == 0.5)).all():
+        return
+    names = [name for name in joined.distinct_classes().values() if name not in RIGHT_OR_WRONG]
+    known = set(answers.tolist()) if names else set()
+    found = next((name for name in names if name in known), None)
+    if found is not None:
+        raise LabelError(
+            f"the labels are classes, as the model's answers in {predicted!r} are (first: {found!r}), and "
+            "cannot be averaged",
+            action=f"Compare them: predicted=True (--predicted {predicted}).",
+        )

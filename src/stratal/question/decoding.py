@@ -1,0 +1,68 @@
+"""Decide how labels are decoded: by comparison with the model's answers, or as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stratal.errors import LabelError
+from stratal.question.question import Question
+
+# Labels that mean wrong, half right and right, and are class names too.
+RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", "True", "False", "true", "false"})
+# How truth values are spelt; 1 and True are one class.
+TRUTH_VALUES = {"True": "1", "true": "1", "False": "0", "false": "0"}
+_EXAMPLES = 5
+
+
+def is_compared(question: Question, labels: Collection[str], answers: Collection[str]) -> bool:
+    """Return whether labels are compared with the model's answers.
+
+    Parameters
+    ----------
+    question : Question
+        What it declares holds. If it declares nothing, the labels decide.
+    labels : collection of str
+        The distinct labels.
+    answers : collection of str
+        The distinct answers of the model, for the drawn units.
+
+    Raises
+    ------
+    LabelError
+        If both readings fit: the labels are 0 and 1, and the model answers these and other classes.
+
+    Examples
+    --------
+    >>> question = Question(answer="answer")
+    >>> is_compared(question, {"cat"}, {"cat", "dog"}), is_compared(question, {"0", "1"}, {"cat", "dog"})
+    (True, False)
+    """
+    if question.compares is not None:
+        return question.compares
+    if question.answer is None:
+        return False
+    label_classes = {TRUTH_VALUES.get(label, label) for label in labels}
+    answer_classes = {TRUTH_VALUES.get(answer, answer) for answer in answers}
+    if label_classes.isdisjoint(answer_classes):
+        return False
+    others = answer_classes - RIGHT_OR_WRONG
+    if label_classes <= RIGHT_OR_WRONG and others:
+        shown = ", ".join(map(repr, sorted(labels)[:_EXAMPLES]))
+        raise LabelError(
+            f"the labels ({shown}) may be classes, or mean right (1) and wrong (0)",
+            given=f"answers such as {', '.join(map(repr, sorted(others)[:_EXAMPLES]))}",
+            allowed="one declared reading",
+            action=f"If labels are classes: predicted={question.answer!r} (--predicted {question.answer}); "
+            "if they mean right or wrong: predicted=False (--predicted none).",
+        )
+    return True
+
+
+def comparison_note(question: Question, labels: Collection[str]) -> str | None:
+    """Return what to state if labels that could mean right and wrong were compared with the answers."""
+    if question.compares is not None or not {*labels} <= RIGHT_OR_WRONG:
+        return None
+    return (
+        f"labels were compared with the answers in {question.answer!r}; if they mean right (1) and wrong (0): "
+        "predicted=False (--predicted none)"
+    )
