@@ -19,7 +19,7 @@ from stratal.estimation.comparison import compare
 from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.resolve import class_column, outcomes, with_group
+from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
@@ -126,8 +126,9 @@ def new_version(
     strange = [name for name in options if name not in _CHOICES]
     if strange:
         raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
-    predicted = _predicted(sample, predicted, options.pop("estimand", None))
     labels = join(sample, labels)
+    compared = _compared(sample, labels, predicted, options.pop("estimand", None))
+    predicted = False if compared is None else compared
     z = _scattered(sample, labels, predicted, combine)
     old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
     before = _old_answers(sample, old_answers, predicted)
@@ -171,11 +172,11 @@ def new_version(
     )
 
 
-def _predicted(sample: Sample, predicted: bool | str, requested: Any) -> bool | str:
-    """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
+def _compared(sample: Sample, labels: Any, predicted: bool | str | None, requested: Any) -> str | None:
+    """Return the column that labels are compared with; an estimand that is no mean of outcomes is an error."""
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
-        return predicted or question.compared
+        return compared_column(sample, labels, predicted or question.compared or None)
     what = "a new version is compared by its mean outcome"
     action = "Ask for the mean: estimand='mean' (--estimand mean)."
     raise InputError(what, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action)

@@ -27,6 +27,7 @@ from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
 from stratal.estimation.notes import NoteInputs, PlannedOutcome
+from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
@@ -454,7 +455,7 @@ def separate_mean(
     )
 
 
-def outcome_mean(sample: Sample, found: respondents.LabelOutcomes, request: Request) -> Estimate:
+def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
     z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds

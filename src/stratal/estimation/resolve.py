@@ -1,4 +1,4 @@
-"""The resolver: columns of the drawn units, and what their labels are, as arrays in the order of `sample.ids`.
+"""The resolver: columns of the drawn units, and what their labels mean, in the order of `sample.ids`.
 
 No other module decodes a label or compares an answer.
 """

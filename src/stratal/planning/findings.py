@@ -22,7 +22,7 @@ from stratal.errors import InputError, MissingExtraError, listing, names_mistype
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.resolve import outcomes
+from stratal.estimation.resolve import compared_column, outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, agreement_of
@@ -252,15 +252,18 @@ def _asked(
     predicted: bool | str | None = None,
     combine: str = "mean",
     **others: Any,
-) -> tuple[Estimand, bool | str, Any, BoolArray]:
-    """Return the estimand, the model's answers, a column of labels, and which units (n,) have one."""
+) -> tuple[Estimand, bool | str | None, Any, BoolArray]:
+    """Return the estimand, the column of compared answers, a column of labels, and which units (n,) have one."""
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
     requested = as_estimand(estimand or own or sample.question.estimand)
-    columns, predicted = requested.label_columns(sample), predicted or requested.compared
+    columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
+    compared = requested.compared or None
+    if compared is None and "predicted" in requested.takes:
+        compared = compared_column(sample, one, predicted)
     if combine == "mean":
-        return requested, predicted, one, join(sample, one).labelled
-    return requested, predicted, one, outcomes(sample, one, predicted, combine).labelled
+        return requested, compared, one, join(sample, one).labelled
+    return requested, compared, one, outcomes(sample, one, predicted, combine).labelled
 
 
 # Rounding by which two ways to the same estimate may differ.
@@ -268,7 +271,7 @@ _SAME = 1e-9
 
 
 def _quantity(
-    sample: Sample, labels: Any, requested: Estimand, first: Estimate, predicted: bool | str
+    sample: Sample, labels: Any, requested: Estimand, first: Estimate, predicted: bool | str | None
 ) -> str:
     """Return what the estimate is called: the estimand, or what the labels of a mean say."""
     label = dict(first.label)

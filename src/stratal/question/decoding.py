@@ -63,6 +63,6 @@ def comparison_note(question: Question, labels: Collection[str]) -> str | None:
     if question.compares is not None or not {*labels} <= RIGHT_OR_WRONG:
         return None
     return (
-        f"labels were compared with the answers in {question.answer!r}; if they mean right (1) and wrong (0): "
-        "predicted=False (--predicted none)"
+        f"labels were compared with the answers in {question.answer!r}; "
+        "if they mean right (1) and wrong (0): predicted=False (--predicted none)"
     )

@@ -14,7 +14,6 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.columns import named_groups, number_columns, split_answers
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimands.ranking import only_proxy
@@ -25,6 +24,7 @@ from stratal.estimation.numeric_errors import (
     mean_square,
     root_mean_square,
 )
+from stratal.estimation.resolve import named_groups, number_columns, split_answers
 from stratal.estimation.respondents import Respondents, refuse_outside
 from stratal.intervals.evidence import OutcomeKind
 from stratal.report.notes import Note
