@@ -18,10 +18,9 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
-from stratal.question import Outcome
 
 if TYPE_CHECKING:
-    from stratal import Labels, Population, Sample, Selection
+    from stratal import Population, Sample, Selection
     from stratal.planning import Narrowing
     from stratal.study import Study
 
@@ -315,7 +314,6 @@ def draw(requested: DrawOptions) -> Result:
 
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, Narrowing | None]:
     """Return the options with those of the first round, the sample with another, and how narrow it is."""
-    as_classes = requested.predicted is not None
     requested = requested.with_plan(PlanFile.beside(extend), extending=True)
     additional, half_width = requested.additional, requested.half_width
     if requested.file is None:
@@ -326,8 +324,9 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     earlier = stratal.Sample.read(extend)
     labels = stratal.read_labels(*requested.labels, id_name=earlier.question.id, value=requested.value)
     labels = replace(labels, **requested.counted)
-    classes = (earlier.question.answer if as_classes else compared(earlier, labels)) or False
-    shared: dict[str, Any] = {"confidence_level": requested.confidence_level, "predicted": classes}
+    shared: dict[str, Any] = {"confidence_level": requested.confidence_level}
+    if requested.predicted is not None:
+        shared["predicted"] = requested.predicted
     with progress("reading and drawing"):
         reading = part(Reading, requested)  # what a plan adds was compared with the command line
         shared["population"] = population_again(reading, earlier, reading)
@@ -359,29 +358,6 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
             reading.population(), requested.seed
         )
     return drawn
-
-
-def compared(sample: Sample, labels: Labels) -> str | None:
-    """Return the column of the model's answers that labels are compared with, None for labels to be averaged.
-
-    It is that of the draw, where labels are classes: some of them are answers of the model.
-    """
-    from stratal.errors import LabelError
-    from stratal.estimation.resolve import answers_of, class_column
-
-    outcome = sample.question.outcome
-    if labels.positive is not None or labels.mapping is not None:
-        outcome = Outcome(positive=labels.positive, mapping=labels.mapping)
-    if sample.question.answer is None or sample.question.estimand is not None or outcome.stands_for_numbers:
-        return None
-    try:
-        found = class_column(sample, labels, "labels")
-    except LabelError:
-        return None  # the estimate says what is wrong with them
-    # 0, ½ and 1 say right or wrong, unless the model answers nothing else.
-    answers = {*answers_of(sample, True).tolist()}
-    named = (answers - {"0", "0.5", "1"}) or answers
-    return None if named.isdisjoint(found.tolist()) else sample.question.answer
 
 
 def file_unknown(sample: Path) -> InputError:

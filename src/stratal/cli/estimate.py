@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 import stratal
 from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
-from stratal.cli.draw import PlanFile, compared, population_again, reading_of
+from stratal.cli.draw import PlanFile, population_again, reading_of
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Target, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, pair
@@ -187,7 +187,10 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     @property
     def shared(self) -> dict[str, Any]:
         """What a report, and what more labels would buy, take of the keywords of `stratal.estimate`."""
-        return given(self, "estimand", "combine") | {"predicted": self.predicted or False}
+        # What several models' columns hold are outcomes, and no classes.
+        outcomes = bool(self.compare or self.model) and self.metric is None
+        predicted = False if outcomes and self.predicted is None else self.predicted
+        return given(self, "estimand", "combine") | {"predicted": predicted}
 
     @property
     def fitted(self) -> dict[str, Any]:
@@ -279,8 +282,6 @@ class Gathered:
     column: Column
     answered: str
     models: tuple[str, ...] = ()
-    # Whether labels are compared with the model's answers though no option says so.
-    by_default: bool = False
     # Of a study that asks several questions: its outcomes.
     questions: tuple[str, ...] = ()
     # Of a study: the answers in the annotators' words, whatever they count as.
@@ -353,7 +354,7 @@ def made(requested: EvidenceOptions) -> Made:
         evidence = evidence.with_failed_as_wrong()
     found, labels = _estimate_and_labels(evidence, columns)
     if isinstance(found, stratal.Estimates):
-        for name in ("interval", "metric", "compare", "judge", "by"):
+        for name in ("interval", "metric", "compare", "judge"):
             if getattr(requested, name) not in (None, "auto"):
                 raise no_effect(f"--{name}", "with one estimand")
     tables = _tables(evidence)
@@ -496,19 +497,20 @@ def _tables(evidence: Gathered) -> list[Estimates]:
         remarks = [f"the question {name!r} has no answer yet, and no estimate" for name in unanswered]
         found.append(stratal.Estimates.from_rows(sample, rows, "questions", remarks))
     if requested.by is not None:
-        how = requested.shared | {"estimand": "mean", "bounds": evidence.bounds}
+        how = requested.shared | {"bounds": evidence.bounds}
         found.append(stratal.estimate(sample, labels, by=requested.by, **how, **target))
     return found if requested.look is None else [at_look(table, sample, requested.look) for table in found]
 
 
 def _remarks(evidence: Gathered) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
+    from stratal.estimation.resolve import compared_column
     from stratal.labels.annotators import agreement_of
     from stratal.labels.labels import with_ids_of
 
     requested, sample, found = evidence.requested, evidence.sample, list[str]()
     try:
-        classes = requested.predicted is not None
+        classes = compared_column(sample, evidence.labels, requested.shared["predicted"]) is not None
         agreement = agreement_of(with_ids_of(sample, evidence.labels), classes=classes)
         found += [] if agreement is None else [str(agreement), *agreement.warnings]
     except MissingExtraError as error:
@@ -517,12 +519,6 @@ def _remarks(evidence: Gathered) -> list[str]:
         found.append(
             f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
             "otherwise say which look this is: --look N"
-        )
-    kept = sample.question.answer
-    if kept is not None and evidence.by_default and {*sample.groups[kept].tolist()} <= {"0", "1"}:
-        found.append(
-            f"labels were compared with the answers in {kept!r}; if they say right (1) "
-            "or wrong (0): --predicted none"
         )
     if evidence.answered != (requested.value or LABEL) and evidence.models:
         found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
@@ -563,15 +559,7 @@ def _gathered(requested: EvidenceOptions) -> Gathered:
         for judge in listed(requested.judge):
             if judge not in sample.proxy_names:
                 sample = _with_predictions(sample, judge, read, "--judge")
-    predicted, by_default = requested.predicted, False
-    alone = evidence.words is None and requested.labelled is None and predicted is None
-    if alone and requested.estimand is None and not (requested.compare or requested.model):
-        predicted = compared(sample, column(requested.answered))
-        by_default = predicted is not None
-    requested = structs.replace(requested, predicted=None if predicted == NO_CLASSES else predicted)
-    return replace(
-        evidence, requested=requested, sample=sample, column=column, by_default=by_default, bounds=bounds
-    )
+    return replace(evidence, requested=requested, sample=sample, column=column, bounds=bounds)
 
 
 def _drawn(requested: EvidenceOptions) -> Gathered:
@@ -607,17 +595,18 @@ def _drawn(requested: EvidenceOptions) -> Gathered:
 
 def _studied(requested: EvidenceOptions, folder: Path) -> Gathered:
     """Return a study's sample with its present labels, and what its question says of them."""
-    from stratal.study.study import estimate_options
+    from stratal.study.study import estimate_options, sample_for_column
 
     value, files = requested.value, requested.labels
     if files:
         raise no_effect("LABELS", "with a sample; a study has its labels in itself")
     with stratal.study.open_study(folder, reading=True) as study:
-        drawn, form = study.sample(), study.form
+        form = study.form
         first = next(iter(form.columns))
         name = first if value in (None, LABEL) else str(value)
         labels = {each: study.labels(each) for each in form.columns}
-        known = estimate_options(study, drawn, name) if name in labels else {}
+        drawn = sample_for_column(study, name if name in labels else first)
+        known = estimate_options(study, name) if name in labels else {}
         said = study.labels(name if name in labels else first, words=True)
     if not labels[first].answered:
         raise LabelError(
@@ -634,10 +623,9 @@ def _studied(requested: EvidenceOptions, folder: Path) -> Gathered:
             raise InputError("the study asks no such question", given=repr(name), allowed=", ".join(labels))
         return labels.get(name, labels[first])
 
-    predicted = requested.predicted or (drawn.question.answer if known.get("predicted") else None)
     estimand = requested.estimand or known.get("estimand")
     return Gathered(
-        structs.replace(requested, predicted=predicted, estimand=estimand),
+        structs.replace(requested, estimand=estimand),
         drawn,
         column,
         requested.answered,
@@ -709,9 +697,7 @@ def _of_models(evidence: Gathered) -> Gathered:
         return replace(evidence, models=wanted)
     found = by_model(evidence.column(requested.model), evidence.labels, wanted)
     models = tuple(found)
-    return replace(
-        evidence, column=lambda name: found[name], answered=models[0], models=models, by_default=False
-    )
+    return replace(evidence, column=lambda name: found[name], answered=models[0], models=models)
 
 
 OF_NEW_VERSION = "with --against"

@@ -173,7 +173,7 @@ def new_version(
 
 
 def _compared(sample: Sample, labels: Any, predicted: bool | str | None, requested: Any) -> str | None:
-    """Return the column that labels are compared with; an estimand that is no mean of outcomes is an error."""
+    """Return the column that labels are compared with; refuse an estimand that is no mean of outcomes."""
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)

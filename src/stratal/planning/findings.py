@@ -253,7 +253,7 @@ def _asked(
     combine: str = "mean",
     **others: Any,
 ) -> tuple[Estimand, bool | str | None, Any, BoolArray]:
-    """Return the estimand, the column of compared answers, a column of labels, and which units (n,) have one."""
+    """Return the estimand, the column of compared answers, labels, and which units (n,) have one."""
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
     requested = as_estimand(estimand or own or sample.question.estimand)
     columns = requested.label_columns(sample)

@@ -453,8 +453,8 @@ class Study:
         return replace(found, applied=not dry_run)
 
 
-def estimate_options(study: Study, sample: Sample, column: str | None = None) -> dict[str, Any]:
-    """Return what a question says of the outcome: its bounds, or that labels are classes."""
+def estimate_options(study: Study, column: str | None = None) -> dict[str, Any]:
+    """Return what a question declares of the outcome as keywords of `estimate`: its bounds or estimand."""
     form = study.form
     name = column or next(iter(form.columns))
     question, part = form.columns[name]
@@ -463,9 +463,20 @@ def estimate_options(study: Study, sample: Sample, column: str | None = None) ->
     if question.when and question.counted:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
     if not question.counted:
-        return {"predicted": True} if sample.question.answer else {}
+        return {}
     yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
     return {} if yes_or_no or question.bounds is None else {"bounds": question.bounds}
+
+
+def sample_for_column(study: Study, column: str | None = None) -> Sample:
+    """Return the study's sample with what a column of its form declares: classes, or numbers."""
+    sample, form = study.sample(), study.form
+    question, part = form.columns[column or next(iter(form.columns))]
+    if part or question.counted:
+        return replace(sample, question=sample.question.refine(predicted=False))
+    if sample.question.answer is None:
+        return sample
+    return replace(sample, question=sample.question.refine(predicted=True))
 
 
 def estimate_study(study: Study, column: str | None = None, **options: Any) -> Estimate:
@@ -484,8 +495,8 @@ def estimate_study(study: Study, column: str | None = None, **options: Any) -> E
     LabelError
         If there is no label yet, or labels are classes and the sample holds no model's answers.
     """
-    sample = study.sample()
-    known: dict[str, Any] = {**estimate_options(study, sample, column), **options}
+    sample = sample_for_column(study, column)
+    known: dict[str, Any] = {**estimate_options(study, column), **options}
     columns = as_estimand(known.get("estimand")).label_columns(sample)
     labels = {name: study.labels(name) for name in columns} if columns else study.labels(column)
     found: Estimate = estimate(sample, labels, **known)
@@ -507,12 +518,12 @@ def anytime_interval(
     InputError
         For designs with unequal probabilities, and outcomes without bounds.
     """
-    sample = study.sample()
+    sample = sample_for_column(study, column)
     if not sample.design.rounds_by_labels:
         what = "an interval that holds at every moment needs a simple random or stratified sample"
         action = "Look at the estimate once, when all labels are there: stratal.estimate."
         raise InputError(what, given=f"design '{sample.design.kind}'", action=action)
-    options, form = estimate_options(study, sample, column), study.form
+    options, form = estimate_options(study, column), study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.counted and question.bounds is None):
         what = "an interval that holds at every moment needs a number with bounds, asked for every item"
@@ -520,7 +531,7 @@ def anytime_interval(
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
         labels = present_labels(connection, form, str(study.folder), column)
-    known = outcomes(sample, labels, options.get("predicted", False))
+    known = outcomes(sample, labels)
     z = np.full(sample.size, np.nan)
     z[known.labelled] = known.z
     low, high = (not part and question.bounds) or (0.0, 1.0)
@@ -548,7 +559,7 @@ def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any]
     Look k is at the first k / K of the items in the order in which they were answered or skipped; where there
     are rounds, at the end of round k. What comes later does not change it, however often one asks.
     """
-    sample = study.sample()
+    sample = sample_for_column(study)
     assert sample.looks is not None
     planned = PlannedLooks.parse(sample.looks)
     with study.verified() as connection:
@@ -563,7 +574,7 @@ def planned_look(study: Study, confidence_level: float = 0.95) -> dict[str, Any]
         return None
     seen = set(id_texts(sample.ids[rows[: ends[due - 1]]]))
     kept = labels.only([row for row, unit in enumerate(labels.ids) if unit in seen])
-    found = estimate(sample, kept, look=due, **estimate_options(study, sample))
+    found = estimate(sample, kept, look=due, **estimate_options(study))
     return {"look": due, "of": planned.number, "estimate": found.to_dict(confidence_level)}
 
 
@@ -728,7 +739,10 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
     known = (labels,) if by_labels else ()
-    options = estimate_options(study, sample) if by_labels else {}
+    options: dict[str, Any] = {}
+    if by_labels:
+        compares = sample_for_column(study).question.compares
+        options = estimate_options(study) | {"predicted": compares}
     larger = next_round(sample, *known, additional=additional, population=population, **options)
     add_round(study, larger)
     return larger
