@@ -115,8 +115,10 @@ def label_rows(
             what, allowed = f"{table.label}, {at}: unknown status", f"{SUBMITTED} or {SKIPPED}"
             raise LabelError(what, given=repr(entry), allowed=allowed)
     skipped = [entry == SKIPPED for entry in given]
+    read = {table.find(id_name, *ID_NAMES), value, who, status}
     labels = Labels(
         ids=ids,
+        columns={name: tuple(entries) for name, entries in table.lists.items() if name not in read},
         values=tuple(None if out else entry for out, entry in zip(skipped, entries, strict=True)),
         annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
         places=table.places,
@@ -678,10 +680,17 @@ def _joined(parts: Sequence[Labels]) -> Labels:
         ids=tuple(unit for part in parts for unit in part.ids),
         values=tuple(answer for part in parts for answer in part.values),
         annotators=tuple(people) if named else None,
+        columns=_shared_columns(parts),
         places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
         failed=tuple(failed) if any(part.failed for part in parts) else None,
         notes=tuple(note for part in parts for note in part.notes),
     )
+
+
+def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
+    """Return the other columns that all files have."""
+    shared = set.intersection(*(set(part.columns) for part in parts)) if parts else set()
+    return {name: tuple(entry for part in parts for entry in part.columns[name]) for name in shared}
 
 
 def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:

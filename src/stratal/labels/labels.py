@@ -15,7 +15,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes, without_mask
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Record,
+    refuse_extremes,
+    same_value,
+    without_mask,
+)
 from stratal.errors import LabelError, kind_of
 from stratal.labels.meanings import (
     DECIMAL_COMMA,
@@ -139,6 +148,10 @@ class UnitRows(Protocol):
         """Seed of the draw, for error messages."""
 
     @property
+    def groups(self) -> Mapping[str, AnyArray]:
+        """Kept columns (n,) as text, by name."""
+
+    @property
     def question(self) -> Question:
         """What labels count as (`outcome`), where they do not say it themselves, and the id column."""
 
@@ -174,6 +187,8 @@ class Labels(Record):
     mapping : mapping of label to float, str or None, optional
         What labels count as: a number, the name of a class, or None for no answer. Case does not matter.
         Where words are mapped to numbers, every word must be.
+    columns : mapping of name to tuple (m,)
+        Other columns of the file that they were read from; `join` compares those that the sample keeps too.
     replaced : Labels, optional
         What annotators had answered where a decision replaced it (rows of annotator `adjudicated`): no
         evidence of the outcome any more, but of how far people agree.
@@ -201,6 +216,7 @@ class Labels(Record):
     notes: tuple[str, ...] = field(default=(), compare=False)
     positive: str | None = None
     mapping: Mapping[Any, float | str | None] | None = None
+    columns: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
     replaced: Labels | None = field(default=None, compare=False)
     failed: tuple[bool, ...] | None = field(default=None, compare=False)
 
@@ -292,6 +308,7 @@ class Labels(Record):
             annotators=self.annotators and tuple(self.annotators[row] for row in rows),
             places=self.places and tuple(self.places[row] for row in rows),
             failed=self.failed and tuple(self.failed[row] for row in rows),
+            columns={name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()},
         )
 
     @property
@@ -683,7 +700,30 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
             "the column of theirs: --model COL.",
         )
     units = np.array([position[text] for text in given.ids], dtype=np.int64)
+    _refuse_other_columns(sample, given, units)
     return _in_order(sample, units, *given.interpreted(), notes=given.notes)
+
+
+def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
+    """Refuse labels whose file has another value than the sample in a column that both have.
+
+    `units` (m,) are the drawn units of the labels. Blank entries and the columns that annotators saw, which a
+    spreadsheet may reformat, are not compared.
+    """
+    for name, entries in labels.columns.items():
+        if name not in sample.groups:
+            continue
+        stored = sample.groups[name].tolist()
+        for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
+            if is_missing(entry) or same_value(entry, stored[unit]):
+                continue
+            raise LabelError(
+                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
+                given=repr(entry),
+                allowed=f"{stored[unit]!r}, as when the sample was drawn",
+                action=f"If {name!r} holds answers of another model or version, give it another name; "
+                "otherwise leave the column out.",
+            )
 
 
 def _in_order(

@@ -25,6 +25,7 @@ from stratal.estimation.resolve import class_column, none_labelled, number_colum
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text
+from stratal.question.question import ANSWER_IS_RIGHT, ORDER, OUTCOME
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -165,6 +166,8 @@ class Ranking(Estimand, listed="positive"):
     of_classes = True
     compared = False
     statistic: ClassVar[Statistic]
+    # Whether a score without information gives one half.
+    chance_is_half: ClassVar[bool] = False
     positive: str = "1"
     score: str | None = None
 
@@ -177,7 +180,10 @@ class Ranking(Estimand, listed="positive"):
         if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
             labels, score = labels["label"], labels["score"]
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
-        scores = number_column(sample, only_proxy(sample) if score is None else score, "score")
+        if score is None or isinstance(score, str):
+            scores = scores_of_class(sample, self.positive, score)
+        else:
+            scores = number_column(sample, score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
         if not np.any(labelled):
             raise none_labelled()
@@ -191,7 +197,20 @@ class Ranking(Estimand, listed="positive"):
         scores, hits, labelled = self._units(sample, labels)
         frame = Respondents.of(sample, labelled)
         found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
-        return frame.complete(found, sample, label=self.label)
+        complete = frame.complete(found, sample, label=self.label)
+        return replace(complete, remarks=(*complete.remarks, *self._reversed(complete)))
+
+    def _reversed(self, found: Estimate) -> list[str]:
+        """Return a note if larger scores go with other classes."""
+        if not self.chance_is_half or not np.isfinite(found.value) or found.value >= _CHANCE:
+            return []
+        limits = found.limits(_NOTE_LEVEL, "auto")
+        if limits is None or limits[1] is None or limits[1] >= _CHANCE:
+            return []
+        return [
+            f"an area below one half: larger scores go with classes other than {self.positive!r}; "
+            "check that the score is that of this class"
+        ]
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -199,7 +218,7 @@ class Ranking(Estimand, listed="positive"):
 
 
 @dataclass(frozen=True, slots=True)
-class AUC(Ranking, kind="auc", statistic=area_under_curve):
+class AUC(Ranking, kind="auc", statistic=area_under_curve, chance_is_half=True):
     """The area under the ROC curve: the chance that a unit of the class has the higher score of two.
 
     Examples
@@ -222,6 +241,39 @@ class AveragePrecision(Ranking, kind="average_precision", statistic=average_prec
     >>> AveragePrecision("toxic", score="judge").text
     'average_precision:toxic,score=judge'
     """
+
+
+# The area under the curve of a score that tells nothing, and the level of the interval that must lie below.
+_CHANCE = 0.5
+_NOTE_LEVEL = 0.95
+
+
+def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatArray:
+    """Return the score (n,) of a class: the named proxy, or the only one if it may be a score of the class.
+
+    Raises
+    ------
+    InputError
+        If the score predicts something else: that the model's answer is right, or another class.
+    """
+    name = only_proxy(sample) if score is None else score
+    values = number_column(sample, name, "score")
+    role = sample.question.score(name)
+    if role is None or role.predicts in (OUTCOME, ORDER) or role.of_class == positive:
+        return values
+    # An estimand that names an undeclared score declares it as the score of its class.
+    if score is not None and not role.declared:
+        return values
+    predicts = f"class {role.of_class!r}"
+    if role.predicts == ANSWER_IS_RIGHT:
+        predicts = f"that the answer in {sample.question.answer!r} is right"
+    raise InputError(
+        f"{name!r} is no score of the class {positive!r}",
+        given=f"a score that predicts {predicts}",
+        allowed=f"a proxy that is larger for units of class {positive!r}",
+        action="Draw with it as a proxy and name it: auc:CLASS,score=COLUMN. "
+        f"If {name!r} is such a score all the same: auc:{positive},score={name}.",
+    )
 
 
 def only_proxy(sample: Sample) -> str:
