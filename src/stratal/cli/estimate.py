@@ -50,6 +50,7 @@ KNOWN = "id stratum sizes cluster weight population population_size proxy predic
 Column: TypeAlias = "Callable[[str], Labels]"
 
 ELSEWHERE = "with --labelled"
+OF_NEW_VERSION = "with --against"
 DRAWN = "without --labelled"
 NO_PLAIN_MEAN = (
     "without --estimand, --predicted, --cross-fit, --calibration, --outcome, --bounds, --metric, "
@@ -118,6 +119,12 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     require : 'NAME>=X'
         What the whole interval must satisfy: 'value>=.9', 'kappa>=.6', 'recall:cat>=.8', 'value@de<=.1';
         several with semicolons, or the option once for each.
+    against : FILE
+        Answers of a new version of the model, joined by id; --require is then about these.
+    answers : COL or OLD=NEW, default the model's answer
+        Column of the answers in that file, and in the sample where that is another.
+    new_labels : paths
+        Labels of answers that changed, as far as they are there.
     labelled : path
         Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
     stratum : str
@@ -176,6 +183,9 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     judge: Annotated[Text, Option(needs="without --labelled, --estimand or --model")] = None
     failed_answers: Annotated[Text, Option(needs=DRAWN)] = None
     require: Text = None
+    against: Annotated[Path | None, Option(needs=DRAWN)] = None
+    answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
+    new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
     labelled: Path | None = None
     stratum: Annotated[Text, Option(needs=ELSEWHERE)] = None
     sizes: Annotated[Path | None, Option(needs=ELSEWHERE)] = None
@@ -239,16 +249,20 @@ def estimate(requested: EstimateCommand) -> Result:
     (FAIL), and 5 if labels do not decide (UNDECIDED), for pipelines.
     """
     from stratal.estimation.estimate import with_tables
-    from stratal.estimation.requirement import status_of
     from stratal.estimation.second_look import write_disagreements
     from stratal.planning.findings import more_labels_of
     from stratal.report.estimates import answer_page, estimate_page
+    from stratal.report.sections import new_answers_page
 
     with progress("estimating"):
         result = made(requested)
     estimates, evidence, level = result.estimate, result.evidence, requested.confidence_level
     held = result.held
-    status = 0 if held is None else STATUSES[status_of(held)]
+    status = _exit_status(held)
+    if result.new is not None and result.old is None:
+        described = {"new_version": result.new.to_dict(), "requirements": held or []}
+        shown = partial(new_answers_page, title=f"Answers in {requested.against}")
+        return Result(described, shown, status=status)
     then: tuple[Any, ...] | None = None
     page: Any = estimate_page if requested.details else answer_page
     if isinstance(estimates, stratal.Estimates):
@@ -265,11 +279,23 @@ def estimate(requested: EstimateCommand) -> Result:
         found["requirements"] = held
     if result.unscored is not None:
         found["unscored"] = result.unscored
+    if result.new is not None:
+        found["new_version"] = result.new.to_dict()
+        found["notes"] = [_new_answers_note(result.new, requested.against), *found["notes"]]
     if requested.disagreements is not None:
         judges, file, value = listed(requested.judge), requested.disagreements, requested.answered
         count = write_disagreements(evidence.sample, evidence.in_words, judges, file, value=value)
         found["disagreements"] = {"file": str(file), "items": count}
     return Result(found, page, then, status=status)
+
+
+def _new_answers_note(new: NewVersion, file: Path | None) -> str:
+    """Return the note that the estimate is of new answers."""
+    counts = new.to_dict()
+    return (
+        f"the estimate is of the answers in {file}: {counts['changed']:,} of {counts['units']:,} differ from "
+        f"those that the sample keeps, whose estimate is {counts['old']['estimate']:.4g}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,10 +355,14 @@ class Made:
     held: list[dict[str, Any]] | None
     # Of a log: answers that failed, scores that are missing, and what the former count as.
     unscored: dict[str, Any] | None = None
+    # With --against: what the labels show of the new answers.
+    new: NewVersion | None = None
+    # If the estimate is of the new answers: that of the old ones.
+    old: Made | None = None
 
 
 def made(requested: EvidenceOptions) -> Made:
-    """Read what is asked for and estimate.
+    """Read the evidence and estimate; with --against, evaluate the new answers.
 
     Examples
     --------
@@ -340,10 +370,33 @@ def made(requested: EvidenceOptions) -> Made:
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
+    from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
+    from stratal.estimation.requirement import held_against_new_version
+
+    evidence = _with_population(_of_models(_gathered(requested)))
+    if requested.against is None:
+        return _estimated(evidence)
+    requirements = requested.require
+    evidence = replace(evidence, requested=structs.replace(evidence.requested, require=None))
+    old = _estimated(evidence)
+    answers = _new_answers(requested, evidence, requested.against)
+    new = _new_version(requested, old, answers)
+    if new.found["compared"] and new.found["complete"]:
+        asked = structs.replace(evidence.requested, predicted=NEW_ANSWER, require=requirements)
+        sample = with_new_answers(evidence.sample, answers)
+        result = _estimated(replace(evidence, sample=sample, requested=asked))
+        return replace(result, new=new, old=old)
+    held = None
+    if requirements is not None:
+        held = held_against_new_version(new.to_dict(), requirements.split(";"))
+    return replace(old, new=new, held=held)
+
+
+def _estimated(evidence: Gathered) -> Made:
+    """Return the estimate, the tables and the verdicts that are requested of the evidence."""
     from stratal.estimation.estimand import as_estimand
     from stratal.report.estimates import judge_notes
 
-    evidence = _with_population(_of_models(_gathered(requested)))
     requested, sample = evidence.requested, evidence.sample
     columns = as_estimand(requested.estimand or sample.question.estimand).label_columns(sample)
     if columns and requested.judge is not None:
@@ -700,9 +753,6 @@ def _of_models(evidence: Gathered) -> Gathered:
     return replace(evidence, column=lambda name: found[name], answered=models[0], models=models)
 
 
-OF_NEW_VERSION = "with --against"
-
-
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `report`: those of `estimate`, and what the page says besides.
 
@@ -714,12 +764,6 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
         What the annotators were asked; the heading of the page.
     quantity : str
         What the estimate is called: accuracy, pass rate, …
-    against : FILE
-        Answers of a new version of the model, joined by id.
-    answers : COL or OLD=NEW, default the model's answer
-        Column of the answers in that file, and in the sample where that is another.
-    new_labels : paths
-        Labels of answers that changed, as far as they are there.
     items : int, default none
         Show so many units as annotators saw them; without it no payload is in it.
 
@@ -732,9 +776,6 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     output: Path
     question: Text = None
     quantity: Text = None
-    against: Path | None = None
-    answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
-    new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
     items: Whole = None
 
 
@@ -747,13 +788,22 @@ def report(requested: ReportOptions) -> Result:
     With --against it says what the same labels show about a new version of the model, and what needs labels.
     """
     with progress("reporting"):
-        found = _findings(requested)
+        result = made(requested)
+        found = _findings(requested, result)
         path = found.write(requested.output)
-    return Result(found.to_dict(), str(found), f"Report: {path}")
+    return Result(found.to_dict(), str(found), f"Report: {path}", status=_exit_status(result.held))
 
 
-def _findings(requested: ReportOptions) -> Findings:
-    result = made(requested)
+def _exit_status(verdicts: list[dict[str, Any]] | None) -> int:
+    """Return the exit status of the verdicts on all requirements."""
+    from stratal.estimation.requirement import status_of
+
+    return 0 if verdicts is None else STATUSES[status_of(verdicts)]
+
+
+def _findings(requested: ReportOptions, evaluated: Made) -> Findings:
+    """Return the report: of the answers that the sample keeps, with a section on new ones."""
+    result = evaluated.old or evaluated
     asked, question, quantity = result.evidence.requested, requested.question, requested.quantity
     pairs: list[dict[str, Any]] = []
     if requested.sample is not None and result.evidence.words is not None:
@@ -774,12 +824,12 @@ def _findings(requested: ReportOptions) -> Findings:
         found=result.estimate,
         tables=result.tables,
         notes=result.remarks,
-        require=result.held or (),
+        require=evaluated.held or (),
         title=None if question else _title(requested.sample),
         question=question,
         quantity=quantity,
         pairs=pairs,
-        new=None if requested.against is None else _new_version(requested, result, requested.against),
+        new=evaluated.new,
         commands=[
             join(["stratal", name, *words(part(kind, requested))])
             for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
@@ -796,13 +846,21 @@ def _title(sample: Path | None) -> str | None:
     return None if plan is None else f"How good is the model on {Path(plan.options.file).name}?"
 
 
-def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersion:
+def _new_answers(requested: EvidenceOptions, evidence: Gathered, file: Path) -> Labels:
+    """Return the answers of the new version, from the column of --answers or the sample's own."""
+    before, _, after = (requested.answers or "").partition("=")
+    sample = evidence.sample
+    column = after or before or evidence.requested.predicted or sample.question.answer or "answer"
+    return stratal.read_labels(file, id_name=sample.question.id, value=column)
+
+
+def _new_version(requested: EvidenceOptions, result: Made, answers: Labels) -> NewVersion:
+    """Return what the labels show of the new answers."""
     sample: Sample = result.evidence.sample
     asked = result.evidence.requested
-    before, equals, after = (requested.answers or "").partition("=")
+    before, equals, _ = (requested.answers or "").partition("=")
     # One name is that of both, where the sample has such a column; else of the new answers alone.
     old = before if equals or before in {*sample.shown, *sample.groups} else None
-    column = after or before or asked.predicted or sample.question.answer or "answer"
     changed = None
     if requested.new_labels:
         changed = stratal.read_labels(
@@ -815,7 +873,7 @@ def _new_version(requested: ReportOptions, result: Made, file: Path) -> NewVersi
     return stratal.new_version(
         sample,
         result.labels,
-        stratal.read_labels(file, id_name=sample.question.id, value=column),
+        answers,
         old_answers=old,
         new_labels=changed,
         **given(requested, "confidence_level", "interval"),

@@ -117,6 +117,7 @@ class Estimated(Label, kw_only=True):
     disagreements: Object | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     leaderboard: Objects | UnsetType = UNSET
+    new_version: Object | UnsetType = UNSET
     requirements: list[Required] | UnsetType = UNSET
     unscored: Object | UnsetType = UNSET
     more_labels: Objects | UnsetType = UNSET
@@ -209,6 +210,13 @@ class DrawnSample(Struct, kw_only=True):
     half_width: float | list[float] | UnsetType = UNSET
     pilot: Text = UNSET
     needed: Object | UnsetType | None = UNSET
+
+
+class NewAnswers(Struct, kw_only=True):
+    """What the labels show of new answers of which some outcomes are unknown."""
+
+    new_version: Object
+    requirements: list[Required]
 
 
 class Selected(Struct, kw_only=True):
@@ -395,7 +403,7 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "demo": (Demo,),
     "doctor": (Recognised,),
     "draw": (DrawnSample,),
-    "estimate": (Estimated, *SEVERAL),
+    "estimate": (Estimated, NewAnswers, *SEVERAL),
     "study export": (Exported,),
     "study extend": (Extended,),
     "study import": (Imported, ImportedPage),

@@ -202,7 +202,7 @@ def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) ->
     first = given if isinstance(given, str) else sample.question.answer if given else None
     names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
-    return {answer for column in columns for answer in column} or None
+    return {answer for column in columns for answer in column} | {*sample.question.outcome.classes} or None
 
 
 @names_mistyped

@@ -7,7 +7,7 @@ labels it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from stratal.randomness import id_texts
 from stratal.report.sections import new_version_page
 from stratal.report.text import Page, Printed, plain_dict
 
-_NEW = "answer of the new version"
+# The column of the new answers, in a sample that holds them in addition to the old ones.
+NEW_ANSWER = "answer of the new version"
 # Options of `estimate` that old and new version share, so that the old figure is the report's own.
 _CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
 
@@ -139,8 +140,7 @@ def new_version(
         raise LabelError(what, allowed=allowed, action="Check that the ids are those of the sample.")
     same = answered & (before == after)
     if predicted:
-        anew = with_group(sample, _NEW, dict(zip(id_texts(sample.ids), after, strict=True)))
-        new = _scattered(anew, labels, _NEW, combine)
+        new = _scattered(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
     else:
         new = np.where(same, z, np.nan)
     if new_labels is not None:
@@ -163,6 +163,8 @@ def new_version(
                 "blank": int((answered & (after == "")).sum()),
                 "known": int(np.isfinite(new).sum()),
                 "complete": not np.any(unknown),
+                "compared": compared is not None,
+                "bounds": None if old.bounds is None else list(old.bounds),
                 "confidence_level": confidence_level,
                 **_figures(sample, old, (z, new), unknown, (confidence_level, interval), options),
                 "needs_labels": [str(unit) for unit in ids[unknown & answered]],
@@ -170,6 +172,25 @@ def new_version(
             }
         )
     )
+
+
+def with_new_answers(sample: Sample, answers: Any) -> Sample:
+    """Return the sample with the answers of a new version, which labels are compared with from now on.
+
+    Parameters
+    ----------
+    sample : Sample
+    answers : see `new_version`
+        Of every labelled unit.
+    """
+    after, _ = _answers(sample, answers)
+    column = dict(zip(id_texts(sample.ids), after, strict=True))
+    question = sample.question
+    if question.answer is not None and question.answer in sample.groups:
+        # The labels name the classes of the old answers, also where the new version never gives one.
+        classes = tuple(sorted(set(sample.groups[question.answer].tolist())))
+        question = question.with_outcome(classes=classes)
+    return replace(with_group(sample, NEW_ANSWER, column), question=replace(question, answer=NEW_ANSWER))
 
 
 def _compared(sample: Sample, labels: Any, predicted: bool | str | None, requested: Any) -> str | None:

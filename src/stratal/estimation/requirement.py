@@ -170,6 +170,46 @@ def held_against(
     return held
 
 
+def held_against_new_version(new: Mapping[str, Any], requirements: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the verdict on each requirement of the new answers, as far as their outcomes are known.
+
+    Parameters
+    ----------
+    new : mapping
+        `NewVersion.to_dict()`. Its interval holds for the worst and for the best outcome of the units whose
+        new outcome is unknown.
+    requirements : sequence of str
+        Of `value`.
+
+    Raises
+    ------
+    InputError
+        For a requirement of anything else.
+    """
+    bounds = None if new["bounds"] is None else (new["bounds"][0], new["bounds"][1])
+    verdicts = []
+    for requirement in map(Requirement.parse, requirements):
+        if requirement.name != "value":
+            raise InputError(
+                f"'{requirement}' cannot be decided while outcomes of new answers are unknown",
+                given=f"{len(new['needs_labels']) + len(new['needs_answers'])} units without a known outcome",
+                allowed="a requirement of 'value'",
+                action="Label the changed answers: --new-labels FILE.",
+            )
+        requirement.check(bounds)
+        interval = new["new"]["confidence_interval"]
+        verdicts.append(
+            {
+                "required": str(requirement),
+                "estimate": new["new"]["estimate"],
+                "confidence_interval": interval,
+                "verdict": requirement.verdict(interval),
+                "more_labels": len(new["needs_labels"]) or None,
+            }
+        )
+    return verdicts
+
+
 def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     """Return the estimates by each name that a requirement may call them by."""
     known: dict[str, list[Estimate]] = {"value": [rows[0]]} if not kind and rows else {}

@@ -26,11 +26,15 @@ def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
     return joined.by_unit(np.asarray(same, dtype=np.float64))
 
 
-def known_classes(joined: Joined, answers: AnyArray) -> AnyArray:
-    """Return the classes of the answers (r,), refusing those that can never be one of the model's (n,)."""
-    classes = joined.classes(answers.tolist())
-    if len(answers):
-        refuse_unlike(classes.tolist(), answers.tolist())
+def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
+    """Return the classes of the labels (r,), refusing those that are never one of the answers (n,).
+
+    `others` are further classes that labels may name.
+    """
+    vocabulary = [*answers.tolist(), *others]
+    classes = joined.classes(vocabulary)
+    if vocabulary:
+        refuse_unlike(classes.tolist(), vocabulary)
     return classes
 
 
@@ -78,7 +82,9 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
     joined = join(sample, given, what)
-    return joined.majority(joined.classes() if answers is None else known_classes(joined, answers))
+    if answers is None:
+        return joined.majority(joined.classes())
+    return joined.majority(known_classes(joined, answers, sample.question.outcome.classes))
 
 
 def group_column(
@@ -339,7 +345,10 @@ def outcomes(
     if column is not None and predicted is None:
         ambiguity = comparison_note(sample.question, joined.distinct_texts)
         notes = [] if ambiguity is None else [ambiguity]
-    given = joined.numbers() if answers is None else known_classes(joined, answers)
+    if answers is None:
+        given = joined.numbers()
+    else:
+        given = known_classes(joined, answers, sample.question.outcome.classes)
     labelled, units = joined.labelled, joined.unit
     several, counts = 0, np.zeros(0, np.int64)
     if len(units) > np.count_nonzero(labelled):  # else each has one

@@ -90,6 +90,8 @@ class Outcome(Record):
         The label that counts as 1; every other counts as 0.
     mapping : mapping of label to float, str or None, optional
         The number, the class or no answer (None) that a label counts as.
+    classes : tuple of str
+        Classes that labels may name, in addition to the compared answers.
 
     Examples
     --------
@@ -102,8 +104,10 @@ class Outcome(Record):
     bounds: tuple[float, float] | None = None
     positive: str | None = None
     mapping: Mapping[str, float | str | None] | None = None
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        self._freeze()
         if self.decoding is not None:
             refuse_unknown("decoding of labels", self.decoding, DECODINGS)
         if self.scale is not None:

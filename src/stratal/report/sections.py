@@ -11,7 +11,7 @@ from typing import Any
 
 from stratal.report import estimates
 from stratal.report.pages import PAIR
-from stratal.report.text import Page, interval_text, level_text, table_of, value_text
+from stratal.report.text import Page, interval_text, level_text, number, table_of, value_text
 
 Findings = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -271,6 +271,31 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     return Page(lines=lines, tables=[table], notes=needs)
 
 
+def new_answers_page(described: Mapping[str, Any], title: str) -> Page:
+    """Return the verdicts on new answers of which some outcomes are unknown, and what needs labels.
+
+    Examples
+    --------
+    >>> span = {"estimate": None, "lowest": 0.4, "highest": 0.6, "confidence_interval": [0.3, 0.7]}
+    >>> new = {"units": 20, "labelled": 20, "missing": 0, "same": 15, "changed": 5, "blank": 0, "known": 15,
+    ...        "complete": False, "confidence_level": 0.95, "old": span, "new": span, "difference": span,
+    ...        "needs_labels": ["a"], "needs_answers": []}
+    >>> new_answers_page({"new_version": new}, "new.csv").lines[0]
+    'new.csv: between 0.4 and 0.6, 95% interval 0.3 to 0.7.'
+    """
+    new = described["new_version"]
+    span = new["new"]
+    value = f"between {number(span['lowest'])} and {number(span['highest'])}"
+    if span["estimate"] is not None:
+        value = f"estimate {number(span['estimate'])}"
+    low, high = span["confidence_interval"] or (None, None)
+    level = level_text(new["confidence_level"])
+    interval = "no interval" if low is None else f"{level} {number(low)} to {number(high)}"
+    page = new_version_page(new)
+    lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(described), *page.lines]
+    return replace(page, lines=lines)
+
+
 def _new_version(found: Findings, new: Mapping[str, Any]) -> Page:
     """Return the section of an old and a new version on the same labels."""
     rows = [{**new[key], "name": f"{key} version", "reported": key == "new"} for key in ("old", "new")]
@@ -508,9 +533,9 @@ def forest_drawing(
     for tick in ticks(scale.low, scale.high):
         x, text = scale(tick), f"{100 * tick:.6g}%" if share else f"{tick:g}"
         marks += [_line(x, 0, x, bottom, "grid"), _text(x, bottom + 15, text, "tick", "middle")]
-    for number, row in enumerate(rows):
+    for place, row in enumerate(rows):
         value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
-        kind, y = "reported" if reported else "other", _ROW * number + 28
+        kind, y = "reported" if reported else "other", _ROW * place + 28
         called, text = row["name"], _row_text(row, share)
         short = called if len(called) <= _NAME else f"{called[: _NAME // 2 - 1]}…{called[-(_NAME // 2) :]}"
         marks.append(_text(_LEFT, y - 14, short, "name" + (" strong" if reported else "")))

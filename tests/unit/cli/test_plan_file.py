@@ -146,7 +146,7 @@ def test_python_knows_what_labels_count_as_too(truth):
     words = {unit: "right" if k % 4 else "wrong" for k, unit in enumerate(sample.ids.tolist())}
     numbers = {unit: float(word == "right") for unit, word in words.items()}
 
-    assert sample.counted == {"positive": None, "mapping": {"right": 1.0, "wrong": 0.0}}
+    assert sample.question.outcome.mapping == {"right": 1.0, "wrong": 0.0}
     assert stratal.estimate(sample, words).value == stratal.estimate(sample, numbers).value
 
 

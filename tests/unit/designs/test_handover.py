@@ -14,6 +14,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs.handover import new_folder, write_handover, write_to_label
 from stratal.errors import InputError
+from stratal.question import Question
 from stratal.tables.small_table import SmallTable
 
 
@@ -195,7 +196,7 @@ def test_the_newest_round_is_looked_for_once_and_not_per_unit(tmp_path):
             Reads.count += 1
             return np.repeat([1, 2], 500)
 
-    sample = Reads(ids=np.arange(1_000), id_name="id", shown={})
+    sample = Reads(ids=np.arange(1_000), question=Question(id="id"), shown={})
 
     assert write_to_label(sample, tmp_path / "to_label.csv") == 500
     assert Reads.count <= 2

@@ -46,7 +46,7 @@ def test_integer_ids_categories_and_payload_survive(tmp_path, suffix):
 
     assert back == sample
     assert back.ids.tolist() == sample.ids.tolist()
-    assert back.predicted == "answer"
+    assert back.question.answer == "answer"
     assert [info.scaled for info in back.proxy_info] == [True, False]
 
 

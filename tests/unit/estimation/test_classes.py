@@ -25,22 +25,46 @@ def digits():
     return sample, dict(zip(sample.ids.tolist(), true.tolist(), strict=True))
 
 
-def test_classes_are_not_averaged_where_the_sample_carries_the_answers(digits):
+def test_classes_are_compared_with_the_answers_that_the_sample_holds(digits):
     sample, true = digits
     numbers = np.array([float(true[unit]) for unit in sample.ids.tolist()])
+    compared = stratal.estimate(sample, true, predicted=True)
     for labels in (true, numbers):
-        with pytest.raises(stratal.LabelError, match=r"predicted=True"):
-            stratal.estimate(sample, labels)
+        assert stratal.estimate(sample, labels).value == compared.value
 
     right = {unit: float(label == answer) for (unit, label), answer in
              zip(true.items(), sample.groups["digit"], strict=True)}  # fmt: skip
-    assert stratal.estimate(sample, true, predicted=True) == stratal.estimate(sample, right)
+    assert compared == stratal.estimate(sample, right, predicted=False)
 
 
-def test_right_and_wrong_labels_are_still_averaged(digits):
+def test_labels_that_may_be_classes_or_right_and_wrong_need_a_declaration(digits):
     sample, true = digits
+    labels = {unit: float(label == "3") for unit, label in true.items()}
 
-    assert 0 < stratal.estimate(sample, {unit: float(label == "3") for unit, label in true.items()}).value < 1
+    with pytest.raises(stratal.LabelError) as refused:
+        stratal.estimate(sample, labels)
+    assert "predicted='digit'" in refused.value.action
+    assert "predicted=False" in refused.value.action
+    assert 0 < stratal.estimate(sample, labels, predicted=False).value < 1
+
+
+@pytest.mark.parametrize("spelling", [(1, 0), (True, False), ("1", "0"), ("true", "false")])
+@pytest.mark.parametrize("answers", [("1", "0"), ("True", "False")])
+def test_classes_0_and_1_or_true_and_false_are_compared_however_they_are_spelt(spelling, answers):
+    truth = np.arange(200) % 3 == 0
+    wrong = np.arange(200) % 10 == 0
+    given = [answers[0] if label else answers[1] for label in truth ^ wrong]
+    population = stratal.Population.from_arrays(
+        proxy=np.full(200, 0.9), groups={"answer": given}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=3)
+    labels = {unit: spelling[0] if truth[unit] else spelling[1] for unit in range(200)}
+
+    found = stratal.estimate(sample, labels)
+
+    assert found.value == pytest.approx(1 - wrong.mean())
+    assert any("were compared with the answers" in note for note in found.notes)
+    assert str(stratal.findings(sample, labels)).startswith("Accuracy 90.0%")
 
 
 @pytest.mark.parametrize("change", [str.upper, str.title, lambda text: " " + text.title()])

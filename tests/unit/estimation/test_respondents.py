@@ -8,6 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError
 from stratal.planning import estimated_deviations
+from stratal.question import Outcome
 
 
 def zeros_and_ones(sample):
@@ -25,7 +26,7 @@ def test_counts_that_show_only_0_and_1_stay_unbounded(counts):
     sample = stratal.plan(counts, 30).draw(seed=1)
     found = stratal.estimate(sample, zeros_and_ones(sample))
 
-    assert sample.outcome == "unbounded"
+    assert sample.question.outcome.scale == "unbounded"
     assert (found.outcome, found.bounds) == ("unbounded", None)
     assert found.confidence_interval().method == "skewness-corrected"
 
@@ -37,9 +38,10 @@ def test_the_kind_travels_in_the_file_and_through_rounds(counts, tmp_path):
     larger = stratal.next_round(declared, zeros_and_ones(declared), additional=10)
 
     assert again == declared
-    assert (again.outcome, again.bounds) == ("bounded", (0.0, 20.0))
+    stored = Outcome(scale="bounded", bounds=(0.0, 20.0))
+    assert again.question.outcome == stored
     assert stratal.estimate(again, zeros_and_ones(again)).bounds == (0.0, 20.0)
-    assert (larger.outcome, larger.bounds) == ("bounded", (0.0, 20.0))
+    assert larger.question.outcome == stored
     with pytest.raises(LabelError, match="outside"):
         stratal.estimate(again, dict.fromkeys(again.ids.tolist(), 30.0))
 
@@ -70,7 +72,7 @@ def test_the_models_answers_make_it_binary_and_a_probability_bounds_it():
         for population in (asked, judged, nothing)
     ]
 
-    assert [(sample.outcome, sample.bounds) for sample in kinds] == [
+    assert [(sample.question.outcome.scale, sample.question.outcome.bounds) for sample in kinds] == [
         ("binary", None),
         ("bounded", (0.0, 1.0)),
         (None, None),

@@ -75,7 +75,7 @@ def test_a_list_of_estimands_keeps_nothing_of_the_plan_and_has_the_intervals_of_
     sample, labels = drawn(asked)
     found = stratal.estimate(sample, labels)
 
-    assert set(sample.estimand) == {"kind", "estimands"}
+    assert set(sample.question.estimand) == {"kind", "estimands"}
     for text in asked:
         own = stratal.estimate(sample, labels, estimand=text).confidence_interval()
         assert tuple(found.of(estimand=text).confidence_interval()) == tuple(own)

@@ -43,7 +43,7 @@ def test_a_plan_for_f1_is_drawn_and_estimated_as_f1(pool, tmp_path):
 
     assert sample.size == 300
     assert (
-        sample.estimand
+        sample.question.estimand
         == plan.estimand
         == {"kind": "f1", "positive": "match", "predicted": None, "probability": "score", "right": None}
     )
