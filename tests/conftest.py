@@ -101,7 +101,7 @@ class Done:
     message: str
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_command() -> Callable[..., Done]:
     """Run a subcommand in this process, as the command line would."""
 

@@ -30,7 +30,9 @@ def audit(tmp_path_factory, run_command):
     write(folder / "predictions.csv", ["id", "answer", "confidence"], zip(ids, old, confidence, strict=True))
     options = "--proxy confidence --predicted answer --budget 200 --seed 1"
     run_command("draw", folder / "predictions.csv", *options.split(), "--output", folder / "audit")
-    to_label = [row["id"] for row in csv.DictReader((folder / "audit/to_label.csv").open(encoding="utf-8-sig"))]
+    to_label = [
+        row["id"] for row in csv.DictReader((folder / "audit/to_label.csv").open(encoding="utf-8-sig"))
+    ]
     by_id = dict(zip(ids, truth, strict=True))
     answer = dict(zip(ids, old, strict=True))
     write(folder / "audit/labels.csv", ["id", "label"], [(unit, by_id[unit]) for unit in to_label])
@@ -73,7 +75,12 @@ def test_the_recipe_fails_for_a_broken_model(version, audit, run_command, monkey
 
 @pytest.mark.parametrize("version", STATUSES)
 def test_a_report_has_the_exit_status_of_the_estimate(version, audit, run_command, tmp_path):
-    request = (audit / "audit/sample.parquet", audit / "audit/labels.csv", "--against", audit / f"{version}.csv")
+    request = (
+        audit / "audit/sample.parquet",
+        audit / "audit/labels.csv",
+        "--against",
+        audit / f"{version}.csv",
+    )
 
     for command, options in (("estimate", ()), ("report", ("--output", tmp_path / "report.html"))):
         assert run_command(command, *request, "--require", "value>=.9", *options).status == STATUSES[version]

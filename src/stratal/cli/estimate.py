@@ -203,6 +203,11 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         return given(self, "estimand", "combine") | {"predicted": predicted}
 
     @property
+    def answer_column(self) -> str | None:
+        """The column of answers that is named, if labels are compared with one."""
+        return None if self.predicted == NO_CLASSES else self.predicted
+
+    @property
     def fitted(self) -> dict[str, Any]:
         """The other keywords of `stratal.estimate` that name how to estimate."""
         known = given(self, "estimator", "target", "outcome", "cross_fit", "calibration")
@@ -524,11 +529,11 @@ def _tables(evidence: Gathered) -> list[Estimates]:
         from stratal.estimation.estimands.classification import ClassReport
 
         metrics, classes = listed(requested.metric), listed(requested.class_)
-        answers = {"labels": labels, "predicted": requested.predicted}
+        answers = {"labels": labels, "predicted": requested.answer_column}
         seen = {str(one) for name, given in answers.items() for one in class_column(sample, given, name)}
         for name in classes:
             refuse_unknown("class among the drawn units", name, sorted(seen - {"None"}))
-        report = ClassReport(metrics, classes, predicted=requested.predicted)
+        report = ClassReport(metrics, classes, predicted=requested.answer_column)
         found.append(stratal.estimate(sample, labels, estimand=report, **target))
     if evidence.models:
         outcomes = {name: evidence.column(name) for name in evidence.models}
@@ -850,7 +855,7 @@ def _new_answers(requested: EvidenceOptions, evidence: Gathered, file: Path) -> 
     """Return the answers of the new version, from the column of --answers or the sample's own."""
     before, _, after = (requested.answers or "").partition("=")
     sample = evidence.sample
-    column = after or before or evidence.requested.predicted or sample.question.answer or "answer"
+    column = after or before or evidence.requested.answer_column or sample.question.answer or "answer"
     return stratal.read_labels(file, id_name=sample.question.id, value=column)
 
 
