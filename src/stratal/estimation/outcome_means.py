@@ -507,7 +507,7 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
     assert made.note_inputs is not None
-    of_mean = as_estimand(sample.estimand).of_one_outcome
+    of_mean = as_estimand(sample.question.estimand).of_one_outcome
     planned = PlannedOutcome.of(sample, labelled) if of_mean else None
     made = frame.complete(made, sample, note_inputs=replace(made.note_inputs, planned=planned))
     if len(z) == sample.size:

@@ -293,7 +293,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
 
 def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
     """Return the classes of a judge that gave no verdict on some units; None of other answers."""
-    judge = estimand.predicted or sample.predicted
+    judge = estimand.predicted or sample.question.answer
     if judge is None or judge not in sample.groups or split_answers(labels)[1] is not None:
         return None
     answered = judged_classes(sample, labels, judge)

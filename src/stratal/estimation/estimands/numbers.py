@@ -27,6 +27,7 @@ from stratal.estimation.numeric_errors import (
 from stratal.estimation.resolve import named_groups, number_columns, split_answers
 from stratal.estimation.respondents import Respondents, refuse_outside
 from stratal.intervals.evidence import OutcomeKind
+from stratal.question.question import NUMBER
 from stratal.report.notes import Note
 
 
@@ -88,9 +89,10 @@ class OfNumbers(Estimand):
             columns |= {f"prediction {name!r}": name for name in self.prediction_columns(sample)}
         numbers, labelled = number_columns(sample, columns)
         stated = request.bounds
-        if stated is None and sample.bounds is not None:
-            low, high = sample.bounds
-            stated = sample.bounds if np.all((numbers >= low) & (numbers <= high)) else None
+        declared = sample.question.outcome.bounds
+        if stated is None and declared is not None:
+            low, high = declared
+            stated = declared if np.all((numbers >= low) & (numbers <= high)) else None
         if request.bounds is not None:
             refuse_outside(numbers[:, 0], sample, labelled, None, request.bounds)
             _refuse_predictions_outside(numbers[:, 1:], sample, labelled, request.bounds)
@@ -135,7 +137,7 @@ class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the one column."""
-        return (self.prediction or sample.predicted or only_proxy(sample),)
+        return (self.prediction or sample.question.answer or only_proxy(sample),)
 
 
 class MeanOfErrors(OfPrediction):
@@ -162,12 +164,18 @@ class MeanOfErrors(OfPrediction):
         """Return the mean."""
         outcomes, plain, _ = self._as_mean(sample, labels, request)
         # The sample's proxies and bounds are those of the labels, not of this outcome.
-        return replace(Mean().estimate(replace(sample, bounds=None), outcomes, plain), label=self.label)
+        return replace(Mean().estimate(_without_bounds(sample), outcomes, plain), label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
         outcomes, plain, _ = self._as_mean(sample, labels, request)
-        return Mean().by(replace(sample, bounds=None), outcomes, group, plain)
+        return Mean().by(_without_bounds(sample), outcomes, group, plain)
+
+
+def _without_bounds(sample: Sample) -> Sample:
+    """Return the sample for outcomes that are neither its labels nor bounded as these are."""
+    question = sample.question.with_outcome(decoding=NUMBER, scale=None, bounds=None)
+    return replace(sample, question=question)
 
 
 @dataclass(frozen=True, slots=True)
