@@ -22,7 +22,7 @@ HERE = Path(__file__).parents[2] / "src" / "stratal"
 
 ROOMS = (
     *("__init__", "errors", "arrays", "randomness"),
-    *("report", "proxy", "tables", "population", "strata", "labels", "designs"),
+    *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "planning", "simulation", "study", "cli"),
     *("estimands", "testing", "__main__"),
 )

@@ -30,9 +30,8 @@ def audit(tmp_path_factory, run_command):
     write(folder / "predictions.csv", ["id", "answer", "confidence"], zip(ids, old, confidence, strict=True))
     options = "--proxy confidence --predicted answer --budget 200 --seed 1"
     run_command("draw", folder / "predictions.csv", *options.split(), "--output", folder / "audit")
-    to_label = [
-        row["id"] for row in csv.DictReader((folder / "audit/to_label.csv").open(encoding="utf-8-sig"))
-    ]
+    with (folder / "audit/to_label.csv").open(encoding="utf-8-sig") as stream:
+        to_label = [row["id"] for row in csv.DictReader(stream)]
     by_id = dict(zip(ids, truth, strict=True))
     answer = dict(zip(ids, old, strict=True))
     write(folder / "audit/labels.csv", ["id", "label"], [(unit, by_id[unit]) for unit in to_label])

@@ -375,16 +375,21 @@ def made(requested: EvidenceOptions) -> Made:
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
-    from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
-    from stratal.estimation.requirement import held_against_new_version
-
     evidence = _with_population(_of_models(_gathered(requested)))
     if requested.against is None:
         return _estimated(evidence)
+    return _against(evidence, requested, requested.against)
+
+
+def _against(evidence: Gathered, requested: EvidenceOptions, file: Path) -> Made:
+    """Return the evaluation of the answers of a new version, as far as their outcomes are known."""
+    from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
+    from stratal.estimation.requirement import held_against_new_version
+
     requirements = requested.require
     evidence = replace(evidence, requested=structs.replace(evidence.requested, require=None))
     old = _estimated(evidence)
-    answers = _new_answers(requested, evidence, requested.against)
+    answers = _new_answers(requested, evidence, file)
     new = _new_version(requested, old, answers)
     if new.found["compared"] and new.found["complete"]:
         asked = structs.replace(evidence.requested, predicted=NEW_ANSWER, require=requirements)
