@@ -15,6 +15,7 @@ from stratal.estimation.confusion import Confusion, Shares, metric_function, of_
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over, most_unseen
 from stratal.intervals.proportion import clopper_pearson
+from stratal.question import Question
 
 
 def pool(inflated: bool, size=20_000, rate=0.01):
@@ -62,7 +63,7 @@ def test_what_a_plan_expected_changes_no_interval(kind):
     strata = sample.design.strata
     optimistic = replace(strata, conditional_variances=strata.conditional_variances / 100)
     other = replace(sample, design=replace(sample.design, strata=optimistic))
-    without = replace(sample, estimand=None)
+    without = replace(sample, question=replace(sample.question, estimand=None))
 
     said = [stratal.estimate(entry, labels, estimand=asked) for entry in (sample, other, without)]
 
@@ -126,7 +127,7 @@ def test_the_bound_of_unseen_misses_is_the_largest_that_the_labels_allow():
 def test_prevalence_is_a_mean():
     sample, labels = drawn("prevalence:match,probability=score")
     found = stratal.estimate(sample, labels)
-    plain = replace(sample, estimand=None, predicted=None)
+    plain = replace(sample, question=Question())
     mean = stratal.estimate(plain, {unit: float(word == "match") for unit, word in labels.items()})
 
     assert found.value == pytest.approx(mean.value)
@@ -157,7 +158,7 @@ def test_a_prevalence_lies_in_the_middle_of_its_own_interval_under_unequal_proba
     found = stratal.estimate(sample, rng.choice(["x", "y"], sample.size), estimand="prevalence:x")
     low, high = found.confidence_interval()
     mean = stratal.estimate(
-        replace(sample, estimand=None, predicted=None), np.ones(sample.size), estimator="horvitz-thompson"
+        replace(sample, question=Question()), np.ones(sample.size), estimator="horvitz-thompson"
     )
 
     assert abs(mean.value - 1.0) > 1e-3
