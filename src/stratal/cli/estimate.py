@@ -197,10 +197,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     @property
     def shared(self) -> dict[str, Any]:
         """What a report, and what more labels would buy, take of the keywords of `stratal.estimate`."""
-        # What several models' columns hold are outcomes, and no classes.
-        outcomes = bool(self.compare or self.model) and self.metric is None
-        predicted = False if outcomes and self.predicted is None else self.predicted
-        return given(self, "estimand", "combine") | {"predicted": predicted}
+        return given(self, "estimand", "combine") | {"predicted": self.predicted}
 
     @property
     def answer_column(self) -> str | None:
@@ -756,6 +753,13 @@ def _of_models(evidence: Gathered) -> Gathered:
 
     requested = evidence.requested
     wanted = listed(requested.compare)
+    if not wanted and requested.model is None:
+        return evidence
+    sample = evidence.sample
+    if requested.predicted is None and requested.metric is None:
+        # The columns of several models are outcomes, and no classes.
+        sample = replace(sample, question=sample.question.refine(predicted=False))
+    evidence = replace(evidence, sample=sample)
     if requested.model is None:
         return replace(evidence, models=wanted)
     found = by_model(evidence.column(requested.model), evidence.labels, wanted)

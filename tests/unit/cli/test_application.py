@@ -102,7 +102,7 @@ def test_classes_compared_with_the_models_answers(demo, tmp_path):
 
     sample = output / "sample.parquet"
     classes = run("estimate", sample, tmp_path / "classes.csv", "--predicted", "predicted", "--json")
-    outcomes = run("estimate", sample, tmp_path / "outcomes.csv", "--json")
+    outcomes = run("estimate", sample, tmp_path / "outcomes.csv", "--predicted", "none", "--json")
 
     assert json.loads(classes)["estimate"] == json.loads(outcomes)["estimate"]
 

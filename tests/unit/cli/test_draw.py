@@ -176,4 +176,4 @@ def test_a_round_after_labels_that_need_a_map(tmp_path, monkeypatch):
 
     assert "--map" in str(refused.exception)
     assert taken.exit_code == 0, taken.output
-    assert stratal.Sample.read("second/sample.parquet").counted["mapping"]["unsure"] is None
+    assert stratal.Sample.read("second/sample.parquet").question.outcome.mapping["unsure"] is None

@@ -165,7 +165,7 @@ IDLE = [
     *[("plan of no file", f"--{name}") for name in ("delimiter ;", "softmax p,q", "missing own-stratum")],
     *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
     *[("plan of no file", f"--{name}") for name in ("engine spark", "assume optimistic", "residual-sd 0.3")],
-    *[("estimate by level", f"--{name}") for name in ("interval t", "by language", "metric accuracy")],
+    *[("estimate by level", f"--{name}") for name in ("interval t", "metric accuracy")],
     ("estimate by level", "--compare answer,second"),
 ]
 
@@ -186,7 +186,7 @@ def test_a_metric_has_the_interval_that_is_asked_for_or_says_which_it_has(place)
     refused = CliRunner().invoke(app, [*words, "--interval", "betting"])
 
     assert found["interval_method"] == "t"
-    assert "'auto', 't' and 'normal'" in str(refused.exception)
+    assert all(repr(method) in refused.exception.allowed for method in ("auto", "t", "normal"))
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_what_is_known_of_the_labels_is_kept_in_a_study(predictions, tmp_path):
     run("study", "new", tmp_path / "d", "--output", tmp_path / "s", *words)
 
     with open_study(tmp_path / "s") as study:
-        assert study.sample().bounds == (0, 4)
+        assert study.sample().question.outcome.bounds == (0, 4)
 
 
 def test_estimate_of_a_study_equals_estimate_of_its_sample_and_labels(audit):
