@@ -35,6 +35,29 @@ def test_a_label_is_worth_more_than_by_the_plain_share_or_by_the_models_own_conf
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    ["digits, fitted to the items", "noisy labels, similar models", "correlated errors, 5 classes"],
+)
+def test_a_label_is_worth_at_least_as_much_as_by_the_plain_share_on_other_kinds_of_pools(name):
+    answers, _, truth = pool(name, 0)
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for own in list(EVALUATED)[: sized(2, 6)]:
+        right = (answers[:, own] == truth).astype(float)
+        for which, others in sets(answers, truth, own, 0).items():
+            share = (others == answers[:, [own]]).mean(axis=1)
+            pair = worth(agreement(answers[:, own], others), right, 100), worth(share, right, 100)
+            rows.setdefault(which, []).append(pair)
+
+    for which, pairs in rows.items():
+        ours, plain = np.median(pairs, axis=0)
+        assert ours >= 0.95, which
+        # Two or three models are shrunk to their mean, which costs some of what fitted models give.
+        if which not in ("2 models", "3 models"):
+            assert ours >= 0.95 * plain, (which, pairs)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n", [50, 100])
 def test_intervals_cover_with_a_proxy_of_other_models(digits, n):
     answers, _, truth = digits
@@ -56,4 +79,4 @@ def test_a_few_judges_cost_next_to_nothing_where_they_say_nothing(shared, name):
         right = (verdicts[:, own] == truth).astype(float)
         proxy = agreement(verdicts[:, own], np.delete(verdicts, own, axis=1))
         for n in (50, 100, int(0.2 * len(truth))):
-            assert worth(proxy, right, n) > 0.97, (own, n)
+            assert worth(proxy, right, n) > 0.95, (own, n)

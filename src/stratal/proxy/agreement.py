@@ -1,12 +1,12 @@
-"""How far other models' answers agree with a model's: a proxy of its accuracy that needs no label.
+"""Agreement of other models' answers with a model's: a proxy of its accuracy that needs no label.
 
-Each model's accuracy is estimated from all answers together (Dawid & Skene 1979, with one rate of error for
-each model). Models that disagree much less than two independent models of their accuracies would are copies,
-and those that agree no more than chance are guessing.
+Models whose answers agree with many others beyond chance are taken to be accurate (Cohen's kappa, pooled over
+the other models). Near copies that their accuracies do not explain share the weight of one model.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,25 +35,27 @@ SCALE = 1_000
 # Wrong answers of free text coincide on an item's few plausible ones, however many there are in all.
 MOST_CLASSES = 10
 
-# Observed disagreement of two models over that of independent ones: below the first they are copies, above
-# the second not at all, between them in part. It is .18 to .98 (median .69) for classifiers of one training
-# set on breast cancer, .5 to .98 on digits, below .1 for clones; of .05, .1 and .2 the last does best.
-COPIES, INDEPENDENT = 0.2, 0.4
+# Two models may be copies if their agreement, corrected for uniform guessing, is at least the second value,
+# and cannot be below the first. Clones with 4 % of their answers drawn at random agree to .92.
+NEARNESS = (0.88, 0.91)
 
-# Few models agree by chance and err alike, so that a share of 0 or 1 is no certainty: to J equal models 3/J
-# are added that have the mean share. Three other judges of a file (`nq301_llmjudge` of
-# `benchmarks/results/peer_agreement_files.md`) were worth .91 to 1.43 random samples without it, .98 to 1.53
-# with it; 24 models lose .6 %.
+# Two accurate models are as near as copies. They are copies only if their kappa exceeds the product of their
+# qualities by more than the first value, and in full from the second. Excesses of (0, .1) and (.05, .15) take
+# models that were fitted to the items for copies of each other.
+EXCESS = (0.1, 0.2)
+
+# The weight is quality to this power: 3 is worse where some models are excellent, 6 on imbalanced classes.
+POWER = 4
+
+# Few models agree by chance and make the same errors, so that a share of 0 or 1 is not certain: to J models
+# 3/J are added that have the mean share. With 2, two binary models and clones were worth .96 random labels.
 FEW_MODELS = 3
 
-# Accuracies are estimated at most as high; before copies are known, agreement overstates them.
-_MOST_ACCURATE, _AT_FIRST = 0.999, 0.95
+# A model counts only if its quality exceeds this many times an upper bound of its standard error.
+_SIGNIFICANT = 2.0
 
-# Of finding copies and accuracies in turn, and of expectation–maximisation at most within each.
-_ROUNDS, _STEPS = 3, 50
-
-# The chance that any of the models is taken as better than chance if all of them guess.
-_ERROR = 0.01
+# Estimated accuracies are at most as high, so that no model is certainly right.
+_MOST_ACCURATE = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +69,7 @@ class PeerWeights(Record):
     prior : (int, int)
         What is added to `SCALE` times the weight of a row's agreements, and of its answers.
     copies : int
-        Models whose answers are nearly another's, or the evaluated model's.
+        Models whose answers are nearly another's, more than the accuracy of both explains.
     guessing : int
         Models that agree with the others no more than chance.
     """
@@ -105,8 +107,8 @@ def peer_agreement(
 ) -> Proxy:
     """Return the proxy of accuracy that other models' answers give: the weighted share of equal answers.
 
-    A model of estimated accuracy a among K answers weighs log²(a (K − 1) / (1 − a)), copies weigh together as
-    much as one model, copies of the evaluated model and models that guess nothing. No label is used.
+    A model's weight is the fourth power of its chance-corrected agreement with the others. Copies share the
+    weight of one model, and models that guess have none. No label is used.
 
     Parameters
     ----------
@@ -209,41 +211,48 @@ def peer_weights(codes: IntArray) -> PeerWeights:
     """
     if codes.shape[1] < 2:
         raise InputError("there are no other models", action="Name the columns of their answers: answers=….")
-    codes = _renumbered(codes)
-    classes = float(np.clip(codes.max() + 1, 2, MOST_CLASSES))
-    agreed, both = _agreements(codes)
-    near, accuracies = _copies_and_accuracies(codes, agreed, classes)
-    informed = _informed(codes, agreed, both, near)
-    odds = np.log(accuracies * (classes - 1) / (1 - accuracies))
-    of_own = near[0]
-    weights = np.maximum(odds, 0.0) ** 2 * (1.0 - of_own) / np.maximum(near.sum(axis=1) - of_own, 1.0)
-    weights = np.where(informed, weights, 0.0)[1:]
+    consensus = _consensus(_renumbered(codes))
+    weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
+    is_guessing = consensus.quality[1:] == 0.0
     whole = np.rint(weights * (SCALE / max(weights.max(), 1e-300))).astype(np.int64)
-    nearly = (near >= 0.5) & ~np.eye(len(near), dtype=bool)
+    is_copied = (consensus.copied >= 0.5) & ~np.eye(len(consensus.copied), dtype=bool)
     return PeerWeights(
         weights=whole,
-        prior=_prior(codes, whole),
-        copies=int(np.count_nonzero(nearly[1:].any(axis=1) & informed[1:])),
-        guessing=int(np.count_nonzero(~informed[1:])),
+        prior=_prior(codes, whole, consensus),
+        copies=int(np.count_nonzero(is_copied[1:].any(axis=1) & ~is_guessing)),
+        guessing=int(np.count_nonzero(is_guessing)),
     )
 
 
-def _prior(codes: IntArray, weights: IntArray) -> tuple[int, int]:
-    """Return what each row's share is mixed with: the mean share, the less the more models there are."""
+def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[int, int]:
+    """Return the share that each row's share is mixed with, as a numerator and a denominator.
+
+    The fewer different models there are, the larger is its weight.
+    """
     total = int(weights.sum())
     if not total:
         return 0, 1
-    effective = total**2 / float(weights @ weights)
+    effective = total**2 / float(weights @ consensus.copied[1:, 1:] @ weights)
+    # Many clones of the evaluated model and one other model are no more certain than two models. One more
+    # is counted, because accurate models are near as well.
+    effective = min(effective, 1.0 + _different_models(consensus.near[1:, 1:], weights > 0))
     others = codes[:, 1:]
-    mean = ((others == codes[:, :1]).sum(axis=0) @ weights) / ((others >= 0).sum(axis=0) @ weights)
+    agreed = (others == codes[:, :1]).sum(axis=0) @ weights
+    mean = float(agreed / ((others >= 0).sum(axis=0) @ weights))
     mixed = max(1, round(SCALE * FEW_MODELS * total / effective**2))
-    return round(mixed * float(mean)), mixed
+    return round(mixed * mean), mixed
+
+
+def _different_models(near: FloatArray, is_counted: AnyArray) -> float:
+    """Return the number of models that count, with near ones (J, J) counted as one."""
+    return float(np.sum(1.0 / near[np.ix_(is_counted, is_counted)].sum(axis=1)))
 
 
 def likely_right(codes: IntArray, most: int = MOST_ITEMS) -> tuple[FloatArray, FloatArray]:
-    """Return what agreement alone suggests: each model's accuracy (k,), and each answer's chance (N, k).
+    """Return each model's accuracy (k,) and each answer's chance (N, k), estimated from agreement alone.
 
-    The chance is the share of the models, by the squared log-odds of their accuracies, that give the answer.
+    The accuracy is that of independent models with the same mean agreement. The chance is the weighted share
+    of the models that give the answer.
 
     Parameters
     ----------
@@ -259,13 +268,17 @@ def likely_right(codes: IntArray, most: int = MOST_ITEMS) -> tuple[FloatArray, F
     >>> accuracies.argsort(), bool(chances[answers[:, 2] != truth, 2].mean() < 0.5)
     (array([2, 1, 0]), True)
     """
-    some = _renumbered(codes[:most])
-    classes = float(np.clip(codes.max() + 1, 2, MOST_CLASSES))
-    accuracies = _copies_and_accuracies(some, _agreements(some)[0], classes)[1]
-    odds = np.maximum(np.log(accuracies * (classes - 1) / (1 - accuracies)), 0.0) ** 2
-    odds = odds if np.any(odds) else np.ones(len(odds))
-    chances = [(codes == own[:, None]) @ (odds / odds.sum()) for own in codes.T]
-    return accuracies, np.column_stack(chances)
+    consensus = _consensus(_renumbered(codes[:most]))
+    quality, weights = consensus.quality, consensus.weights
+    # Of independent models, the kappa of two is the product of their chance-corrected accuracies.
+    votes = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
+    mean = float(votes @ quality / max(votes.sum(), 1e-300))
+    corrected = np.minimum(quality / math.sqrt(max(mean, 1e-300)), 1.0)
+    classes = _class_count(codes)
+    accuracies = np.minimum((1.0 + (classes - 1.0) * corrected) / classes, _MOST_ACCURATE)
+    weights = weights if np.any(weights) else np.ones(len(weights))
+    shares = weights / weights.sum()
+    return accuracies, np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
 
 
 def _renumbered(codes: IntArray) -> IntArray:
@@ -279,75 +292,86 @@ def _renumbered(codes: IntArray) -> IntArray:
     return np.asarray(rank[found.reshape(codes.shape)])
 
 
+def _class_count(codes: IntArray) -> float:
+    """Return the number of plausible answers to an item, 2 to `MOST_CLASSES`."""
+    return float(np.clip(codes.max() + 1, 2, MOST_CLASSES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Consensus:
+    """Agreement of m models with each other.
+
+    Parameters
+    ----------
+    quality : float (m,)
+        Kappa with the models that are not near, pooled; 0 if it is not above chance.
+    near : float (m, m)
+        1 for pairs as near as copies, 0 for others, between them in part.
+    copied : float (m, m)
+        The same for pairs that are nearer than their qualities explain.
+    """
+
+    quality: FloatArray
+    near: FloatArray
+    copied: FloatArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight (m,) of each model's answers; copies share one."""
+        return np.asarray(self.quality**POWER / self.copied.sum(axis=1))
+
+
+def _consensus(codes: IntArray) -> _Consensus:
+    """Return how models agree, from their answers (n, m)."""
+    equal, both = _agreements(codes)
+    chance = _chance_agreements(codes)
+    guessed = 1.0 / _class_count(codes)
+    near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS)
+    quality = _qualities(equal, chance, both, near)
+    relative = quality / max(quality.max(), 1e-300)
+    kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < 1.0 - 1e-9)
+    copied = near * _ramp(kappa - np.outer(relative, relative), EXCESS)
+    np.fill_diagonal(copied, 1.0)
+    return _Consensus(quality=quality, near=near, copied=copied)
+
+
+def _ramp(values: FloatArray, ends: tuple[float, float]) -> FloatArray:
+    """Return 0 up to the first end, 1 from the second and linear between them, 1 on the diagonal (m, m)."""
+    ramp = np.clip((values - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)
+    np.fill_diagonal(ramp, 1.0)
+    return np.asarray(ramp)
+
+
+def _qualities(equal: FloatArray, chance: FloatArray, both: FloatArray, near: FloatArray) -> FloatArray:
+    """Return each model's kappa (m,) with the models that are not near it, near ones counted once, or 0.
+
+    A model that is near all others is compared with all of them.
+    """
+    apart = (1.0 - near) / near.sum(axis=1) * (both > 0)
+    is_near_all = ~np.any(apart, axis=1)
+    apart[is_near_all] = (both > 0)[is_near_all]
+    np.fill_diagonal(apart, 0.0)
+    possible = np.maximum((apart * (1.0 - chance)).sum(axis=1), 1e-300)
+    quality = (apart * (equal - chance)).sum(axis=1) / possible
+    # The others agree with each other where they are right, so that these agreements are correlated: the
+    # standard error of a mean is at most the mean of the standard errors.
+    errors = (apart * np.sqrt(chance * (1.0 - chance) / np.maximum(both, 1.0))).sum(axis=1) / possible
+    return np.asarray(np.where(quality > _SIGNIFICANT * errors, quality, 0.0))
+
+
 def _agreements(codes: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the share of equal answers (m, m) of each pair of models, and the items that both answered."""
     present = (codes >= 0).astype(np.float32)  # counts of items are exact in single precision
     both = (present.T @ present).astype(np.float64)
     narrow = np.ascontiguousarray(codes.T.astype(np.int32))
-    equal = np.array([np.count_nonzero((narrow == own) & (own >= 0), axis=1) for own in narrow])
+    equal = np.array([np.count_nonzero((narrow == column) & (column >= 0), axis=1) for column in narrow])
     return equal / np.maximum(both, 1.0), both
 
 
-def _copies_and_accuracies(
-    codes: IntArray, agreed: FloatArray, classes: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return how near each pair of models is to being copies (m, m), 0 to 1, and the accuracies (m,)."""
-    accuracies = np.full(codes.shape[1], 0.8)
-    near = np.eye(codes.shape[1])
-    for turn in range(_ROUNDS):
-        a = np.minimum(accuracies, _MOST_ACCURATE if turn else _AT_FIRST)
-        expected = 1.0 - np.outer(a, a) - np.outer(1.0 - a, 1.0 - a) / (classes - 1.0)
-        ratio = (1.0 - agreed) / expected
-        near = np.clip((INDEPENDENT - ratio) / (INDEPENDENT - COPIES), 0.0, 1.0)
-        np.fill_diagonal(near, 1.0)
-        accuracies = _accuracies(codes, 1.0 / near.sum(axis=1), classes)
-    return near, accuracies
-
-
-def _accuracies(codes: IntArray, counted: FloatArray, classes: float) -> FloatArray:
-    """Return the accuracies (m,) of models by expectation–maximisation, each counted so far (m,)."""
-    item, model = np.nonzero(codes >= 0)
-    n, m = codes.shape
-    given, cell = _given(codes, item, model)
-    of_item = given // (codes.max() + 1)
-    unnamed = np.maximum(classes - np.bincount(of_item, minlength=n), 0.0)
-    answered = np.bincount(model, minlength=m)
-    accuracies = np.full(m, 0.7)
-    for _ in range(_STEPS):
-        odds = counted * np.log(accuracies * (classes - 1.0) / (1.0 - accuracies))
-        score = np.bincount(cell, odds[model], minlength=len(given))
-        top = np.zeros(n)
-        np.maximum.at(top, of_item, score)
-        likely = np.exp(score - top[of_item])
-        whole = np.bincount(of_item, likely, minlength=n) + unnamed * np.exp(-top)
-        right = likely / whole[of_item]
-        found = (np.bincount(model, right[cell], minlength=m) + 1.0) / (answered + 2.0)
-        found = np.clip(found, 1.0 / classes, _MOST_ACCURATE)
-        if np.abs(found - accuracies).max() < 1e-5:
-            return found
-        accuracies = found
-    return accuracies
-
-
-def _informed(codes: IntArray, agreed: FloatArray, both: FloatArray, near: FloatArray) -> AnyArray:
-    """Return which models (m,) agree with the others, copies counted once, more than chance would."""
+def _chance_agreements(codes: IntArray) -> FloatArray:
+    """Return the agreement (m, m) that the frequencies of each pair's answers would give by chance."""
     item, model = np.nonzero(codes >= 0)
     entries = np.ones(len(item)), (model, codes[item, model])
     frequencies = scipy.sparse.csr_matrix(entries, shape=(codes.shape[1], int(codes.max()) + 1))
     frequencies = frequencies.multiply(1.0 / np.maximum(frequencies.sum(axis=1), 1.0)).tocsr()
-    chance = np.asarray((frequencies @ frequencies.T).todense())
-    counted = 1.0 / near.sum(axis=1)
-    excess = ((1.0 - near) * counted * (both > 0) * (agreed - chance)).sum(axis=1)
-    # How many give an item's answer varies by item, as models agree with each other where they are right.
-    given, cell = _given(codes, item, model)
-    votes = np.bincount(cell, counted[model], minlength=len(given))[cell]
-    answered = np.maximum(np.bincount(model, minlength=len(near)), 1)
-    mean = np.bincount(model, votes, minlength=len(near)) / answered
-    squares = np.bincount(model, (votes - mean[model]) ** 2, minlength=len(near)) + 1.0
-    limit = -scipy.special.ndtri(_ERROR / len(near))
-    return np.asarray(excess > limit * np.sqrt(squares) / answered)
-
-
-def _given(codes: IntArray, item: IntArray, model: IntArray) -> tuple[IntArray, IntArray]:
-    """Return each answer that was given to an item as one number, and which of them each entry (q,) is."""
-    return np.unique(item * (codes.max() + 1) + codes[item, model], return_inverse=True)
+    return np.asarray((frequencies @ frequencies.T).todense())

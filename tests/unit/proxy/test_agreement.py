@@ -7,7 +7,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.proxy import peer_agreement
-from stratal.proxy.agreement import SCALE, answer_codes, peer_weights
+from stratal.proxy.agreement import FEW_MODELS, SCALE, answer_codes, peer_weights
 from stratal.proxy.history import MOST_ITEMS, chosen_items
 
 SIZE, CLASSES = 2000, 4
@@ -29,28 +29,31 @@ def clones(column, count, seed=2, changed=0.01):
     return np.where(rng.random(copies.shape) < changed, rng.integers(0, CLASSES, copies.shape), copies)
 
 
-def test_weights_are_squared_log_odds_of_accuracies_that_no_label_told():
+def test_weights_are_fourth_powers_of_chance_corrected_agreement():
     _, codes = answers(ACCURACIES)
 
-    odds = np.log(ACCURACIES[1:] * (CLASSES - 1) / (1 - ACCURACIES[1:])) ** 2
+    # The kappa of two independent models is the product of their chance-corrected accuracies.
+    corrected = (ACCURACIES * CLASSES - 1) / (CLASSES - 1)
+    quality = corrected[1:] * (corrected.sum() - corrected[1:]) / 4
 
-    found = peer_weights(codes)
-    assert found.weights.max() == SCALE
-    # 2,000 answers tell an accuracy of .9 to .007 and its squared log-odds, 11, to .5 or 5 %; three of these.
-    assert np.allclose(found.weights / SCALE, odds / odds.max(), atol=0.15)
-    assert (found.copies, found.guessing) == (0, 0)
+    result = peer_weights(codes)
+    assert result.weights.max() == SCALE
+    # 2,000 answers give a mean kappa to .015 or 5 %, and its fourth power to 20 %.
+    assert np.allclose(result.weights / SCALE, (quality / quality.max()) ** 4, atol=0.1)
+    assert (result.copies, result.guessing) == (0, 0)
 
 
 def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean():
     _, codes = answers(ACCURACIES)
-    found = peer_weights(codes)
+    result = peer_weights(codes)
 
-    weights = found.weights
+    weights = result.weights
     agreed = (codes[:, 1:] == codes[:, :1]) @ weights
-    few = 3 * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
+    few = FEW_MODELS * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
     mean = agreed.mean() / weights.sum()
 
-    assert np.allclose(found.shares(codes), (agreed + few * mean) / (weights.sum() + few), atol=2 / SCALE)
+    expected = (agreed + few * mean) / (weights.sum() + few)
+    assert np.allclose(result.shares(codes), expected, atol=2 / SCALE)
 
 
 def test_fewer_models_are_less_certain():
@@ -59,6 +62,23 @@ def test_fewer_models_are_less_certain():
     for others, most in ((1, (1 + 3 * 0.66) / 4), (3, (3 + 0.66) / 4), (24, (24 + 0.66 / 8) / (24 + 1 / 8))):
         few = codes[:, : 1 + others]
         assert peer_weights(few).shares(few).max() == pytest.approx(most, abs=0.02)
+
+
+def test_equal_accurate_models_are_no_copies():
+    """Models that make next to no errors are as near as clones, and agree with weak models as well."""
+    truth, codes = answers([0.98] + [0.995] * 10 + [0.6] * 10)
+
+    result = peer_weights(codes)
+    assert result.copies == 0
+    assert result.weights[:10].min() > 5 * result.weights[10:].max()
+
+    # Forty clones of a weak model do not outvote them: they agree with each other as much.
+    result = peer_weights(np.column_stack([codes, clones(codes[:, -1], 40, changed=0.04)]))
+    assert result.copies == 41
+    assert result.weights[:10].min() > 5 * result.weights[19:].sum() / 41
+    shares = result.shares(np.column_stack([codes, clones(codes[:, -1], 40, changed=0.04)]))
+    is_right = codes[:, 0] == truth
+    assert shares[is_right].mean() > shares[~is_right].mean() + 0.5
 
 
 def test_guessing_and_constant_models_count_nothing():
