@@ -39,6 +39,9 @@ MOST_CLASSES = 10
 # and cannot be below the first. Clones with 4 % of their answers drawn at random agree to .92.
 NEARNESS = (0.88, 0.91)
 
+# A model always gives one class if two random answers of it are equal with at least this probability.
+CONSTANT = 0.99
+
 # Two accurate models are as near as copies. They are copies only if their kappa exceeds the product of their
 # qualities by more than the first value, and in full from the second. Excesses of (0, .1) and (.05, .15) take
 # models that were fitted to the items for copies of each other.
@@ -48,8 +51,9 @@ EXCESS = (0.1, 0.2)
 POWER = 4
 
 # Few models agree by chance and make the same errors, so that a share of 0 or 1 is not certain: to J models
-# 3/J are added that have the mean share. With 2, two binary models and clones were worth .96 random labels.
-FEW_MODELS = 3
+# 6/(J K) are added that have the mean share. Wrong answers coincide the more often, the fewer the K classes:
+# two models of two classes and clones were worth .97 of a random sample with 6, .96 with 4.
+FEW_MODELS = 6
 
 # A model counts only if its quality exceeds this many times an upper bound of its standard error.
 _SIGNIFICANT = 2.0
@@ -233,13 +237,15 @@ def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[i
     if not total:
         return 0, 1
     effective = total**2 / float(weights @ consensus.copied[1:, 1:] @ weights)
-    # Many clones of the evaluated model and one other model are no more certain than two models. One more
-    # is counted, because accurate models are near as well.
-    effective = min(effective, 1.0 + _different_models(consensus.near[1:, 1:], weights > 0))
+    classes = _class_count(codes)
+    # Many clones of the evaluated model and one other model are no more certain than two models. Accurate
+    # models are near as well: one more is counted, and more with many classes, where few errors coincide.
+    limit = (1.0 + _different_models(consensus.near[1:, 1:], weights > 0)) * classes / 2.0
+    effective = min(effective, limit)
     others = codes[:, 1:]
     agreed = (others == codes[:, :1]).sum(axis=0) @ weights
     mean = float(agreed / ((others >= 0).sum(axis=0) @ weights))
-    mixed = max(1, round(SCALE * FEW_MODELS * total / effective**2))
+    mixed = max(1, round(SCALE * FEW_MODELS / classes * total / effective**2))
     return round(mixed * mean), mixed
 
 
@@ -327,8 +333,13 @@ def _consensus(codes: IntArray) -> _Consensus:
     chance = _chance_agreements(codes)
     guessed = 1.0 / _class_count(codes)
     near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS)
-    quality = _qualities(equal, chance, both, near)
-    relative = quality / max(quality.max(), 1e-300)
+    # Models that always give one class are no evidence about others. Models that guess are: clones of one of
+    # them agree with each other alone.
+    is_varied = np.diag(chance) < CONSTANT
+    pairs = np.ix_(is_varied, is_varied)
+    quality = np.zeros(len(equal))
+    quality[is_varied] = _qualities(equal[pairs], chance[pairs], both[pairs], near[pairs])
+    relative = quality / max(quality.max(initial=0.0), 1e-300)
     kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < 1.0 - 1e-9)
     copied = near * _ramp(kappa - np.outer(relative, relative), EXCESS)
     np.fill_diagonal(copied, 1.0)

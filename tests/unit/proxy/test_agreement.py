@@ -49,7 +49,7 @@ def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean(
 
     weights = result.weights
     agreed = (codes[:, 1:] == codes[:, :1]) @ weights
-    few = FEW_MODELS * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
+    few = FEW_MODELS / CLASSES * weights.sum() / (weights.sum() ** 2 / (weights @ weights)) ** 2
     mean = agreed.mean() / weights.sum()
 
     expected = (agreed + few * mean) / (weights.sum() + few)
@@ -59,9 +59,18 @@ def test_the_share_is_the_weight_of_those_that_answer_alike_mixed_with_the_mean(
 def test_fewer_models_are_less_certain():
     _, codes = answers([0.8] * 25)
     # Two models of accuracy .8 that err alike by chance agree in about two thirds of the items.
-    for others, most in ((1, (1 + 3 * 0.66) / 4), (3, (3 + 0.66) / 4), (24, (24 + 0.66 / 8) / (24 + 1 / 8))):
+    for others, most in ((1, (1 + 1.5 * 0.66) / 2.5), (3, (3 + 0.66 / 2) / 3.5), (24, 1.0)):
         few = codes[:, : 1 + others]
         assert peer_weights(few).shares(few).max() == pytest.approx(most, abs=0.02)
+
+
+def test_models_of_one_class_do_not_hide_that_similar_models_agree():
+    _, codes = answers([0.97] * 9)
+    constant = np.broadcast_to(np.arange(8) % CLASSES, (SIZE, 8))
+
+    result = peer_weights(np.column_stack([codes, constant]))
+    assert result.weights[:8].min() > 0.8 * SCALE
+    assert result.guessing == 8
 
 
 def test_equal_accurate_models_are_no_copies():
