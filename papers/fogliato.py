@@ -34,7 +34,7 @@ def reproduce_fogliato(
         Directory of predictions by role, `TASK/evaluated.npz` and `TASK/surrogate.npz`; then nothing else is
         used, and Figure 7, which needs shifted domains, is left out. See `papers.roles`.
     quick : bool
-        Two tasks and few replicates, to see that it runs.
+        A task of each kind of data and few replicates, to see that it runs.
     seed : int
 
     Returns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,6 +167,8 @@ def measure(case: Case, replicates: int, seed: int) -> Measured:
     replicates, seed : int
     """
     n = min(LABELS, len(case.z) // 4)
+    # Sets of one size would otherwise share their random numbers, and the noise of all their ratios.
+    seed += zlib.crc32(case.name.encode())
     ratios, errors, closed, deviations = {}, {}, {}, []
     for arm, sources in ARMS.items():
         for source in sources:

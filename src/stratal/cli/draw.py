@@ -18,6 +18,7 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
+from stratal.population.declaration import PASS_FAIL, label_bounds
 
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
@@ -77,6 +78,11 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         """Return the sample with what is known of the labels that it will get."""
         if self.outcome is not None or self.bounds is not None:
             sample = sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
+        elif sample.question.outcome.scale is None and self.label is not None:
+            # With a proxy the population declares them already.
+            limits = label_bounds(self.label)
+            binary = self.label == PASS_FAIL
+            sample = sample.with_outcome("binary" if binary else "bounded", None if binary else limits)
         values = {name: value for name, value in self.counted.items() if value is not None}
         return replace(sample, question=sample.question.with_outcome(**values))
 

@@ -16,6 +16,19 @@ from stratal.population.expressions import Agree, Cells, Expression, factors_of,
 # Units that are put into strata at once: what that takes meanwhile does not grow with N.
 PART = 1 << 16
 
+# Bits of a column's places within its span when its standard deviation is computed: squares of 2^18 rows fit
+# into 64 bits.
+_DEVIATION_BITS = 20
+
+# A column whose span is a smaller share of its values is constant up to rounding.
+_CONSTANT = 1e-12
+
+# Bits of a sum of products of coordinates and centres, the margin of coordinates apart.
+_CENTRE_BITS = 44
+
+# Values up to 2^6 times as far out as the centres keep their coordinates.
+_MARGIN_BITS = 6
+
 # Up to so many comparisons of all values are faster than a binary search for each.
 _FEW_CUTS = 24
 
@@ -169,6 +182,78 @@ class Categories(Rule, kind="categories"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grid:
+    """A grid of whole numbers over scaled columns: sums of their products are exact, in any order.
+
+    Floating-point sums depend on the processor, the libraries and the threads that add. Subtraction, division
+    and rounding down of single values do not (IEEE 754).
+
+    Parameters
+    ----------
+    origin, step : float (d,)
+        A value x has the coordinate ⌊(x − origin)/step + ½⌋. Steps are powers of two times the scale.
+    most : float
+        Coordinates are cut at ± this number.
+
+    Examples
+    --------
+    >>> grid = Grid.of(np.array([0.0]), np.array([8.0]), np.ones(1), bits=3)
+    >>> grid.coordinates(np.array([[0.0], [4.4], [99.0]])), grid.values(np.array([[4.0]]))
+    (array([[-8.],
+           [ 1.],
+           [ 8.]]), array([[6.]]))
+    """
+
+    origin: FloatArray
+    step: FloatArray
+    most: float
+
+    @classmethod
+    def of(cls, low: FloatArray, high: FloatArray, scale: FloatArray, bits: int, margin: int = 1) -> Grid:
+        """Return the grid on which values between `low` and `high` (d,) have up to ±2^bits steps.
+
+        Coordinates are cut at `margin` times that.
+        """
+        half = high / 2.0 - low / 2.0
+        widest = float((half / scale).max())
+        exponent = math.frexp(widest)[1] if widest > 0 else 0
+        return cls(origin=low + half, step=scale * 2.0 ** (exponent - bits), most=float(margin << bits))
+
+    def coordinates(self, rows: FloatArray) -> FloatArray:
+        """Return the coordinates (n, d) of values (n, d), as whole numbers."""
+        places = (rows - self.origin) / self.step + 0.5
+        return np.asarray(np.floor(np.clip(places, -self.most, self.most)))
+
+    def values(self, coordinates: FloatArray) -> FloatArray:
+        """Return the values (n, d) at coordinates (n, d)."""
+        return self.origin + coordinates * self.step
+
+
+def exact_deviations(rows: FloatArray, spans: FloatArray) -> FloatArray:
+    """Return the standard deviation (d,) of each column of rows (n, d), from whole numbers; 1 if constant.
+
+    `spans` (d,) is each column's largest value minus its smallest.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 5.0], [2.0, 5.0]])
+    >>> exact_deviations(rows, np.ptp(rows, axis=0))
+    array([1., 1.])
+    """
+    low = rows.min(axis=0)
+    tiny = spans <= _CONSTANT * np.abs(low)
+    divisor = np.where(tiny, 1.0, spans)
+    places = np.floor((rows - low) / divisor * 2.0**_DEVIATION_BITS + 0.5).astype(np.int64)
+    deviations = np.ones(len(spans))
+    for j in np.flatnonzero(~tiny):
+        column, n = places[:, j], len(rows)
+        # Python's whole numbers have no largest one, and their quotient is rounded once.
+        variance = (n * int(column @ column) - int(column.sum()) ** 2) / n**2
+        deviations[j] = math.sqrt(variance) * spans[j] / 2.0**_DEVIATION_BITS
+    return deviations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NearestCentre(Rule, kind="nearest-centre"):
     """The stratum of the nearest centre, by Euclidean distance of scaled columns.
 
@@ -213,12 +298,24 @@ class NearestCentre(Rule, kind="nearest-centre"):
         """One per centre."""
         return len(self.centres)
 
+    @property
+    def grid(self) -> Grid:
+        """The grid on which distances are exact, so that every machine and engine finds the same centre."""
+        low, high = self.centres.min(axis=0), self.centres.max(axis=0)
+        bits = (_CENTRE_BITS - math.ceil(math.log2(len(self.names)))) // 2
+        return Grid.of(low, high, self.scale, bits, margin=1 << _MARGIN_BITS)
+
+    @property
+    def whole_centres(self) -> tuple[FloatArray, FloatArray]:
+        """Twice the centres (K, d) on the grid, and their squared lengths (K,), all whole numbers."""
+        centres = self.grid.coordinates(self.centres)
+        return 2.0 * centres, np.sum(centres**2, axis=1)
+
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the number of the nearest centre (n,), the first of equally near ones."""
-        middle = self.centres.mean(axis=0)
-        centres = (self.centres - middle) / self.scale
-        scaled = (feature_rows(columns, self.names) - middle) / self.scale
-        return np.asarray(np.argmax(scaled @ centres.T - 0.5 * np.sum(centres**2, axis=1), axis=1))
+        doubled, squares = self.whole_centres
+        rows = self.grid.coordinates(feature_rows(columns, self.names))
+        return np.asarray(np.argmax(rows @ doubled.T - squares, axis=1))
 
 
 def feature_rows(columns: Mapping[str, AnyArray], names: tuple[str, ...]) -> FloatArray:

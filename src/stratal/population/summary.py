@@ -86,6 +86,9 @@ def proxy_info_for(
     True
     """
     given = f"{low:g} to {high:g}"
+    declared = label or bounds
+    if scaled is None and declared is not None and _on_another_scale(low, high, declared):
+        return ProxyInfo(name=name, scaled=False, bounds=declared)
     if max(abs(low), abs(high)) > LARGEST_PROXY:
         what, allowed = f"proxy '{name}' is too large to be squared", f"up to {LARGEST_PROXY:g} in size"
         raise InputError(what, given=given, allowed=allowed, action="Rescale it.")
@@ -107,6 +110,22 @@ def proxy_info_for(
         action = "Correct the bounds, or say that it only orders (scaled=False, --margin)."
         raise InputError(f"proxy '{name}' leaves the bounds", given=given, allowed=allowed, action=action)
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
+
+
+# Of the range of the labels: a proxy of which no value lies further up has another scale, such as 0 to 1 for
+# labels from 0 to 100.
+_LOWEST_PART = 0.1
+
+
+def _on_another_scale(low: float, high: float, bounds: tuple[float, float]) -> bool:
+    """Return whether values from `low` to `high` cannot predict labels within these bounds as they are.
+
+    Probabilities and their like, from 0 to 1, predict no label from 0 to 5.
+    """
+    if bounds == (0.0, 1.0) or low < bounds[0]:
+        return False
+    unit = bounds[0] <= 0.0 <= low and high <= 1.0 < bounds[1]
+    return unit or high <= bounds[0] + _LOWEST_PART * (bounds[1] - bounds[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -357,10 +357,21 @@ def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> s
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
+def cell_seeds(size: int, design: SimulatedDesign, settings: Settings) -> np.random.SeedSequence:
+    """Return the seeds of a cell's replicates, from the number of units, the design and the settings.
+
+    The data are left out: a trained model's probabilities differ in their last digits from machine to
+    machine, and a digit must not exchange all random numbers.
+    """
+    key = cell_key(str(size), design, settings)
+    words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
+    return np.random.SeedSequence(settings.seed, spawn_key=words)
+
+
 def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
     """Yield the key and the rows of each design's cell.
 
-    Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
+    Random numbers of sums follow from `cell_seeds`; designs drawn one by one share their seeds.
     """
     first, settings = task.designs[0], task.settings
     method = first.stratification or "none"
@@ -380,8 +391,7 @@ def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
         else:
             if not design.adaptive:
                 counts = fixed_counts(design, strata, truth, settings.budgets)
-            words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
-            seeds = np.random.SeedSequence(settings.seed, spawn_key=words)
+            seeds = cell_seeds(truth.size, design, settings)
             found = summed_replicates(design, strata, truth, task, counts, seeds)
         measured = partial(_yardstick, task, truth, counts)
         n_strata = 0 if design.mechanism in PLANS else strata.n_strata

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, installed, names_mistyped, near_names, refuse_unknown
+from stratal.errors import BudgetError, InputError, names_mistyped, near_names, refuse_unknown
 from stratal.population import rules
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.expressions import Expression
@@ -35,6 +34,7 @@ from stratal.strata.strata import (
     of_sizes,
     refuse_widest,
 )
+from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
 
 # More strata than this are never chosen, though they can be asked for.
 MOST_STRATA = 50
@@ -516,7 +516,7 @@ Fit = Callable[[FloatArray, tuple[str, ...], int], rules.NearestCentre]
 # Rows that clusters are fitted on at most, evenly spaced where there are more.
 ROWS = 262_144
 
-# Columns that rows are ordered by: more than eight that agree are equal rows, or no matter.
+# Columns that rows are ordered by at once.
 _SORT_KEYS = 8
 
 
@@ -551,8 +551,6 @@ def fit_centres(
     ------
     InputError
         If the clusterer cannot be fitted, or finds no cluster.
-    MissingExtraError
-        If scikit-learn is not installed.
 
     Examples
     --------
@@ -560,34 +558,21 @@ def fit_centres(
     array([[0.05],
            [5.05]])
     """
-    scale = np.ones(len(names))
-    if standardise:
-        spread, tiny = rows.std(axis=0), 1e-12 * np.abs(rows - rows[0]).max(axis=0)
-        scale = np.where(spread > tiny, spread, 1.0)
-    scaled = rows / scale
+    spans = rows.max(axis=0) - rows.min(axis=0)
+    scale = rules.exact_deviations(rows, spans) if standardise else np.ones(len(names))
     if clusterer is None:
-        centres = _k_means(scaled, n_strata, seed)
-    else:
-        if not hasattr(clusterer, "fit_predict"):
-            raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
-        labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
-        found = [label for label in np.unique(labels) if label >= 0]
-        if labels.shape != (len(rows),) or not found:
-            raise InputError("the clusterer found no cluster", action="Change its settings.")
-        centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
+        grid = rules.Grid.of(rows.min(axis=0), rows.max(axis=0), scale, coordinate_bits(*rows.shape))
+        centres = grid.values(whole_number_k_means(grid.coordinates(rows), n_strata, seed))
+        return rules.NearestCentre(names=names, centres=centres, scale=scale)
+    if not hasattr(clusterer, "fit_predict"):
+        raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
+    scaled = rows / scale
+    labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
+    found = [label for label in np.unique(labels) if label >= 0]
+    if labels.shape != (len(rows),) or not found:
+        raise InputError("the clusterer found no cluster", action="Change its settings.")
+    centres = np.stack([scaled[labels == label].mean(axis=0) for label in found])
     return rules.NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
-
-
-def _k_means(rows: FloatArray, n_strata: int, seed: int) -> FloatArray:
-    with installed("scikit-learn", extra="learn"):
-        from sklearn.cluster import KMeans
-    # Large tables are spared the sort that counts distinct rows.
-    distinct = len(np.unique(rows, axis=0)) if len(rows) <= 4096 else n_strata
-    model = KMeans(n_clusters=min(n_strata, distinct, len(rows)), n_init=4, random_state=seed)
-    with warnings.catch_warnings(
-        action="ignore"
-    ):  # fewer distinct points than centres: the caller drops duplicates
-        return np.asarray(model.fit(rows).cluster_centers_)
 
 
 def rows_of_levels(
@@ -617,7 +602,28 @@ def rows_of_levels(
                 held[level].append(matrix[kept])
                 seen[level] += len(here)
     joined = {level: np.concatenate(parts) for level, parts in held.items()}
-    return {level: rows[np.lexsort(rows.T[:_SORT_KEYS][::-1])] for level, rows in joined.items()}
+    return {level: rows[row_order(rows)] for level, rows in joined.items()}
+
+
+def row_order(rows: FloatArray) -> IntArray:
+    """Return the order (n,) of rows (n, d) by their columns from left to right; only equal rows may tie.
+
+    Examples
+    --------
+    >>> row_order(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]]))
+    array([2, 1, 0])
+    """
+    order = np.lexsort(rows.T[:_SORT_KEYS][::-1])
+    # Most rows differ in the first columns. Only those that do not are compared in the next ones.
+    for start in range(_SORT_KEYS, rows.shape[1], _SORT_KEYS):
+        differ = np.any(np.diff(rows[order, :start], axis=0) != 0, axis=1)
+        group = np.concatenate([[0], np.cumsum(differ)])
+        tied = np.flatnonzero(np.bincount(group)[group] > 1)
+        if len(tied) == 0:
+            break
+        keys = rows[order[tied], start : start + _SORT_KEYS].T[::-1]
+        order[tied] = order[tied][np.lexsort([*keys, group[tied]])]
+    return order
 
 
 def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
@@ -714,7 +720,8 @@ def _settled(population: Population, rule: rules.NearestCentre, proxy: str | Non
     if rule.n_strata < requested:
         notes = (f"{requested} strata were asked for and {rule.n_strata} made: too few units differ.",)
     moments = moments_by_pass(population, rule, proxy)
-    order = np.argsort(moments.proxy_means, kind="stable")
+    # Means that differ in their last digits are equal: sums over batches depend on the batches.
+    order = np.argsort(rules.in_digits(moments.proxy_means), kind="stable")
     order = order[moments.sizes[order] > 0]
     names = tuple(f"cluster {number + 1}" for number in range(len(order)))
     return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)

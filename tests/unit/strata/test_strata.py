@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 from stratal import proxy as proxies
-from stratal.errors import BudgetError, InputError, MissingExtraError
+from stratal.errors import BudgetError, InputError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
@@ -318,12 +317,6 @@ class TestFeatures:
 
         assert shuffled.rule == straight.rule
         assert shuffled.codes.tolist() == straight.codes[order].tolist()
-
-    def test_names_the_extra_that_is_missing(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-
-        with pytest.raises(MissingExtraError, match=r"stratal\[learn\]"):
-            stratify(population(), "features", 3)
 
 
 class TestErrors:

@@ -46,6 +46,9 @@ FEW_RIGHT = 0.25
 # A classifier with more classes is not divided by its answers.
 _MOST_CELLS = 12
 
+# Classes that an error lists.
+_MOST_CLASSES = 30
+
 
 class Classification(Estimand):
     """A metric of the confusion of a classifier's answers with the truth."""
@@ -413,6 +416,24 @@ class OfClass(Classification, listed="positive", shown="match"):
         """The class alone."""
         return (self.positive,)
 
+    def refuse_unknown_class(self, population: Population) -> None:
+        """Raise an `InputError` for a class that is none of the answers, or one in another spelling."""
+        answers = self.predicted or population.predicted
+        if answers not in population.group_names:
+            return
+        levels = tuple(population.levels(str(answers)))
+        if self.positive in levels:
+            return
+        alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
+        meant = f" Did you mean {alike[0]!r}?" if alike else ""
+        shown = ", ".join(map(repr, levels[:_MOST_CLASSES]))
+        shown += f" and {len(levels) - _MOST_CLASSES} more" if len(levels) > _MOST_CLASSES else ""
+        raise InputError(
+            f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
+            allowed=shown,
+            action=f"Name a class as the answers do; to plan for all units, leave the class out.{meant}",
+        )
+
     def refuse_a_misread_proxy(self, population: Population) -> None:
         """Raise an `InputError` where a proxy is plainly not the probability that the answer is right.
 
@@ -430,6 +451,7 @@ then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes
 probability of 'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is that of a \
 right answer all the same: f1:yes,right=score.
         """
+        self.refuse_unknown_class(population)
         if not population.proxies or self.probability is not None or self.right is not None:
             return
         answers, proxy = self.predicted or population.predicted, population.proxy_info()

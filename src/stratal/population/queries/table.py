@@ -408,16 +408,16 @@ def _cuts_by_level(
 
 
 def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> Any:
-    middle = rule.centres.mean(axis=0)
-    centres = (rule.centres - middle) / rule.scale
-    scaled = [
-        (table[units.internal(name, units.numbers)] - double(centre)) / double(scale)
-        for name, centre, scale in zip(rule.names, middle, rule.scale, strict=True)
-    ]
+    grid, (doubled, squares) = rule.grid, rule.whole_centres
+    coordinates = []
+    for name, origin, step in zip(rule.names, grid.origin, grid.step, strict=True):
+        places = (table[units.internal(name, units.numbers)] - double(origin)) / double(step) + double(0.5)
+        within = places.clip(double(-grid.most), double(grid.most))
+        coordinates.append(within.floor().cast("float64"))
     scores = {}
-    for k, centre in enumerate(centres):
-        products = [column * double(weight) for column, weight in zip(scaled, centre, strict=True)]
-        scores[f"{out}_score{k}"] = reduce(add, products) - double(0.5 * np.sum(centre**2))
+    for k, (weights, square) in enumerate(zip(doubled, squares, strict=True)):
+        products = [value * double(weight) for value, weight in zip(coordinates, weights, strict=True)]
+        scores[f"{out}_score{k}"] = reduce(add, products) - double(square)
     scored = table.mutate(**scores)
     best = ibis.greatest(*(scored[name] for name in scores)) if len(scores) > 1 else scored[f"{out}_score0"]
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
