@@ -177,3 +177,19 @@ def test_a_round_after_labels_that_need_a_map(tmp_path, monkeypatch):
     assert "--map" in str(refused.exception)
     assert taken.exit_code == 0, taken.output
     assert stratal.Sample.read("second/sample.parquet").question.outcome.mapping["unsure"] is None
+
+
+@pytest.mark.parametrize(
+    "words", [("--design", "clusters", "--cluster", "page"), ("--design", "simple-random")]
+)
+@pytest.mark.parametrize(
+    ("label", "scale", "bounds"), [("0,100", "bounded", (0, 100)), ("pass/fail", "binary", None)]
+)
+def test_a_draw_without_a_proxy_keeps_what_labels_will_be(tmp_path, words, label, scale, bounds):
+    file = tmp_path / "items.csv"
+    file.write_text("id,page\n" + "".join(f"u{number},p{number % 30}\n" for number in range(300)))
+
+    run("draw", file, *words, "--label", label, "--budget", 60, "--output", tmp_path / "audit")
+
+    outcome = stratal.Sample.read(tmp_path / "audit" / "sample.parquet").question.outcome
+    assert (outcome.scale, outcome.bounds) == (scale, bounds)

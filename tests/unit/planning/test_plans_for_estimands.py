@@ -240,3 +240,28 @@ def test_the_method_that_is_asked_for_is_used_and_an_allocation_is_refused_even_
     assert asked.strata.method.startswith("k-means")
     with pytest.raises(InputError, match="takes no allocation="):
         stratal.plan(population, 200, estimand=f1, allocation="robust")
+
+
+@pytest.mark.parametrize(
+    ("estimand", "expected"),
+    [
+        ("f1:Match", "Did you mean 'match'"),
+        ("recall:MATCH,probability=score", "Did you mean 'match'"),
+        ("f1:third", r"no answer in 'answer' is 'third'.*allowed: 'match', 'other'"),
+        ("precision:third,predicted=older", "no answer in 'older'"),
+        ("prevalence:Match", "Did you mean 'match'"),
+    ],
+)
+def test_a_class_that_no_answer_names_is_an_error_that_lists_the_classes(pool, estimand, expected):
+    population, _ = pool
+
+    with pytest.raises(InputError, match=expected):
+        stratal.plan(population, 300, estimand=estimand)
+    with pytest.raises(InputError, match=expected):
+        stratal.plan(population, half_width=0.1, estimand=estimand)
+
+
+def test_the_prevalence_of_a_class_with_a_score_needs_no_answer_that_names_it(pool):
+    population, _ = pool
+
+    assert stratal.plan(population, 300, estimand="prevalence:third,probability=score").budget == 300

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import stratal
 from stratal.errors import InputError
 from stratal.population.declaration import declaration_of
+from stratal.population.summary import proxy_info_for
 
 NAMES = ["id", "proxy", "judge", "second", "language"]
 
@@ -63,3 +66,32 @@ def test_proxies_may_be_named_by_a_pattern():
     )
     with pytest.raises(InputError, match=r"no column fits proxy.*judge\*"):
         declaration_of({"proxy": "judge*"}, names, "the table")
+
+
+@pytest.mark.parametrize(
+    ("extent", "label", "scaled"),
+    [
+        ((0.02, 0.98), (0.0, 100.0), False),
+        ((0.0, 1.0), (0.0, 5.0), False),
+        ((0.0, 9.0), (0.0, 100.0), False),
+        ((1.0, 1.3), (1.0, 5.0), False),
+        ((0.0, 1.0), (0.0, 1.0), True),
+        ((0.001, 0.04), (0.0, 1.0), True),
+        ((3.0, 96.0), (0.0, 100.0), True),
+        ((1.0, 5.0), (1.0, 5.0), True),
+    ],
+)
+def test_a_proxy_on_another_scale_than_the_labels_only_orders_units(extent, label, scaled):
+    by_label = proxy_info_for("score", *extent, None, None, label=label)
+    by_bounds = proxy_info_for("score", *extent, label, None)
+
+    assert (by_label.scaled, by_bounds.scaled) == (scaled, scaled)
+    assert by_label.bounds == by_bounds.bounds == label
+
+
+def test_a_plan_with_a_proxy_on_another_scale_expects_nothing_of_it():
+    score = np.random.default_rng(3).random(400)
+    plan = stratal.plan(stratal.Population.from_arrays(proxy={"score": score}, label=(0, 100)), 60)
+
+    assert plan.expected_half_width is None
+    assert 4.0 < plan.recommended.worst_standard_error < 7.0

@@ -416,6 +416,11 @@ class OfClass(Classification, listed="positive", shown="match"):
         """The class alone."""
         return (self.positive,)
 
+    @property
+    def needs_an_answer(self) -> bool:
+        """Whether the metric says nothing of a class that the model never answers."""
+        return True
+
     def refuse_unknown_class(self, population: Population) -> None:
         """Raise an `InputError` for a class that is none of the answers, or one in another spelling."""
         answers = self.predicted or population.predicted
@@ -425,6 +430,8 @@ class OfClass(Classification, listed="positive", shown="match"):
         if self.positive in levels:
             return
         alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
+        if not alike and not self.needs_an_answer:
+            return
         meant = f" Did you mean {alike[0]!r}?" if alike else ""
         shown = ", ".join(map(repr, levels[:_MOST_CLASSES]))
         shown += f" and {len(levels) - _MOST_CLASSES} more" if len(levels) > _MOST_CLASSES else ""
@@ -576,6 +583,11 @@ class Prevalence(OfClass, kind="prevalence"):
     >>> Prevalence("match").text
     'prevalence:match'
     """
+
+    @property
+    def needs_an_answer(self) -> bool:
+        """Whether no score predicts the class: units belong to it whatever the model answers."""
+        return self.probability is None
 
 
 @dataclass(frozen=True, slots=True)
