@@ -94,9 +94,10 @@ def difference_coverage(n: int, *, known: bool) -> dict[tuple[float, float], flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--step", type=int, default=1)
     parser.add_argument("--sizes", default="5,10,20,50")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     sizes = range(20, 401, options.step)
     lines = [
@@ -127,7 +128,7 @@ def main() -> None:
         lines.append(
             f"| {name} | {n} | {len(cells)} | {cells[worst]:.4f} | {worst[0]:g}, {worst[1]:g} | {alone:.4f} |"
         )
-    RESULTS.write_text("\n".join(lines) + "\n")
+    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

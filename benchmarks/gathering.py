@@ -66,6 +66,7 @@ MAIN = {
     "refuted_plans": (Figure("any", "**", "share of draws in which a wrong plan is noted"),),
     "coverage": (Figure("coverage"),),
     "interval_cells": (Figure("lowest coverage"), Figure("mean sharpness")),
+    "near_census": (Figure("least coverage"),),
     "exact_cells": (Figure("least coverage"),),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),
     "peers_coverage": (

@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from benchmarks.circumstances import circumstances
 from benchmarks.interval_cells import SEED
 from scipy.stats import hypergeom
 
@@ -162,6 +163,8 @@ def main() -> None:
         "# Near a census",
         "",
         f"    python -m benchmarks.near_census --draws {options.draws} --most {options.most}",
+        "",
+        circumstances(),
         "",
         "| cells | number | least coverage | below .95 |",
         "|---|---|---|---|",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
-from benchmarks import estimands, promises
+from benchmarks import estimands, exact_cells, promises
 from benchmarks.coverage import sections
 from benchmarks.promises import Case, known
 from benchmarks.rounds import Pool, rounds
@@ -109,3 +112,37 @@ def test_the_summary_of_rounds_compares_squared_errors():
     assert found["one round, error over the oracle's"] == pytest.approx(2.0, rel=0.15)
     assert found["one round, lower limit of that ratio"] < found["one round, squared error over OASIS's"]
     assert found["two rounds, lower limit of that ratio"] <= 1.0
+
+
+def quick_run(module: ModuleType, options: str, output: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the page that a program writes with few draws."""
+    monkeypatch.setattr(sys, "argv", [module.__name__, *options.split(), "--output", str(output)])
+    module.main()
+    return output.read_text(encoding="utf-8")
+
+
+def stored_page(module: ModuleType) -> str:
+    return module.RESULTS.read_text(encoding="utf-8")
+
+
+def table_rows(text: str) -> list[tuple[str, ...]]:
+    """Return the cells of the rows of all tables, headers included."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [tuple(cell.strip() for cell in line.strip("| ").split(" | ")) for line in lines]
+
+
+def headings(text: str) -> list[str]:
+    """Return the headings and the headers of tables."""
+    lines = text.splitlines()
+    headers = [line for line, after in pairwise(lines) if after.startswith("|---")]
+    return [line for line in lines if line.startswith("#") or line in headers]
+
+
+def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(exact_cells)
+    quick = quick_run(exact_cells, "--step 380 --sizes 5", tmp_path / "page.md", monkeypatch)
+    differences = [row for row in table_rows(quick) if row[0] in ("simple random", "where models differ")]
+
+    assert headings(quick) == headings(page)
+    assert len(differences) == 2
+    assert set(differences) <= set(table_rows(page))
