@@ -557,20 +557,23 @@ def _tables(evidence: Gathered) -> list[Estimates]:
         remarks = [f"the question {name!r} has no answer yet, and no estimate" for name in unanswered]
         found.append(stratal.Estimates.from_rows(sample, rows, "questions", remarks))
     if requested.by is not None:
-        how = requested.shared | {"bounds": evidence.bounds}
-        found.append(stratal.estimate(sample, labels, by=requested.by, **how, **target))
+        options = requested.shared | requested.fitted | {"bounds": evidence.bounds}
+        found.append(stratal.estimate(sample, labels, by=requested.by, **options))
     return found if requested.look is None else [at_look(table, sample, requested.look) for table in found]
 
 
 def _remarks(evidence: Gathered) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
-    from stratal.estimation.resolve import compared_column
+    from stratal.estimation.estimand import as_estimand
+    from stratal.estimation.evaluation import compared_answers
     from stratal.labels.annotators import agreement_of
     from stratal.labels.labels import with_ids_of
 
     requested, sample, found = evidence.requested, evidence.sample, list[str]()
     try:
-        classes = compared_column(sample, evidence.labels, requested.shared["predicted"]) is not None
+        question = as_estimand(requested.estimand or sample.question.estimand)
+        compared = compared_answers(question, sample, evidence.labels, requested.predicted)
+        classes = compared is not None
         agreement = agreement_of(with_ids_of(sample, evidence.labels), classes=classes)
         found += [] if agreement is None else [str(agreement), *agreement.warnings]
     except MissingExtraError as error:

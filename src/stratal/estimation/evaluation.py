@@ -128,6 +128,7 @@ def estimate(
     """
     require_sample(sample, "estimate")
     request = Request(**options)
+    sample.question.refine(predicted=request.predicted)  # an option that contradicts it is an error
     if request.population is not None:
         sample = replace(sample, population=require_same_population(sample, request.population))
     if judge is not None:
@@ -151,15 +152,26 @@ def estimate(
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
     parts = requested.parts_of(sample)
-    compared = compared_column(sample, columns[""], request.predicted) if _compares(requested) else None
+    compared = None
+    if "predicted" in requested.takes:
+        compared = compared_column(sample, columns[""], request.predicted)
     classes = compared is not None or any(part.of_classes for part in parts)
     known = _answers(parts, sample, compared) if classes else None
     return with_label_values(found, columns, known, classes=classes)
 
 
-def _compares(requested: Estimand) -> bool:
-    """Return whether labels may be compared with the model's answers, or be numbers themselves."""
-    return "predicted" in requested.takes
+def compared_answers(
+    requested: Estimand, sample: Sample, labels: Any, predicted: bool | str | None
+) -> bool | str | None:
+    """Return the column of answers that an estimand compares labels with; None if labels are numbers.
+
+    True is the sample's own column.
+    """
+    if requested.compared:
+        return requested.compared
+    if "predicted" not in requested.takes:
+        return None
+    return compared_column(sample, labels, predicted)
 
 
 def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:

@@ -18,6 +18,7 @@ from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
+from stratal.question.question import NOT_COMPARED
 
 
 def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
@@ -296,6 +297,8 @@ def compared_column(sample: Sample, labels: Any, predicted: bool | str | None = 
     InputError
         If `predicted` contradicts the sample's question.
     """
+    if isinstance(predicted, str) and predicted != NOT_COMPARED:
+        return predicted
     question = sample.question.refine(predicted=predicted)
     if question.answer is None:
         return None

