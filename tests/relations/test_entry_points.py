@@ -30,7 +30,9 @@ LABELS = {
 }
 PREDICTED = (None, "answer", "none")
 RATES = ("f1", "recall", "precision", "prevalence")
-ESTIMANDS = (None, "mean", "accuracy", *RATES, "kappa", "balanced_accuracy")
+# Estimands with a choice of estimators.
+MEANS = (None, "mean", "accuracy")
+ESTIMANDS = (*MEANS, *RATES, "kappa", "balanced_accuracy")
 GROUPS = (None, "site")
 
 
@@ -91,13 +93,12 @@ def in_python(folder, labels, predicted, estimand, by):
     sample = stratal.Sample.read(folder / "sample.parquet")
     read = stratal.read_labels(folder / f"{labels}.csv")
     options = {} if predicted is None else {"predicted": False if predicted == "none" else predicted}
+    options |= {"estimator": "horvitz-thompson"} if estimand in MEANS else {}
     try:
-        overall = stratal.estimate(sample, read, estimand=estimand, estimator="horvitz-thompson", **options)
+        overall = stratal.estimate(sample, read, estimand=estimand, **options)
         rows = [overall.to_dict()]
         if by is not None:
-            table = stratal.estimate(
-                sample, read, estimand=estimand, by=by, estimator="horvitz-thompson", **options
-            )
+            table = stratal.estimate(sample, read, estimand=estimand, by=by, **options)
             rows += table.rows()
     except StratalError as error:
         return type(error), None
@@ -109,7 +110,8 @@ def by_command(run, folder, labels, predicted, estimand, by, *report):
     words = [report[0] if report else "estimate", folder / "sample.parquet", folder / f"{labels}.csv"]
     for name, value in (("predicted", predicted), ("estimand", estimand), ("by", by)):
         words += [] if value is None else [f"--{name}", value]
-    done = run(*words, "--estimator", "horvitz-thompson", "--json", *report[1:])
+    words += ["--estimator", "horvitz-thompson"] if estimand in MEANS else []
+    done = run(*words, "--json", *report[1:])
     if done.status:
         return done.message, None
     printed = json.loads(done.stdout)
@@ -117,7 +119,7 @@ def by_command(run, folder, labels, predicted, estimand, by, *report):
     return None, [printed, *printed.get("domains", [])]
 
 
-# Options that a metric of classes does not take.
+# What every entry point shows of an estimate.
 PLAIN = ("estimate", "standard_error", "confidence_interval", "n")
 
 
