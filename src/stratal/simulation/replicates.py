@@ -252,6 +252,15 @@ def _population_spread(
     return np.asarray((own + np.maximum(between, 0.0))[..., 0, 0])
 
 
+def _freedom_of_sum(
+    design: FloatArray, freedom: FloatArray, population: FloatArray, of_population: FloatArray
+) -> FloatArray:
+    """Return the degrees of freedom (R,) of the sum of both variances (R,), see `target_freedom`."""
+    parts = design / freedom + population / np.maximum(of_population, 1.0)
+    both = np.divide(design + population, parts, out=np.array(freedom, dtype=np.float64), where=parts > 0)
+    return np.asarray(np.where(population > 0, both, freedom))
+
+
 def replicate_means(
     sums: StratumSums,
     truth: Truth,
@@ -299,6 +308,9 @@ def replicate_means(
         extra = within @ (truth.weights**2 / sizes)
         if not settings.stratum_weights_known:
             extra = _population_spread(sums.means, within, counts, sizes) / truth.size
+        independent = stratum_parts(stratified_factors(counts, sizes, with_replacement=True), within)
+        of_population = satterthwaite(independent, free_labels(counts, sizes, with_replacement=True))
+        freedom = _freedom_of_sum(variances, np.maximum(freedom, 1.0), extra, of_population)
     return Replicates(
         value=values,
         estimated_variances=variances + extra,

@@ -53,7 +53,7 @@ def test_strata_in_which_the_pilot_saw_no_match_do_not_starve(pool):
     larger = stratal.next_round(pilot, none, additional=400)
 
     assert larger.size == 500
-    assert larger.estimand == pilot.estimand
+    assert larger.question.estimand == pilot.question.estimand
     assert np.all(larger.n_h[plan.strata.sizes > 200] > pilot.n_h[plan.strata.sizes > 200])
 
 
