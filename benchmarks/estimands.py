@@ -179,7 +179,12 @@ def oracle(units: Pool, budget: int) -> Draw:
     n_h = optimal_integers(sizes * spread, Bounds(sizes=sizes, lower=least, upper=sizes), budget)
     allocation = replace(plan.allocation, n_h=n_h, budget=budget)
     design = Stratified(strata=strata, allocation=allocation)
-    return lambda seed: replace(design.draw(units.population, seed), estimand=plan.estimand)
+
+    def drawn(seed: int) -> stratal.Sample:
+        sample = design.draw(units.population, seed)
+        return replace(sample, question=replace(sample.question, estimand=plan.estimand))
+
+    return drawn
 
 
 WAYS = {

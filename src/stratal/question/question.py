@@ -192,7 +192,8 @@ class Question(Record):
         names = [score.name for score in self.scores]
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
-            raise InputError("a column is declared as a score twice", given=repr(repeated))
+            action = "Declare what each column predicts once."
+            raise InputError("a column is declared as a score twice", given=repr(repeated), action=action)
 
     @property
     def compares(self) -> bool | None:
