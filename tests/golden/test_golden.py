@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.golden.make import population, samples
 
@@ -39,6 +40,28 @@ def test_a_sample_gives_the_estimate_that_it_gave(folder, name, suffix):
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=lambda value: getattr(value, "name", value))
 def test_the_same_seed_draws_the_units_that_it_drew(folder, name):
     assert samples()[name].ids.tolist() == stratal.Sample.read(folder / f"{name}.parquet").ids.tolist()
+
+
+def test_a_sample_of_numbered_rows_keeps_its_row_base(tmp_path):
+    """Rows counted from 1 when it was written."""
+    sample = stratal.Sample.read(VERSIONS[0] / "numbered-rows.csv")
+    rows = [f"{n * 7 % 40 / 40},{'cat' if n % 3 else 'dog'}" for n in range(40)]
+    file = tmp_path / "units.csv"
+    file.write_text("\n".join(["score,answer", *rows]))
+    columns = {"id": "row", "proxy": "score", "groups": "answer"}
+    frame = pd.read_csv(file)
+
+    for units in (
+        stratal.Population.read(file, **columns),
+        stratal.Population.read(file, missing="own-stratum", **columns),  # kept as a table
+        stratal.Population.from_table(frame, **columns),
+    ):
+        larger = stratal.next_round(sample, additional=4, population=units)
+
+        assert larger.ids.tolist()[:8] == sample.ids.tolist() == [30, 7, 23, 20, 17, 11, 39, 3]
+        scores = frame["score"].to_numpy()[larger.ids - 1]
+        assert larger.proxies[:, 0].tolist() == scores.tolist()
+    assert sorted(units.find(["0", "40"]).ids.tolist()) == [0]
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)

@@ -100,6 +100,8 @@ class PlanFile(
         Those that are not as usual; the file's path is relative to the plan's folder.
     population : mapping
         The digest of the population, by which a file that has changed since is refused.
+    row_base : int, optional
+        The number of the first row, where ids are row numbers.
 
     Examples
     --------
@@ -110,12 +112,16 @@ class PlanFile(
     stratal: str
     options: SharedDrawOptions
     population: dict[str, Any] | None = None
+    row_base: int | None = None
 
     @classmethod
     def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
         """Return what is to be written of these options, and of the population that they were read to."""
-        digest = None if population is None else population.digest(seed=0).to_dict()
-        return cls(stratal=stratal.__version__, options=options, population=digest)
+        if population is None:
+            return cls(stratal=stratal.__version__, options=options)
+        digest = population.digest(seed=0).to_dict()
+        base = population.row_base
+        return cls(stratal=stratal.__version__, options=options, population=digest, row_base=base)
 
     @classmethod
     def read(cls, path: Path) -> PlanFile | None:
@@ -163,11 +169,13 @@ class PlanFile(
     def require_unchanged(self, path: Path, population: Population) -> None:
         """Refuse a population other than the one that was planned for."""
         from stratal.designs.extending import differing
+        from stratal.population.declaration import stored_row_base
         from stratal.population.digest import PopulationDigest
 
         if self.population is None:
             return
-        known, now = PopulationDigest(**self.population), population.digest(seed=0)
+        numbered = population.numbered_from(stored_row_base(self.row_base, self.options.id))
+        known, now = PopulationDigest(**self.population), numbered.digest(seed=0)
         changed = differing(population.proxy_names, known, now)
         if changed or known.size != now.size:
             raise InputError(

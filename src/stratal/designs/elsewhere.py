@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.labels import Labels, UnitRows, bare_form
-from stratal.population.declaration import ROW
+from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
@@ -22,6 +22,7 @@ from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs import ID_NAMES
+from stratal.tables.row_index import refuse_two_ids, require_ids
 from stratal.tables.small_table import SmallTable, is_missing
 
 
@@ -73,7 +74,14 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
     """Return the column of ids, None where rows are only numbered."""
     if name == ROW and columns.find(ROW) is None:
         return None
-    return columns.find(*ID_NAMES) if name is None else name
+    if name is not None:
+        return name
+    if columns.index is None:
+        return columns.find(*ID_NAMES)
+    require_ids(columns.index, columns.label)
+    *others, own = columns.lists
+    refuse_two_ids(own, id_columns(others), columns.label)
+    return own
 
 
 def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
@@ -370,6 +378,9 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     columns = SmallTable.of(table, _LABEL, (given.value,))
     columns, others = _labelled_and_others(columns, given)
     ids = ids_of(columns, given.id)
+    id_name = given.id
+    if id_name is None and columns.index is not None:
+        id_name = id_column(columns, None)
     surveyed = (given.weight, given.inclusion_probability, given.cluster) != (None, None, None)
     known = (_by_weight if surveyed else _by_stratum)(columns, given, others)
     bounds = given.bounds
@@ -386,7 +397,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         "groups": {name: columns.texts(name) for name in kept},
         "level_means": level_means_of(columns, given, others, known),
         "question": Question(
-            id=given.id or "id",
+            id=id_name or "id",
             scores=(info.score(given.predicted),) if given.proxy else (),
             answer=given.predicted,
             groups=tuple(kept),

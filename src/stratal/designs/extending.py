@@ -10,6 +10,7 @@ import numpy as np
 from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
+from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.randomness import id_texts
@@ -18,7 +19,7 @@ _LISTED = 3
 
 
 def require_same_population(sample: Sample, population: Population) -> Population:
-    """Return the population if the sample was drawn from it.
+    """Return the population if the sample was drawn from it; row numbers count from where the sample's do.
 
     Its digest, and the columns of the drawn units, are compared with the sample's. A sample that was written
     before there were digests is compared by what it holds: its units and the sizes of its strata.
@@ -40,6 +41,8 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     """
     if population is sample.population:
         return population
+    question = sample.question
+    population = population.numbered_from(stored_row_base(question.row_base, question.id))
     lacking = [name for name in sample.proxy_names if name not in population.proxy_names]
     if lacking or population.size != sample.population_size:
         named = ", ".join(map(repr, lacking))

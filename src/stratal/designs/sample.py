@@ -601,6 +601,7 @@ def question_of(population: Population, drawn: Drawn) -> Question:
         scale = "binary"
     return Question(
         id=population.id_name,
+        row_base=population.row_base,
         scores=tuple(info.score(population.predicted) for info in population.proxies),
         answer=population.predicted,
         groups=tuple(drawn.groups),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stratal.tables.engine import reader_of
 from stratal.tables.frames import frame_table
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
+from stratal.tables.row_index import index_name, refuse_two_ids, require_ids, shared_index
 from stratal.tables.source import MOST_BYTES, WHOLE, EveryColumn, FileReading, Rows, Table, readable
 
 
@@ -34,6 +35,11 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
     notes: tuple[str, ...] = ()
     on_scale = bounds, given.get("scaled"), declaration.label_bounds(given.get("label"))
+    id_name = given.get("id_name")
+    index = None if ids is not None else shared_index(_columns_of(given))
+    if index is not None:
+        ids = index
+        id_name = id_name or index_name(index)
     features = _named_features(given.get("features"))
     if given.get("history") is not None:
         past, items = as_history(given["history"], ids), ids
@@ -69,11 +75,26 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         ids=ids,
         size=_common_size(ids, held),
         proxies=tuple(info for info, _, _ in described),
-        id_name=given.get("id_name", "id"),
+        id_name=id_name or "id",
+        row_base=declaration.ROW_BASE if ids is None else None,
         predicted=predicted,
         notes=notes,
         threads=None if threads is None else arrays.checked_threads(threads),
     )
+
+
+def _columns_of(given: declaration.ArrayKeywords) -> dict[str, Any]:
+    """Return every column of a population from arrays by a name for errors."""
+    columns: dict[str, Any] = {}
+    for keyword in ("proxy", "groups", "features", "show"):
+        values: Any = given.get(keyword)
+        if values is None:
+            continue
+        if isinstance(values, Mapping):
+            columns |= {f"{keyword}={name}": column for name, column in values.items()}
+        else:
+            columns[keyword] = values
+    return columns
 
 
 def describe_proxy(
@@ -185,6 +206,13 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
         scores = np.asarray(model.decision_function(rows))
         proxy = margin(scores)
     answers = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(np.int64)
+    if columns.get("ids") is None:
+        index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
+        if index is not None:
+            named = declaration.id_columns(map(str, getattr(rows, "columns", ())))
+            refuse_two_ids(index_name(index), named, "X", keyword="ids")
+            columns["ids"] = index
+            columns["id_name"] = columns.get("id_name") or index_name(index)
     groups = {**(columns.pop("groups", None) or {}), declaration.PREDICTED: np.asarray(classes)[answers]}
     return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
 
@@ -225,7 +253,7 @@ def _of_table(table: Table, given: declaration.TableKeywords, threads: int | Non
     given = given if table.log is None else declaration.with_log(given, table.log)
     if given.get("history") is not None:
         given = {**given, "history": as_history(given["history"])}
-    declared = declaration.declaration_of(given, table.names, table.label)
+    declared = declaration.declaration_of(given, table.names, table.label, table.index)
     taken = table.take(declared)
     if isinstance(taken, Rows):
         held = _in_memory(taken, declared, threads)
@@ -235,7 +263,8 @@ def _of_table(table: Table, given: declaration.TableKeywords, threads: int | Non
     from stratal.population.queries.table import table_population
     from stratal.population.queries.units import prepared  # these load Ibis, which takes long
 
-    return table_population(*prepared(taken, declared))
+    numbered = declared.id == declaration.ROW and declaration.ROW not in table.names
+    return table_population(*prepared(taken, declared), declaration.ROW_BASE if numbered else None)
 
 
 def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | None) -> ArrayPopulation | None:
@@ -261,7 +290,8 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     }
     if any(column is None for column in held.values()):
         return None
-    ids: Any = np.arange(1, len(found[0]) + 1) if numbered else held["id", declared.id]
+    numbers = np.arange(len(found[0])) + declaration.ROW_BASE
+    ids: Any = numbers if numbered else held["id", declared.id]
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # as the batches of a table
 
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
@@ -280,6 +310,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     except InputError:
         return None
     population.notes = rows.notes
+    population.row_base = declaration.ROW_BASE if numbered else None
     return population
 
 
@@ -349,6 +380,9 @@ def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -
 def _history_of(table: Table) -> History:
     lowered = {name.lower(): name for name in table.names}
     own = next((lowered[name] for name in ID_NAMES if name in lowered), None)
+    if table.index is not None and own is None:
+        require_ids(table.index, table.label)
+        own = table.names[-1]
     others = [name for name in table.names if name != own]
     if own is None or len(others) < 2:
         what = f"{table.label}: past results lack a column of ids, or models"

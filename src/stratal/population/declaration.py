@@ -13,14 +13,18 @@ from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.tables.logs import ID_NAMES, Log
+from stratal.tables.row_index import refuse_two_ids, require_ids
 from stratal.tables.source import FileReading
 
 if TYPE_CHECKING:
     from stratal.proxy.history import History
 
 
-# Asked for as the id where no column is called so: the number of the row, from 1.
+# Asked for as the id where no column is called so: the number of the row.
 ROW = "row"
+# The number of the first row, and what it was in files of samples that do not say it.
+ROW_BASE = 0
+FORMER_ROW_BASE = 1
 
 # Units whose proxy is missing are kept, as a stratum of their own.
 OWN_STRATUM = "own-stratum"
@@ -188,8 +192,10 @@ class FileKeywords(TableKeywords, FileReading, total=False):
     """The keywords of `Population.read`."""
 
 
-def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> Declaration:
+def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index: Any = None) -> Declaration:
     """Return the columns that are named of a table with columns `names`, called `label` in errors.
+
+    `index` is the index of a pandas dataframe, where it identifies rows; its name is the last of `names`.
 
     Raises
     ------
@@ -206,7 +212,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> De
         what = "missing says what becomes of units without a proxy"
         raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
     missing = missing if missing == OWN_STRATUM else None
-    id_name = _id(given.get("id"), existing, label)
+    id_name = _id(given.get("id"), existing, label, index)
     softmax = columns_fitting("softmax", given.get("softmax"), existing, label)
     proxy = columns_fitting("proxy", given.get("proxy"), existing, label)
     history: Any = given.get("history")
@@ -326,10 +332,14 @@ def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _id(given: str | None, existing: list[str], label: str) -> str:
+def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
     if given is not None:
         return given if given == ROW and ROW not in existing else _require(given, existing, label)
-    found = next((own for name in ID_NAMES if (own := same_name(name, existing)) is not None), None)
+    if index is not None:
+        require_ids(index, label)
+        refuse_two_ids(existing[-1], id_columns(existing[:-1]), label)
+        return existing[-1]
+    found = next(iter(id_columns(existing)), None)
     if found is not None:
         return _require(found, existing, label)
     action = (
@@ -337,6 +347,30 @@ def _id(given: str | None, existing: list[str], label: str) -> str:
     )
     given, action = near_names("id", existing), _other_delimiter(existing) or action
     raise InputError(f"{label}: no column is called 'id'", given=given, action=action)
+
+
+def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
+    """Return the number of the first row by what a file stored of it; None where ids are no row numbers.
+
+    Examples
+    --------
+    >>> stored_row_base(0, "row"), stored_row_base(None, "row"), stored_row_base(None, "id")
+    (0, 1, None)
+    """
+    return FORMER_ROW_BASE if stored is None and id_name == ROW else stored
+
+
+def id_columns(existing: Iterable[str]) -> list[str]:
+    """Return the columns that are called like ids, the most likely one first.
+
+    Examples
+    --------
+    >>> id_columns(["ID", "proxy"])
+    ['ID']
+    """
+    names = list(existing)
+    found = (same_name(name, names) for name in ID_NAMES)
+    return [name for name in found if name is not None]
 
 
 def _other_delimiter(existing: list[str]) -> str | None:

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -194,6 +194,12 @@ class ArrayPopulation(Population):
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
+
+    def _renumbered(self, base: int) -> ArrayPopulation:
+        """Return the population with row numbers that count from `base`."""
+        assert self.row_base is not None
+        ids = np.arange(self.size, dtype=np.int64) if self.ids is None else self.ids - self.row_base
+        return replace(self, ids=ids + base, row_base=base)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         levels, number, _ = self._levels(by)

@@ -76,6 +76,9 @@ class Population(ABC):
     # Whether the ids are row numbers, 0 … N − 1, because none were given.
     numbered_by_row: bool = False
 
+    # The number of the first row, where ids are row numbers; None of other ids.
+    row_base: int | None = None
+
     # Group whose level `missing` holds the units without a proxy, where they were kept.
     own_stratum: str | None = None
 
@@ -126,6 +129,16 @@ class Population(ABC):
         info = self.proxy_info(proxy)
         found = self._level_bins(self.require_group(by), info)
         return Pictures(found, scaled=info.scaled, bounds=info.bounds)
+
+    def numbered_from(self, base: int | None) -> Population:
+        """Return the population with row numbers that count from `base`; itself where its ids are others."""
+        if base is None or self.row_base is None or self.row_base == base:
+            return self
+        return self._renumbered(base)
+
+    @abstractmethod
+    def _renumbered(self, base: int) -> Population:
+        """Return the population with row numbers that count from `base`."""
 
     def digest_of_draw(self, seed: int) -> PopulationDigest | Callable[[], PopulationDigest]:
         """Return the digest for a sample that was just drawn, or what makes it once it is needed."""
@@ -258,7 +271,8 @@ class Population(ABC):
             Predictions of the outcome, one per unit. Values in [0, 1] are taken as probabilities; other
             values only order, unless `bounds` (or `scaled=True`) says that they are on the outcome's scale.
         ids : array-like (N,), optional
-            Unique text or integers; row numbers if left out.
+            Unique text or integers. If left out, the index of the pandas objects among the columns, unless it
+            only numbers the rows; without one the row numbers, from 0.
         groups : mapping of name to array-like (N,), optional
             Categories, compared as text.
         features : mapping of name to array-like (N,) or (N, d), or array (N, d), optional
@@ -310,6 +324,7 @@ class Population(ABC):
         model : classifier
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
+            The index of a pandas dataframe becomes the ids, as in `Population.from_arrays`.
         ids, groups, features, show, bounds, scaled, id_name, label, history, threads
             As in `Population.from_arrays`.
 
@@ -345,7 +360,7 @@ class Population(ABC):
             regard to case where that is unique; what is nested has dotted names: `judge.score`.
         id : str, optional
             Column of unique ids; `id` or `item_id` if left out. Read as text from text files. `row` is the
-            number of the row, from 1, where no column is called so.
+            number of the row, from 0, where no column is called so.
         proxy : str or sequence of str, optional
             Columns of predictions of the outcome, one number per unit. Values in [0, 1] are taken as
             probabilities; other values only order, unless `bounds` (or `scaled=True`) says that they are on
@@ -434,7 +449,8 @@ class Population(ABC):
             pandas, Polars, PyArrow, a Hugging Face `Dataset`, or whatever else has the Arrow interface; a
             stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
             PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
-            of a pandas dataframe is not taken as the id.
+            of a pandas dataframe is its id column, called `index` where it has no name, unless it only
+            numbers the rows or `id` names a column. If a column `id` or `item_id` is there too, name one.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
         missing, label, answers, history : optional
             As in `Population.read`.

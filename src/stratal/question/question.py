@@ -149,6 +149,9 @@ class Question(Record):
     ----------
     id : str
         Column of the ids.
+    row_base : int, optional
+        The number of the first row, where the ids are row numbers; None where they are not, or where an
+        earlier version stored the question.
     scores : tuple of Score
         The proxies, each with what it predicts.
     answer : str, optional
@@ -176,6 +179,7 @@ class Question(Record):
     """
 
     id: str = "id"
+    row_base: int | None = None
     scores: tuple[Score, ...] = ()
     answer: str | None = None
     groups: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 from stratal.errors import InputError, lone_surrogate
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import arrow_names, with_nested
+from stratal.tables.row_index import index_name, row_index
 from stratal.tables.source import Rows, Source, Table, readable
 from stratal.tables.spark_files import table_of
 
@@ -37,6 +38,7 @@ def arrow_table(connection: Any, table: Any, label: str) -> Table:
     return Table(
         label=label,
         names=tuple(names),
+        index=row_index(table),
         take=lambda chosen: registered(connection, read(chosen.among(names)), label),
     )
 
@@ -64,8 +66,8 @@ def registered(connection: Any, columns: Mapping[str, Any], label: str) -> Rows:
 def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
     """Return the names of a dataframe's columns, and what reads some of them as Arrow columns by name.
 
-    Through the Arrow interface, but for pandas: its own conversion makes null of NaN, a column of an index,
-    and fails where two columns have one name.
+    Through the Arrow interface, but for pandas: its own conversion makes null of NaN, a column of any index,
+    and fails where two columns have one name. An index that identifies rows is the last column.
 
     Examples
     --------
@@ -76,6 +78,9 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
     """
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         names = [name if isinstance(name, str) else repr(name) for name in table.columns]
+        index = row_index(table)
+        if index is not None and index.nlevels == 1:
+            names.append(index_name(index, names))
         return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
     reader = _reader(table)
     names = reader.schema.names
@@ -137,12 +142,15 @@ def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[st
 
 
 def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
+    """Return the columns at these positions by name; the index stands behind the last column."""
     import pyarrow as pa
 
     columns = {}
     for name, position in positions.items():
+        is_index = position == len(frame.columns)
+        series = frame.index.to_series() if is_index else frame.iloc[:, position]
         try:
-            columns[name] = _pandas_array(frame.iloc[:, position])
+            columns[name] = _pandas_array(series)
         except UnicodeEncodeError as error:
             raise lone_surrogate(f"{LABEL}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:

@@ -20,6 +20,7 @@ from stratal.tables.frames import frame_columns
 from stratal.tables.logs import Log
 from stratal.tables.number_format import ambiguous_number
 from stratal.tables.readers import blank_note, open_table
+from stratal.tables.row_index import row_index
 from stratal.tables.source import EveryColumn, Table
 
 
@@ -42,6 +43,8 @@ class SmallTable:
         The evaluation tool's log that it is of, with every unit that was scored.
     ambiguous : mapping of str to str
         Columns of numbers that may be read in two ways, with an entry.
+    index : pandas Index, optional
+        That of a dataframe, where it identifies rows: its last column, and its ids unless others are named.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class SmallTable:
     notes: tuple[str, ...] = ()
     log: Log | None = None
     ambiguous: Mapping[str, str] = field(default_factory=dict)
+    index: Any = None
 
     @classmethod
     def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
@@ -87,7 +91,8 @@ class SmallTable:
                 f"{label}: columns must have the same length, at least 1",
                 action="Check the lengths of the lists.",
             )
-        return cls(label, lists, tuple(f"row {row + 1}" for row in range(lengths.pop())), {})
+        places = tuple(f"row {row + 1}" for row in range(lengths.pop()))
+        return cls(label, lists, places, {}, index=row_index(table))
 
     def __len__(self) -> int:
         return len(self.places)

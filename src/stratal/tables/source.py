@@ -172,6 +172,8 @@ class Table(Record):
     below : callable, optional
         Of JSON, whose values take long to write as text key by key: returns columns below each other, as
         `Rows` of the `column`, by its place among the names, and the `text`.
+    index : pandas Index, optional
+        That of a dataframe, where it identifies rows: the ids, unless others are named.
     """
 
     label: str
@@ -180,6 +182,7 @@ class Table(Record):
     values: Callable[[], tuple[dict[str, list[Any]], list[int]]] | None = None
     log: Log | None = None
     below: Callable[[Sequence[str]], Rows] | None = None
+    index: Any = None
 
 
 @contextmanager

@@ -38,13 +38,13 @@ def drawn(whole):
 
 
 def labelled_rows(whole, drawn):
-    return whole[whole["id"].isin(drawn.ids)]
+    return whole[whole["id"].isin(drawn.ids)].reset_index(drop=True)
 
 
 @pytest.mark.parametrize("form", ["all", "others", "arrays"])
 def test_a_sample_from_elsewhere_gives_the_estimate_of_the_one_drawn_here(whole, drawn, form):
     table = labelled_rows(whole, drawn)
-    others = whole[~whole["id"].isin(drawn.ids)]
+    others = whole[~whole["id"].isin(drawn.ids)].reset_index(drop=True)
     answers = dict(zip(table["id"], table["right"], strict=True))
     expected = stratal.estimate(drawn, answers, estimator="ppi++")  # `auto` for strata that the user named
     population = {
@@ -192,7 +192,7 @@ def test_a_unit_of_another_stratum_in_the_population_is_refused():
 def test_a_population_with_some_of_the_labelled_units_is_refused(whole, drawn):
     """Once the labelled units that it lacks came on top: 007 and 7 then counted as two units, unseen."""
     table = labelled_rows(whole, drawn)
-    some = pd.concat([whole[~whole["id"].isin(drawn.ids)], table.iloc[:5]])
+    some = pd.concat([whole[~whole["id"].isin(drawn.ids)], table.iloc[:5]], ignore_index=True)
     with pytest.raises(InputError, match=r"only in part .given: 5 of 80 labelled units"):
         stratal.Sample.from_labelled(table, value="right", stratum="kind", proxy="score", population=some)
 

@@ -238,7 +238,7 @@ def regress(
     """
     require_sample(sample, "regress")
     if population is not None:
-        require_same_population(sample, population)
+        population = require_same_population(sample, population)
     population = population if population is not None else sample.population
     chosen = (features,) if isinstance(features, str) else tuple(features)
     for name in ("outcome", "weighting", "unlabelled", "names"):

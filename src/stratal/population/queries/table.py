@@ -472,6 +472,13 @@ class TablePopulation(Population):
         steps = pictures.Steps.over(*self.extents[second]) if second else None
         return TableCounter(self.source.run, units.table, whole, str(value), moments, steps)
 
+    def _renumbered(self, base: int) -> TablePopulation:
+        """Return the population with row numbers that count from `base`."""
+        assert self.row_base is not None
+        key = self.units.table.unit_key + (base - self.row_base)
+        table = self.units.table.mutate(unit_key=key, unit_id=key.cast("string"))
+        return replace(self, units=replace(self.units, table=table), row_base=base)
+
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         """Return what two or three queries count of all levels."""
         units, second = self.units, info.second_moment
@@ -664,8 +671,8 @@ class TablePopulation(Population):
         return drawn, order
 
 
-def table_population(source: Source, declared: Declaration) -> TablePopulation:
-    """Return the population of a table's rows, once they are checked."""
+def table_population(source: Source, declared: Declaration, row_base: int | None = None) -> TablePopulation:
+    """Return the population of a table's rows, once they are checked; see `Population.row_base`."""
     units = units_of(source, declared)
     size, extents = checked(units, source, declared)
     return TablePopulation(
@@ -675,6 +682,7 @@ def table_population(source: Source, declared: Declaration) -> TablePopulation:
         shown_names=declared.shown,
         feature_names=declared.features,
         id_name=declared.id,
+        row_base=row_base,
         predicted=declared.predicted,
         notes=source.notes,
         own_stratum=OWN_STRATUM_GROUP if declared.missing else None,

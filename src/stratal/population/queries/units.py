@@ -381,8 +381,8 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
                 f"{source.label}: rows on a connection have no order, and so no number",
                 action="Name a column of unique ids: id=….",
             )
-        # The number of each row, from 1, stored once.
-        source = _with_columns(source, **{declaration.ROW: ibis.row_number() + 1})
+        # The number of each row, stored once.
+        source = _with_columns(source, **{declaration.ROW: ibis.row_number() + declaration.ROW_BASE})
         source = _stored(source, tuple(source.columns))
     columns = declared.softmax
     if declared.may_be_softmax and declaration.is_softmax(totals(source, declared.proxies)):

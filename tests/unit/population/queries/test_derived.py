@@ -297,7 +297,7 @@ def test_answers_are_the_same_proxy_by_every_way(pool, tmp_path):
         ),
         Population.read(tmp_path / "p.csv", **ANSWERS),
         Population.read(tmp_path / "p.parquet", **ANSWERS),
-        Population.from_table(pool.iloc[::-1], **ANSWERS),
+        Population.from_table(pool.iloc[::-1].reset_index(drop=True), **ANSWERS),
         Population.from_table(connection.read_parquet(tmp_path / "p.parquet"), **ANSWERS),
     ]
 
