@@ -272,7 +272,7 @@ class LabelledSpread:
         calibrated, and Var z / Var ẑ bounds what it deserves. Of several proxies the plain mean is taken to
         be calibrated, and each has an equal part of its λ. k proxies need k times the informative labels of
         one. Where the classes' mean proxies are known the λ that they give comes in its place as soon as
-        there is a label of either class.
+        there is a label of either class. The pull is limited by what the fitted λ explains.
         """
         varies = np.einsum("...ii->...i", population) > 0
         if self.information is None:
@@ -288,8 +288,19 @@ class LabelledSpread:
         if self.of_classes is not None:
             share = few * self.information / (self.information + _INFORMATION_OF_ONE)
             calibrated = calibrated + share * (self.of_classes - calibrated)
-        calibrated, trust = calibrated[..., None, None] * parts, (1.0 - few)[..., None, None]
-        return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
+        own_lam = np.where(varies, lam, 0.0)
+        pull = few[..., None, None] * (calibrated[..., None, None] * parts - own_lam)
+        # A proxy that the labels show to explain nothing must not widen the interval: the variance that the
+        # pull adds is at most the one that the fitted λ removes. For one proxy λ is then at most doubled.
+        removed, added = (_explained(part, population, factors) for part in (own_lam, pull))
+        excess = added > removed
+        scale = np.where(excess, np.sqrt(removed / np.where(excess, added, 1.0)), 1.0)
+        return np.asarray(np.where(varies, own_lam + scale[..., None, None] * pull, 0.0))
+
+
+def _explained(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return Σ_h a_h λ_h'V_hλ_h (…,) of λ (…, H, k), V_h (…, H, k, k) and factors a_h (…, H)."""
+    return np.asarray(np.sum(factors * np.einsum("...hi,...hij,...hj->...h", lam, covariances, lam), axis=-1))
 
 
 def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.designs import ClusterWeighting, PoissonWeighting, StratifiedWeighting, Weighting
 from stratal.designs.margins import CalibratedWeighting, fitted_ratios
+from stratal.designs.stratum_moments import LabelledSpread
 from stratal.estimation import lam
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
@@ -274,3 +276,37 @@ def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
     assert 0.5 < float(here.lam[0]) < 0.7
     assert there.lam == pytest.approx(here.lam)
     assert there.value - 2.0 == pytest.approx(here.value)
+
+
+def test_the_pull_to_a_calibrated_proxy_at_most_doubles_the_fitted_lam():
+    """Few informative labels of a proxy that explains almost nothing: λ was .35 where .02 was fitted."""
+    spread = LabelledSpread(
+        proxies=np.array([[[0.08]]]),
+        outcome=np.array([0.05]),
+        information=np.array(9.5),
+        least=np.array(0.05),
+    )
+    one, population = np.ones(1), np.array([[[0.08]]])
+    pulled = spread.shrunk(np.array([[0.02]]), population, one)
+    assert pulled.ravel() == pytest.approx([0.04])
+    # A fitted λ that explains much leaves room for the whole pull.
+    strong = spread.shrunk(np.array([[0.5]]), population, one).item()
+    assert 0.5 < strong < 0.625
+    assert spread.shrunk(np.array([[0.0]]), population, one).item() == 0.0
+
+
+def test_a_useless_proxy_hardly_widens_the_interval_of_a_rare_outcome():
+    """At rate .95 with 100 labels and a uniform score the interval was 2.5 to 3 % wider than without."""
+    rng = np.random.default_rng(1)
+    outcome, score = (rng.random(20_000) < 0.95) * 1.0, rng.random(20_000)
+    table = stratal.simulate(
+        stratal.Population.from_arrays(proxy=score),
+        outcome,
+        designs=["simple-random"],
+        estimators=("horvitz-thompson", "ppi++"),
+        budgets=(100,),
+        replicates=sized(400, 2000),
+        seed=5,
+    )
+    width = {row["estimator"]: row["width"] for row in table.rows()}
+    assert width["ppi++"] <= 1.015 * width["horvitz-thompson"]
