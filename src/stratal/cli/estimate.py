@@ -332,11 +332,10 @@ class Gathered:
 
     @property
     def in_words(self) -> Labels:
-        """The labels as annotators said them, whatever number they count as: --map still spells them."""
+        """The labels in the annotators' words, with the mapping and the positive label of the options."""
         labels = self.words or self.labels
-        meant = mapping("--map", self.requested.map) or labels.mapping or {}
-        kept = {said: one for said, one in meant.items() if not isinstance(one, float)}
-        return replace(labels, positive=None, mapping=kept or None)
+        mapped = mapping("--map", self.requested.map) or labels.mapping
+        return replace(labels, positive=self.requested.positive, mapping=mapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -543,9 +542,11 @@ def _tables(evidence: Gathered) -> list[Estimates]:
     if requested.judge is not None:
         from stratal.estimation.estimands.judges import JudgeReport
 
-        question, said = JudgeReport(listed(requested.judge)), evidence.in_words
+        question = JudgeReport(listed(requested.judge))
+        gives_scores = {*question.judges} <= {*sample.proxy_names}
+        said = labels if gives_scores else evidence.in_words
         # Groups first: that a judge is worse in one of them is what a reader must not miss.
-        if requested.by is not None and not {*question.judges} <= {*sample.proxy_names}:
+        if requested.by is not None and not gives_scores:
             found.append(stratal.estimate(sample, said, estimand=question, by=requested.by, **target))
         found.append(stratal.estimate(sample, said, estimand=question, **target))
     if evidence.questions and requested.sample is not None:

@@ -537,6 +537,10 @@ class Estimand(Described, noun="estimand", registry={}):
         u = np.nan_to_num(found.evidence.residuals)
         return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
 
+    def decoded(self, sample: Sample, labels: Any) -> Any:
+        """Return labels as this estimand reads them: those of a judge have the spelling of its verdicts."""
+        return labels
+
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have all labels that it takes."""
         return join(sample, labels).labelled

@@ -184,7 +184,7 @@ def _joined(requested: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict
         if set(labels) in ({"label", "predicted"}, {"label", "score"}):
             joined = join(sample, labels["label"])
             return {**labels, "label": joined}, {"": joined}
-    joined = join(sample, labels)
+    joined = requested.decoded(sample, join(sample, labels))
     return joined, {"": joined}
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimands.answered import no_verdicts
+from stratal.estimation.estimands.answered import labels_as_verdicts, no_verdicts
 from stratal.estimation.resolve import class_column, group_column, number_column
-from stratal.labels import Labels
 from stratal.labels.exchange import DIFFERS_FROM, FIRST
+from stratal.labels.labels import join
+from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 
@@ -72,18 +73,23 @@ def write_disagreements(
             allowed="a path that ends in .csv, at which there is no file",
             action="Choose another name.",
         )
-    people = class_column(sample, labels, "labels")
+    joined = join(sample, labels)
+    spelling = {
+        judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
+    }
+    classes = {judge: class_column(sample, given, "labels") for judge, given in spelling.items()}
+    people = next(iter(classes.values()), class_column(sample, joined, "labels"))
     labelled = np.array([said is not None for said in people], dtype=bool)
     surest = sample.proxies[:, 0] if sample.proxies.shape[1] else np.zeros(sample.size)
     differ, shown = [], {}
     for judge in judges:
         if judge in sample.groups:
             shown[judge] = group_column(sample, judge)
-            judged = ~no_verdicts(sample, labels, judge)
-            differ.append(labelled & judged & (shown[judge] != people))
+            judged = ~no_verdicts(sample, joined, judge)
+            differ.append(labelled & judged & (shown[judge] != classes[judge]))
             continue
         shown[judge] = number_column(sample, judge, "judge")
-        numbers = number_column(sample, labels, "label")
+        numbers = number_column(sample, joined, "label")
         apart = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
         differ.append(apart > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
         surest = apart
@@ -95,15 +101,17 @@ def write_disagreements(
         payload[sample.proxy_names[0]] = surest
     ids = id_texts(sample.ids)
     # As people wrote it, by which it is found again in their file.
-    mapped = (isinstance(labels, Labels) and labels.mapping) or {}
-    told = zip(labels.ids, labels.values, strict=True) if mapped else ()
-    written = {(unit, str(mapped.get(said, said))): said for unit, said in told}
+    decoded = next(iter(spelling.values()), joined)
+    labels_by_class = zip(
+        joined.unit.tolist(), decoded.classes().tolist(), joined.given.tolist(), strict=True
+    )
+    written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
         head = (sample.question.id, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
         stream.write(csv_line(head))
         for row in rows:
             which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
-            first = written.get((ids[row], people[row]), people[row])
+            first = written.get((row, people[row]), people[row])
             given = (column[row] for column in (*payload.values(), *shown.values()))
             stream.write(csv_line((ids[row], *given, which, first, "")))
     return len(rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
@@ -287,12 +287,7 @@ class Declared:
                 f"--metric precision,recall --class {quote(self.positive)}.",
             )
         given = {text: self.meanings.get(text, text) for text in texts}
-        spelling = {} if known is None else {class_text(name.strip()): name for name in sorted(known)}
-        for truth, digit in TRUTH_VALUES.items():  # 1 and True are one class
-            if digit in spelling:
-                spelling.setdefault(truth, spelling[digit])
-            elif truth in spelling:
-                spelling[digit] = spelling[truth]
+        spelling = {} if known is None else _spellings(known)
         found = {
             text: str(value) if known is not None and value in known else spelling.get(name, name)
             for text, value in given.items()
@@ -302,6 +297,91 @@ class Declared:
         if known is not None:
             refuse_no_answer([t for t, name in found.items() if t not in self.meanings and name not in known])
         return found
+
+    def spelled_as_verdicts(self, texts: Collection[str], verdicts: Collection[str]) -> Declared:
+        """Return the declaration in which labels that agree with a judge's verdict have its spelling.
+
+        A label and a verdict agree if they are the same word. A label that is no verdict agrees with the
+        verdict that stands for the same number: by the mapping or the positive label that the user declared,
+        or, if no label is a verdict, by a vocabulary. Other labels keep their own word.
+
+        Parameters
+        ----------
+        texts : collection of str
+            The distinct labels.
+        verdicts : collection of str
+            The distinct verdicts, without words that mean "no verdict".
+
+        Raises
+        ------
+        LabelError
+            If several verdicts stand for the number of a label, or if verdicts are ratings on another scale.
+
+        Examples
+        --------
+        >>> Declared().spelled_as_verdicts(["pass", "fail"], ["1", "0"]).meanings
+        {'pass': '1', 'fail': '0'}
+        """
+        words = {text: _own_word(text, self.meanings.get(text, text)) for text in texts}
+        answered = [text for text, word in words.items() if word is not None]
+        known = _spellings(verdicts)
+        spelled: dict[str, float | str | None] = {text: known.get(str(words[text])) for text in answered}
+        left = [text for text in answered if spelled[text] is None]
+        numbers = self._numbers_to_compare(left, any_equal=len(left) < len(answered))
+        if numbers:
+            of_verdicts = self._verdict_numbers(verdicts)
+            self._refuse_other_scale(numbers, of_verdicts)
+            for text, number in numbers.items():
+                equal = [verdict for verdict, value in of_verdicts.items() if value == number]
+                if len(equal) > 1:
+                    raise LabelError(
+                        f"the verdicts {', '.join(map(repr, equal[:_SHOWN]))} all count as {number:g}, "
+                        f"as the label {text!r} does",
+                        action=f"Map the label to one of them: {mapped({text: equal[0]})}.",
+                    )
+                spelled[text] = equal[0] if equal else None
+        meanings = dict(self.meanings)
+        for text in answered:
+            word = spelled[text] or words[text]
+            if word != text or text in meanings:
+                meanings[text] = word
+        return replace(self, meanings=meanings, bounds=None, positive=None)
+
+    def _numbers_to_compare(self, texts: Collection[str], *, any_equal: bool) -> dict[str, float]:
+        """Return the numbers of labels that are no verdicts; vocabularies count if no label is a verdict."""
+        declared = {text: value for text, value in self.meanings.items() if isinstance(value, float)}
+        numbers = {text: declared[text] for text in texts if text in declared}
+        if any_equal or len(numbers) == len(texts):
+            return numbers
+        try:
+            by_words = self.numbers(texts)
+        except LabelError:  # a lone word of several vocabularies
+            return numbers
+        return by_words if all(number == number for number in by_words.values()) else numbers
+
+    def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
+        """Return the numbers that verdicts count as, as labels of the same words do; NaN where none."""
+        declared = {_key(text): value for text, value in self.meanings.items() if isinstance(value, float)}
+        meanings = {verdict: declared[_key(verdict)] for verdict in verdicts if _key(verdict) in declared}
+        try:
+            return Declared(meanings=meanings).numbers(sorted(verdicts))
+        except LabelError:
+            return dict(meanings)
+
+    def _refuse_other_scale(self, labels: Mapping[str, float], verdicts: Mapping[str, float]) -> None:
+        """Refuse to compare labels in words with ratings beyond the numbers that the words stand for."""
+        if all(_is_number(text) for text in labels):
+            return
+        low, high = self.bounds or (min(0.0, *labels.values()), max(1.0, *labels.values()))
+        beyond = [verdict for verdict, number in verdicts.items() if number < low or number > high]
+        if beyond:
+            numbers = ", ".join(f"{text}={number:g}" for text, number in labels.items())
+            raise LabelError(
+                f"the verdicts are numbers beyond those of the labels (such as {beyond[0]!r})",
+                given=numbers,
+                allowed=f"verdicts from {low:g} to {high:g}",
+                action="If the verdicts are ratings, draw with the column as a score: proxy= (--proxy COL).",
+            )
 
     def table(
         self, counts: Mapping[str, int], known: Collection[str] | None, *, classes: bool
@@ -328,6 +408,24 @@ class Declared:
         number = sum(counts[text] for text in plain)
         rest = Meaning(value=f"{low:g} to {high:g}", count=number, meaning=(low, high), usual=True)
         return (rest, *rows)
+
+
+def _spellings(answers: Collection[str]) -> dict[str, str]:
+    """Return how answers are spelt, by their class; 1 and True are one class."""
+    spelling = {class_text(answer.strip()): answer for answer in sorted(answers)}
+    for truth, digit in TRUTH_VALUES.items():
+        if digit in spelling:
+            spelling.setdefault(truth, spelling[digit])
+        elif truth in spelling:
+            spelling[digit] = spelling[truth]
+    return spelling
+
+
+def _own_word(text: str, meaning: float | str | None) -> str | None:
+    """Return the class that a label names: its own word unless it is mapped to a class or to no answer."""
+    if meaning is None:
+        return None
+    return class_text(meaning) if isinstance(meaning, str) else text
 
 
 def _rank(row: Meaning) -> tuple[bool, float, int, str]:

@@ -13,11 +13,11 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.confusion import Confusion, is_f_measure
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.resolve import class_column, named_groups, none_labelled, with_group
+from stratal.estimation.resolve import class_column, group_column, named_groups, none_labelled, with_group
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
-from stratal.labels.labels import Joined
+from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
@@ -205,6 +205,29 @@ def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
     return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
 
 
+def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> Joined:
+    """Return joined labels in which those that agree with a verdict have its spelling.
+
+    See `Declared.spelled_as_verdicts` for what agrees.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=["a", "b"], groups={"judge": ["1", "0"]})
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> labels_as_verdicts(sample, {"a": "pass", "b": "fail"}, "judge").declared.meanings["pass"]
+    '1'
+    """
+    joined = join(sample, labels, "y_true")
+    missing = no_verdicts(sample, joined, judge)
+    column = group_column(sample, judge)
+    no_verdict_words = {*column[missing].tolist()}
+    words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
+    texts = [class_text(value) for value in dict.fromkeys(joined.given.tolist())]
+    declared = joined.declared.spelled_as_verdicts(texts, words)
+    return joined if declared == joined.declared else replace(joined, declared=declared)
+
+
 def judged_classes(sample: Sample, labels: Any, judge: str) -> AnsweredClasses:
     """Return the classes of the labelled units, of which those without a verdict are not compared.
 
@@ -217,6 +240,7 @@ def judged_classes(sample: Sample, labels: Any, judge: str) -> AnsweredClasses:
     >>> found.levels, int(found.judged.sum())
     (['fail', 'pass'], 1)
     """
+    labels = labels_as_verdicts(sample, labels, judge)
     missing = no_verdicts(sample, labels, judge)
     if not np.any(missing):
         return answered_classes(sample, labels, judge)

@@ -25,6 +25,7 @@ from stratal.estimation.estimands.answered import (
     Beliefs,
     answered_classes,
     judged_classes,
+    labels_as_verdicts,
     needless_units,
 )
 from stratal.estimation.estimands.means import Mean
@@ -35,6 +36,7 @@ from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
+from stratal.question.question import COMPARISON, Outcome
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
@@ -278,8 +280,19 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
     'agreement:judge'
     """
 
+    def decoded(self, sample: Sample, labels: Any) -> Any:
+        """Return labels in the spelling of the judge's verdicts."""
+        return _in_words_of_judge(self, sample, labels)
+
+    def _compared(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, Any, Request]:
+        """Return what a mean takes: how a label becomes an outcome says nothing of verdicts."""
+        sample, labels, request = super(Agreement, self)._compared(sample, labels, request)
+        question = replace(sample.question, outcome=Outcome(decoding=COMPARISON))
+        return replace(sample, question=question), labels, request
+
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the agreement on the units with a verdict."""
+        labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).estimate(sample, labels, request)
@@ -288,6 +301,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the agreement of each group, on the units with a verdict."""
+        labels = self.decoded(sample, labels)
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).by(sample, labels, group, request)
@@ -296,10 +310,24 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
 
-def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
-    """Return the classes of a judge that gave no verdict on some units; None of other answers."""
+def _judge_of(estimand: _OfAll, sample: Sample, labels: Any) -> str | None:
+    """Return the group column of a judge's verdicts; None if the answers came with the labels."""
     judge = estimand.predicted or sample.question.answer
     if judge is None or judge not in sample.groups or split_answers(labels)[1] is not None:
+        return None
+    return judge
+
+
+def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: Any) -> Any:
+    """Return labels in the spelling of the judge's verdicts; other labels as they are."""
+    judge = _judge_of(estimand, sample, labels)
+    return labels if judge is None else labels_as_verdicts(sample, labels, judge)
+
+
+def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
+    """Return the classes of a judge that gave no verdict on some units; None of other answers."""
+    judge = _judge_of(estimand, sample, labels)
+    if judge is None:
         return None
     answered = judged_classes(sample, labels, judge)
     return None if answered.judged is None else answered
@@ -323,7 +351,12 @@ class Kappa(_OfAll, kind="kappa", listed="predicted"):
     'kappa:judge'
     """
 
+    def decoded(self, sample: Sample, labels: Any) -> Any:
+        """Return labels in the spelling of the judge's verdicts."""
+        return _in_words_of_judge(self, sample, labels)
+
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+        labels = self.decoded(sample, labels)
         return _verdicts_with_gaps(self, sample, labels) or super(Kappa, self)._answered(sample, labels)
 
 

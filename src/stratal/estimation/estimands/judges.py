@@ -25,8 +25,8 @@ from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.answered import (
     AnsweredClasses,
-    answered_classes,
     judged_classes,
+    labels_as_verdicts,
     no_verdicts,
 )
 from stratal.estimation.estimands.means import Mean
@@ -549,7 +549,11 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         """Return which of the drawn units (n,) have a label."""
         if self._scores(sample):
             return np.isfinite(number_column(sample, labels, "label"))
-        return answered_classes(sample, labels, self.judges[0]).labelled
+        return judged_classes(sample, labels, self.judges[0]).labelled
+
+    def decoded(self, sample: Sample, labels: Any) -> Any:
+        """Return labels in the spelling of the first judge's verdicts."""
+        return labels if self._scores(sample) else labels_as_verdicts(sample, labels, self.judges[0])
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
@@ -685,6 +689,7 @@ def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator
 
 
 def _of_verdicts(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+    labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")
     first = agreement.estimate(sample, labels, Request(target=target))

@@ -1,0 +1,147 @@
+"""Labels and a judge's verdicts in different spellings: they agree if they stand for the same number."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+from tests.e2e.pasted import write
+
+import stratal
+from stratal.errors import LabelError
+
+CASE = Path(__file__).parents[5] / "shared" / "cases" / "05-judge-0-1-and-labels-in-words"
+TRUTH = np.random.default_rng(3).random(300) < 0.8
+VERDICT = np.where(np.random.default_rng(4).random(300) < 0.85, TRUTH, ~TRUTH)
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def sample_of(verdicts, **columns):
+    population = stratal.Population.from_arrays(ids=range(300), groups={"verdict": verdicts, **columns})
+    return stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
+
+
+def labels_of(sample, words, **meaning):
+    ids = [str(unit) for unit in sample.ids.tolist()]
+    values = [words[int(TRUTH[int(unit)])] for unit in ids]
+    return stratal.Labels(ids=ids, values=values, **meaning)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "labels", "meaning"),
+    [
+        ("0 1", "fail pass", {}),
+        ("0 1", "fail pass", {"mapping": {"pass": 1, "fail": 0}}),
+        ("0 1", "fail pass", {"positive": "pass"}),
+        ("no yes", "fail pass", {}),
+        ("no yes", "fail pass", {"mapping": {"pass": 1, "fail": 0}}),
+        ("False True", "fail pass", {"mapping": {"pass": 1, "fail": 0}}),
+        ("fail pass", "fail pass", {"mapping": {"pass": 1, "fail": 0}}),
+        ("fail pass", "fail pass", {"positive": "pass"}),
+        ("fail pass", "Fail Pass", {}),
+        ("fail pass", "0 1", {}),
+        ("no yes", "False True", {}),
+        ("0 1", "poor great", {"mapping": {"great": 1, "poor": 0}}),
+        ("0 1", "poor great", {"positive": "great"}),
+        ("fail pass", "minor great", {"mapping": {"great": "pass", "minor": 0}}),
+    ],
+)
+def test_agreement_and_kappa_do_not_depend_on_the_spelling(verdicts, labels, meaning):
+    sample = sample_of(np.array(verdicts.split())[VERDICT.astype(int)])
+    drawn = sample.ids.astype(int)
+    given = labels_of(sample, labels.split(), **meaning)
+    report = stratal.estimate(sample, given, judge="verdict")
+
+    agreement = np.mean(TRUTH[drawn] == VERDICT[drawn])
+    kappa = cohen_kappa_score(TRUTH[drawn], VERDICT[drawn])
+    assert report.of(metric="agreement").value == pytest.approx(agreement)
+    assert report.of(metric="kappa").value == pytest.approx(kappa)
+    assert {row.label["class"] for row in report} == {None, *verdicts.split()}
+    for text, value in (("agreement:verdict", agreement), ("kappa:verdict", kappa)):
+        assert stratal.estimate(sample, given, estimand=text).value == pytest.approx(value)
+
+
+def test_verdicts_may_be_missing_and_groups_are_compared_too():
+    verdicts = np.array(["0", "1"])[VERDICT.astype(int)]
+    verdicts[::10] = ""
+    sample = sample_of(verdicts, site=np.array(["a", "b"] * 150))
+    given = labels_of(sample, ["fail", "pass"])
+    drawn = sample.ids.astype(int)
+    judged = drawn % 10 > 0
+
+    found = stratal.estimate(sample, given, judge="verdict")
+    assert found.of(metric="agreement").value == pytest.approx(np.mean((TRUTH == VERDICT)[drawn[judged]]))
+    of_sites = stratal.estimate(sample, given, judge="verdict", by="site")
+    inside = drawn[judged & (drawn % 2 == 0)]
+    agreement = of_sites.of(domain="a", metric="agreement").value
+    assert agreement == pytest.approx(np.mean((TRUTH == VERDICT)[inside]))
+
+
+def test_a_word_that_is_a_verdict_is_that_verdict_whatever_its_number():
+    sample = sample_of(np.where(VERDICT, "pass", "fail"))
+    ids = [str(unit) for unit in sample.ids.tolist()]
+    words = [
+        "minor" if k % 9 == 0 else ("pass" if TRUTH[int(unit)] else "fail") for k, unit in enumerate(ids)
+    ]
+    mapping = {"pass": 1, "minor": 1, "fail": 0}
+    found = stratal.estimate(sample, stratal.Labels(ids=ids, values=words, mapping=mapping), judge="verdict")
+
+    agrees = [VERDICT[int(unit)] == (word != "fail") for unit, word in zip(ids, words, strict=True)]
+    assert found.of(metric="agreement").value == pytest.approx(np.mean(agrees))
+
+
+def test_ratings_are_no_verdicts_on_pass_and_fail():
+    sample = sample_of(np.array([str(1 + k % 5) for k in range(300)]))
+    with pytest.raises(LabelError, match=r"beyond those of the labels.*as a score"):
+        stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
+
+
+def test_two_verdicts_of_one_number_are_refused():
+    verdicts = np.where(VERDICT, "yes", "no")
+    verdicts[:150][VERDICT[:150]] = "y"
+    sample = sample_of(verdicts)
+    with pytest.raises(LabelError, match="'y', 'yes' all count as 1"):
+        stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
+
+
+@pytest.mark.usefixtures("in_tmp_path")
+@pytest.mark.parametrize("options", [["--map", "pass=1,fail=0"], ["--positive", "pass"], []])
+def test_the_command_and_the_report_give_what_python_gives(options, run_command):
+    verdicts = [[k, int(value)] for k, value in enumerate(VERDICT)]
+    write("v.csv", ["id", "verdict"], verdicts)
+    assert run_command("draw", "v.csv", "--groups", "verdict", "--budget", 100, "--output", "a").status == 0
+    drawn = stratal.Sample.read("a/sample.parquet")
+    units = [int(unit) for unit in drawn.ids]
+    write("l.csv", ["id", "label"], [[unit, "pass" if TRUTH[unit] else "fail"] for unit in units])
+    words = ["a/sample.parquet", "l.csv", "--judge", "verdict", *options]
+
+    shown = json.loads(run_command("estimate", *words, "--disagreements", "again.csv", "--json").stdout)
+    assert run_command("report", *words, "--output", "r.json").status == 0
+    python = stratal.estimate(drawn, stratal.read_labels("l.csv"), judge="verdict")
+    for rows in (shown["judge"], json.loads(Path("r.json").read_text())["estimate"]["judge"]):
+        by_metric = {row["metric"]: row for row in rows if row["class"] is None}
+        for metric in ("agreement", "kappa"):
+            assert by_metric[metric]["estimate"] == pytest.approx(python.of(metric=metric).value)
+    again = Path("again.csv").read_text().splitlines()[1:]
+    assert {(row.split(",")[1], row.split(",")[3]) for row in again} <= {("1", "fail"), ("0", "pass")}
+    assert len(again) == int(np.sum((TRUTH != VERDICT)[units]))
+
+
+@pytest.mark.skipif(not CASE.is_dir(), reason="the cases are not there")
+@pytest.mark.usefixtures("in_tmp_path")
+def test_a_judge_in_digits_and_labels_in_words(run_command):
+    drawn = run_command(
+        "draw", CASE / "verdicts.csv", "--groups", "verdict", "--budget", 100, "--seed", 1, "--output", "a"
+    )
+    assert drawn.status == 0
+    options = ["--judge", "verdict", "--map", "pass=1,fail=0", "--json"]
+    done = run_command("estimate", "a/sample.parquet", CASE / "labels.csv", *options)
+    rows = {
+        row["metric"]: row["estimate"] for row in json.loads(done.stdout)["judge"] if row["class"] is None
+    }
+    assert (rows["agreement"], round(rows["kappa"], 4)) == (0.85, 0.5897)
