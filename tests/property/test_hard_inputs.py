@@ -34,7 +34,7 @@ def whole_trip(population, strata, budget, method):
     allocation = stratal.strata.allocate(strata, budget, method)
     sample = stratal.designs.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
     labels = (GENERATOR.random(sample.size) < 0.8).astype(float)
-    return sample, stratal.estimate(sample, labels)
+    return sample, stratal.estimate(sample, labels, target="population")
 
 
 @pytest.mark.parametrize("method", METHODS)

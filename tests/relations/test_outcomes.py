@@ -118,7 +118,7 @@ def test_a_census_is_exact(estimand, stratified):
     units = world.population()
     sample = by_language(units, 240).draw(units, 1) if stratified else DESIGN_OF_ALL.draw(units, 1)
     column = world.right if estimand is None else world.truth
-    found = stratal.estimate(sample, world.labels(sample, column), estimand=estimand)
+    found = stratal.estimate(sample, world.labels(sample, column), estimand=estimand, target="population")
     hits = ((world.answer == "dog") & (world.truth == "dog")).sum()
     both = (world.answer == "dog").sum() + (world.truth == "dog").sum()
     truths = {

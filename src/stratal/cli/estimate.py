@@ -168,7 +168,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     calibration: Text = None
     features: Annotated[Text, Option(needs="with --calibration")] = None
     population: Path | None = None
-    target: Target = "population"
+    target: Target | None = None
     outcome: Text = None
     bounds: Bounds = None
     winsorise: Annotated[Text, Option(needs=NO_PLAIN_MEAN)] = None
@@ -207,8 +207,13 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     @property
     def fitted(self) -> dict[str, Any]:
         """The other keywords of `stratal.estimate` that name how to estimate."""
-        known = given(self, "estimator", "target", "outcome", "cross_fit", "calibration")
+        known = given(self, "estimator", "outcome", "cross_fit", "calibration") | self.stated_target
         return known | {"features": listed(self.features) or None}
+
+    @property
+    def stated_target(self) -> dict[str, Any]:
+        """The target, where it is stated."""
+        return {} if self.target is None else {"target": self.target}
 
     @property
     def answered(self) -> str:
@@ -525,7 +530,7 @@ def _tables(evidence: Gathered) -> list[Estimates]:
 
     found: list[Estimates] = []
     requested, sample, labels = evidence.requested, evidence.sample, evidence.labels
-    target: dict[str, Any] = {"target": requested.target}
+    target = requested.stated_target
     if requested.metric is not None:
         from stratal.estimation.estimands.classification import ClassReport
 
@@ -853,7 +858,8 @@ def _findings(requested: ReportOptions, evaluated: Made) -> Findings:
             for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
         ],
         examples=requested.items or 0,
-        **given(requested, "confidence_level", "interval", "target"),
+        **given(requested, "confidence_level", "interval"),
+        **requested.stated_target,
         **asked.shared,
     )
 

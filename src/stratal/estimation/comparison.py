@@ -32,7 +32,7 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
 from stratal.estimation.resolve import answers_of, joined_columns, number_columns, shares_equal
-from stratal.estimation.respondents import Respondents
+from stratal.estimation.respondents import Respondents, unstated_target
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
@@ -499,7 +499,7 @@ def compare(
     proxies: Mapping[str, str] | None = None,
     simultaneous: bool = True,
     bounds: tuple[float, float] | None = None,
-    target: str = "population",
+    target: str | None = None,
     seed: int = 0,
 ) -> Comparisons:
     """Compare models by their outcomes on the same labelled units.
@@ -519,7 +519,8 @@ def compare(
         Intervals and p-values hold together for all pairs (max-t), unless False.
     bounds : (float, float), optional
         Of the outcomes.
-    target : {"population", "superpopulation"}
+    target : {"population", "superpopulation"}, optional
+        The population unless given; the superpopulation where every unit is labelled.
     seed : int
         Of the largest statistic's simulated distribution.
 
@@ -566,6 +567,7 @@ def compare(
     columns = joined_columns(sample, given)
     z, labelled = number_columns(sample, columns)
     own = [proxies.get(name) for name in names] if proxies else ()
+    target = target or unstated_target(sample, labelled)
     models = ModelOutcomes.of(sample, z, labelled, names, own, None, bounds, target)
     found = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     found, missing = with_label_values(found, columns), sample.size - len(z)

@@ -15,8 +15,9 @@ from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
 from stratal.estimation.resolve import compared_column, joined_columns
+from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
-from stratal.labels.labels import join
+from stratal.labels.labels import Joined, join
 
 
 @overload
@@ -68,7 +69,8 @@ def estimate(
     judge : str or sequence of str, optional
         Instead of `estimand`: how far this judge agrees with people, see `stratal.estimands.JudgeReport`.
     target : {"population", "superpopulation"}
-        The mean over these N units, or of the distribution that they came from.
+        The mean over these N units, or of the distribution that they came from. The first unless given; the
+        second where every unit is labelled, since nothing is left to be estimated of the units themselves.
     outcome : {"binary", "bounded", "unbounded"}, optional
         As the sample has it unless given: what the proxies' bounds or the model's answers told at the draw.
     bounds : (float, float), optional
@@ -127,7 +129,8 @@ def estimate(
     (0.75, 4)
     """
     require_sample(sample, "estimate")
-    request = Request(**options)
+    stated = options.get("target") is not None
+    request = Request(**{name: value for name, value in options.items() if name != "target" or stated})
     sample.question.refine(predicted=request.predicted)  # an option that contradicts it is an error
     if request.population is not None:
         sample = replace(sample, population=require_same_population(sample, request.population))
@@ -140,6 +143,10 @@ def estimate(
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(requested, sample, labels)
+    if not stated and all("target" in part.takes for part in requested.parts_of(sample)):
+        joined = [column.labelled for column in columns.values() if isinstance(column, Joined)]
+        if joined:
+            request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))
     found = (
         requested.estimate(sample, labels, request)
         if by is None

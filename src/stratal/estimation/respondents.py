@@ -71,6 +71,28 @@ def left_out(sample: Sample, strata: Strata, needless: Expression | None) -> Boo
     return without
 
 
+def unstated_target(sample: Sample, labelled: BoolArray) -> str:
+    """Return the target where none is stated: the superpopulation if every unit is labelled.
+
+    Nothing is left to be estimated of the units themselves then.
+
+    Parameters
+    ----------
+    sample : Sample
+    labelled : bool (n,)
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> [unstated_target(sample, np.array([True, other])) for other in (True, False)]
+    ['superpopulation', 'population']
+    """
+    is_census = sample.size == sample.population_size and bool(np.all(labelled))
+    return "superpopulation" if is_census else "population"
+
+
 _MUCH_NONRESPONSE = 0.1
 # So many missing labels say nothing yet of how many there are.
 _FEW = 4

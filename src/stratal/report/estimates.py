@@ -316,7 +316,9 @@ def verdict_lines(found: Mapping[str, Any]) -> list[str]:
     >>> verdict_lines({"requirements": [{"required": "value>=0.9", "verdict": "PASS"}]})
     ['Required value>=0.9: PASS.']
     """
-    return [f"Required {requirement_text(held)}." for held in found.get("requirements", ())]
+    exact = is_census(found) and found.get("target") == "population"
+    about = f", exactly for these {found['population_size']:,} units" if exact else ""
+    return [f"Required {requirement_text(held)}{about}." for held in found.get("requirements", ())]
 
 
 def estimates_table(title: str, rows: Rows, confidence_level: float) -> ReportTable:
@@ -348,7 +350,7 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
     name = ",".join(part for part in estimate.get("estimand", "Estimate").split(",") if "=" not in part)
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
-    lines = [f"{name} {value_with_interval(estimate)}", _facts(estimate)]
+    lines = [f"{name} {_value_of_all_units(estimate) or value_with_interval(estimate)}", _facts(estimate)]
     worth, labels = worth_text(estimate), f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
     if worth is not None:
         be = "are" if estimate["n"] != 1 else "is"
@@ -369,6 +371,31 @@ def sentences(estimate: Mapping[str, Any]) -> list[str]:
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
+
+
+def is_census(estimate: Mapping[str, Any]) -> bool:
+    """Return whether every unit of the population is labelled.
+
+    Examples
+    --------
+    >>> is_census({"population_size": 2, "nonresponse": {"labelled": 2}}), is_census({"n": 2})
+    (True, False)
+    """
+    labelled = (estimate.get("nonresponse") or {}).get("labelled")
+    return labelled is not None and labelled == estimate.get("population_size")
+
+
+def _value_of_all_units(estimate: Mapping[str, Any]) -> str | None:
+    """Return the value from labels of all units, and what it is of; None where some are not labelled."""
+    if not is_census(estimate):
+        return None
+    size = estimate["population_size"]
+    if estimate.get("target") == "superpopulation":
+        of_all = (
+            f"all {size:,} units are labelled, and the interval is for the superpopulation they come from"
+        )
+        return f"{value_with_interval(estimate)}; {of_all}"
+    return f"{number(estimate['estimate'])}, exact for these {size:,} units, which are all labelled"
 
 
 def value_with_interval(estimate: Mapping[str, Any]) -> str:

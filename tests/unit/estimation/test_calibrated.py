@@ -106,7 +106,8 @@ class TestEstimate:
             stratal.designs.SimpleRandom(budget=200).draw(population, seed=1),
             stratified(population, 200),
         ):
-            found = stratal.estimate(sample, z[sample.ids], estimator=estimator, calibration="isotonic")
+            options = {"estimator": estimator, "calibration": "isotonic", "target": "population"}
+            found = stratal.estimate(sample, z[sample.ids], **options)
 
             assert found.value == pytest.approx(z.mean(), abs=1e-12)
             assert found.standard_error == pytest.approx(0, abs=1e-12)

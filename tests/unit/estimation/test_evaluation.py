@@ -9,7 +9,9 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
+from stratal.estimation.requirement import held_against
 from stratal.estimation.stratum_table import StratumTable
+from stratal.report.estimates import answer_page, estimate_page
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
@@ -38,11 +40,34 @@ def test_a_census_is_exact(population, truth):
     exact = np.mean(list(truth.values()))
 
     for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
-        result = stratal.estimate(sample, truth, estimator=estimator)
+        result = stratal.estimate(sample, truth, estimator=estimator, target="population")
         low, high = result.confidence_interval()
         assert result.value == pytest.approx(exact, abs=1e-12)
         assert result.standard_error == pytest.approx(0, abs=1e-9)
         assert (low, high) == pytest.approx((exact, exact), abs=1e-9)
+
+
+def test_the_target_of_a_census_is_the_superpopulation_unless_stated(population, truth):
+    sample = stratal.designs.SimpleRandom(budget=500).draw(population, seed=1)
+    found = stratal.estimate(sample, truth)
+    stated = stratal.estimate(sample, truth, target="superpopulation")
+    low, high = found.confidence_interval()
+
+    assert found.target == "superpopulation"
+    assert [*found.confidence_interval()] == [*stated.confidence_interval()]
+    assert low < found.value < high
+    assert "all 500 units are labelled" in str(estimate_page(found.to_dict()).lines[0])
+    items = stratal.estimate(sample, truth, target="population")
+    assert "exact for these 500 units" in estimate_page(items.to_dict()).lines[0]
+    page = answer_page(items.to_dict() | {"requirements": held_against(items, ["value>=.1"])})
+    assert "Required value>=0.1: PASS, exactly for these 500 units." in page.lines
+    partial = {name: None if name == next(iter(truth)) else value for name, value in truth.items()}
+    assert stratal.estimate(sample, partial).target == "population"
+    several = stratal.estimate(sample, truth, estimand=["mean", "mean"])
+    assert {row.target for row in several} == {"superpopulation"}
+    models = {"a": truth, "b": {name: 1 - value for name, value in truth.items()}}
+    assert stratal.compare(sample, models)[0].target == "superpopulation"
+    assert stratal.compare(sample, models, target="population")[0].target == "population"
 
 
 def test_a_stratum_without_labels_is_merged_and_said_so(population, truth):

@@ -215,7 +215,7 @@ class TestEstimate:
     @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
     def test_a_census_is_exact(self, estimator):
         sample, labels, z = drawn(stratal.designs.SimpleRandom(budget=400))
-        found = stratal.estimate(sample, labels, estimator=estimator, cross_fit=5)
+        found = stratal.estimate(sample, labels, estimator=estimator, cross_fit=5, target="population")
 
         assert found.value == pytest.approx(z.mean(), abs=1e-12)
         assert found.standard_error == pytest.approx(0, abs=1e-12)

@@ -116,7 +116,9 @@ class TestEstimate:
         population, z = judged(n=80)
         sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=1)
 
-        found = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
+        found = stratal.estimate(
+            sample, z[sample.ids], calibration="ridge", proxy="judge_a", target="population"
+        )
 
         assert found.value == pytest.approx(z.mean(), abs=1e-12)
         assert found.standard_error == pytest.approx(0, abs=1e-12)

@@ -54,7 +54,7 @@ def test_a_census_gives_the_mean_loss_and_a_sample_is_unbiased(kind):
         return stratal.estimate(sample, {name: labels[name] for name in sample.ids.tolist()})
 
     whole = stratal.designs.SimpleRandom(budget=400).draw(population, seed=1)
-    found = stratal.estimate(whole, labels, estimand=kind(("p_*",)))
+    found = stratal.estimate(whole, labels, estimand=kind(("p_*",)), target="population")
     assert (found.value, found.standard_error) == (pytest.approx(truth.mean()), 0.0)
     values = np.array([drawn(60, seed).value for seed in range(80)])
     assert abs(values.mean() - truth.mean()) < 4 * values.std(ddof=1) / np.sqrt(80)
