@@ -170,7 +170,9 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
     weighting = evidence.weighting
-    unseen = unseen_share(weighting.effective_draws, evidence.n / weighting.population_size, _RISK)
+    # Of a superpopulation no part is labelled, however many of its units are at hand.
+    labelled_share = 0.0 if evidence.superpopulation else evidence.n / weighting.population_size
+    unseen = unseen_share(weighting.effective_draws, labelled_share, _RISK)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
         "interval tells how far off they are; bounds=(lowest, highest) would"
