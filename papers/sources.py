@@ -50,6 +50,8 @@ class Case:
         For the source `emb`.
     bounds : (float, float), optional
         Of the outcome.
+    variant : str
+        The model and the outcome, where several cases are of one set.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Case:
     proxies: dict[str, Proxy]
     features: FloatArray | None = None
     bounds: tuple[float, float] | None = (0.0, 1.0)
+    variant: str = ""
 
     @property
     def best(self) -> str:
@@ -167,8 +170,6 @@ def measure(case: Case, replicates: int, seed: int) -> Measured:
     replicates, seed : int
     """
     n = min(LABELS, len(case.z) // 4)
-    # Sets of one size would otherwise share their random numbers, and the noise of all their ratios.
-    seed += zlib.crc32(case.name.encode())
     ratios, errors, closed, deviations = {}, {}, {}, []
     for arm, sources in ARMS.items():
         for source in sources:
@@ -177,7 +178,9 @@ def measure(case: Case, replicates: int, seed: int) -> Measured:
                 continue
             estimator = "difference" if arm.endswith("DF") else "horvitz-thompson"
             drawn = case.population(source), case.z, _design(arm, source)
-            row = simulated(*drawn, n, replicates, seed, estimator=estimator)
+            # Cells of one size and design would otherwise share their random numbers, and so their noise.
+            cell = zlib.crc32(f"{case.name}, {case.variant}, {arm}, {source}".encode())
+            row = simulated(*drawn, n, replicates, seed + cell, estimator=estimator)
             ratios[arm, source], errors[arm, source] = row["ratio"], row["ratio_se"]
             closed[arm, source] = ratios[arm, source] * row["closed_form_mse"] / row["mse"]
             if row["mse_se"] > 0:
@@ -276,6 +279,7 @@ def case_of_task(task: Task, family: str, outcome: str) -> Case:
     )
     return Case(
         name=task.name,
+        variant=f"{family}, {outcome}",
         z=z[1],
         proxies={
             "f": _proxy(outcome, f.population, f.population),

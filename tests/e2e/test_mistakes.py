@@ -192,7 +192,7 @@ ROWS = [
     (f"{SIMULATE} --confidence-level 95", "write 0.95", f"{SIMULATE} --confidence-level 0.95"),
     (f"{PLAN} --stratify features", "--features COL", f"{PLAN} --stratify features --features confidence"),
     (f"{PLAN} --estimand f1:dog", "--predicted COL", f"{PLAN} --estimand f1:dog --predicted answer"),
-    (f"{PLAN} --estimand f1:bird --predicted answer", "answers are 'cat', 'dog'",
+    (f"{PLAN} --estimand f1:bird --predicted answer", "allowed: 'cat', 'dog'",
      f"{PLAN} --estimand f1:dog --predicted answer"),
     (f"{PLAN} --estimand f1 --predicted answer", "'f1:match'",
      f"{PLAN} --estimand f1:dog --predicted answer"),

@@ -199,9 +199,9 @@ class Grid:
     --------
     >>> grid = Grid.of(np.array([0.0]), np.array([8.0]), np.ones(1), bits=3)
     >>> grid.coordinates(np.array([[0.0], [4.4], [99.0]])), grid.values(np.array([[4.0]]))
-    (array([[-8.],
-           [ 1.],
-           [ 8.]]), array([[6.]]))
+    (array([[-4.],
+           [ 0.],
+           [ 8.]]), array([[8.]]))
     """
 
     origin: FloatArray

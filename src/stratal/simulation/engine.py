@@ -150,7 +150,7 @@ def simulate(
     >>> table = simulate(
     ...     population, z, designs=["simple-random", "k-means:2:proportional"], budgets=[50], seed=7)
     >>> [round(float(value), 1) for value in table["relative_efficiency"]]
-    [1.0, 2.0]
+    [1.0, 2.1]
     """
     check_workers(workers)
     require_population(population, "simulate")

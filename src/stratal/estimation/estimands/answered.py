@@ -194,7 +194,7 @@ def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
     >>> verdicts = {"judge": ["pass", "unknown", "error", "fail"]}
     >>> population = stratal.Population.from_arrays(ids=range(4), groups=verdicts)
     >>> sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
-    >>> [sample.groups["judge"][k] for k in np.flatnonzero(no_verdicts(sample, ["pass"] * 4, "judge"))]
+    >>> sorted(sample.groups["judge"][no_verdicts(sample, ["pass"] * 4, "judge")].tolist())
     ['error', 'unknown']
     """
     verdicts = class_column(sample, judge, "judge")
