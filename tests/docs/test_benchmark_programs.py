@@ -122,7 +122,8 @@ def quick_run(module: ModuleType, options: str, output: Path, monkeypatch: pytes
 
 
 def stored_page(module: ModuleType) -> str:
-    return module.RESULTS.read_text(encoding="utf-8")
+    path: Path = module.RESULTS
+    return path.read_text(encoding="utf-8")
 
 
 def table_rows(text: str) -> list[tuple[str, ...]]:

@@ -82,8 +82,9 @@ def test_proxies_may_be_named_by_a_pattern():
     ],
 )
 def test_a_proxy_on_another_scale_than_the_labels_only_orders_units(extent, label, scaled):
-    by_label = proxy_info_for("score", *extent, None, None, label=label)
-    by_bounds = proxy_info_for("score", *extent, label, None)
+    low, high = extent
+    by_label = proxy_info_for("score", low, high, None, None, label=label)
+    by_bounds = proxy_info_for("score", low, high, label, None)
 
     assert (by_label.scaled, by_bounds.scaled) == (scaled, scaled)
     assert by_label.bounds == by_bounds.bounds == label
