@@ -1,10 +1,9 @@
 """The index of a pandas object as the ids of the rows, wherever a dataframe enters."""
 
-from __future__ from typing import Any
-
-import annotations
+from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,7 +81,8 @@ def test_past_results_are_found_by_their_index():
 @pytest.mark.parametrize("named", [{"id": "item"}, {"id": "row"}])
 def test_a_named_column_takes_the_place_of_any_index(named):
     frame = pd.DataFrame({"item": ["a", "b"], "x": [0.1, 0.2]}, index=[5, 5])
-    ids: list[Any] = {"item": ["a", "b"], "row": [0, 1]}[named["id"]]
+    choices: dict[str, list[Any]] = {"item": ["a", "b"], "row": [0, 1]}
+    ids = choices[named["id"]]
     assert values_by_id(Population.from_table(frame, proxy="x", **named)) == dict(
         zip(ids, [0.1, 0.2], strict=True)
     )
