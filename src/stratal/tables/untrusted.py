@@ -105,14 +105,3 @@ def _links(folder: Path) -> Iterator[Path]:
             path = Path(place) / name
             if path.is_symlink():
                 yield path
-
-
-def local_path(path: str | os.PathLike[str]) -> str:
-    """Return an absolute path, which no engine takes for an address or a drive.
-
-    Examples
-    --------
-    >>> local_path("/data/p.csv")
-    '/data/p.csv'
-    """
-    return os.path.abspath(path)
