@@ -261,11 +261,22 @@ class Plan(Printed, Tabular, Plotted):
         return None if optimistic is None or conservative is None else (optimistic, conservative)
 
     def half_width_if(self, assume: str) -> float | None:
-        """Return half the expected width at one end: `optimistic`, `expected` or `conservative`."""
-        chosen = self.recommended
-        error = getattr(chosen, f"{assume}_standard_error")
-        if error is None:
+        """Return half the expected width at one end: `optimistic`, `expected` or `conservative`.
+
+        The scenario with the largest standard error is not always the one with the widest interval: the ends
+        are the narrowest and the widest interval of the scenarios whose standard errors the plan records.
+        """
+        if getattr(self.recommended, f"{assume}_standard_error") is None:
             return None
+        if assume == "expected":
+            return self._half_width(assume)
+        widths = [self._half_width(end) for end in ENDS]
+        return min(widths) if assume == "optimistic" else max(widths)
+
+    def _half_width(self, assume: str) -> float:
+        """Return half the expected width in the scenario with one of the recorded standard errors."""
+        chosen = self.recommended
+        error: float = getattr(chosen, f"{assume}_standard_error")
         strata, n_h = self.strata, self.allocation.n_h
         way = self._way(assume)
         means, variances = way.means, way.variances

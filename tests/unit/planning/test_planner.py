@@ -234,3 +234,15 @@ def test_strata_that_were_asked_for_in_number_are_not_pooled():
 
     with pytest.raises(BudgetError, match="minimum=1"):
         stratal.plan(units, 40, by="g", n_strata=10)
+
+
+@pytest.mark.parametrize("budget", [40, 50, 68, 90])
+def test_the_expected_width_lies_between_the_ends_of_its_range(budget):
+    score = np.random.default_rng(0).random(2000)
+    group = [f"g{number % 16:02d}" for number in range(2000)]
+    population = stratal.Population.from_arrays(proxy=score, groups={"group": group})
+
+    found = stratal.plan(population, budget, by="group")
+
+    optimistic, conservative = found.half_width_range
+    assert optimistic <= found.expected_half_width <= conservative
