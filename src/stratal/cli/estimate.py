@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 import stratal
 from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
 from stratal.cli.draw import PlanFile, population_again, reading_of
-from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Target, Text, Whole
+from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Text, Whole
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import joined, listed, mapping, pair
 from stratal.errors import InputError, LabelError, MissingExtraError, refuse_unknown
@@ -168,7 +168,10 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     calibration: Text = None
     features: Annotated[Text, Option(needs="with --calibration")] = None
     population: Path | None = None
-    target: Target | None = None
+    target: Annotated[
+        Text,
+        Option("population or superpopulation.", shown="population, superpopulation if all is labelled"),
+    ] = None
     outcome: Text = None
     bounds: Bounds = None
     winsorise: Annotated[Text, Option(needs=NO_PLAIN_MEAN)] = None
