@@ -25,8 +25,8 @@ from stratal.intervals.proportion import student_quantile
 from stratal.report.notes import Note
 
 # Part of the labels whose squares are compared with the sum of all, and the share from which they are too
-# large for the interval to be trusted: t errors with 9 degrees of freedom exceed it in less than 4 % of
-# samples of 50 to 400, with 4 in 20 to 35 % (benchmarks/numeric_errors.py).
+# large for the interval to be trusted: in simulations, t errors with 9 degrees of freedom exceed it in less
+# than 5 % of samples of 50 and 150, those with 4 in 20 to 34 %.
 LARGEST_PART = 0.02
 HEAVY_SHARE = 0.3
 
