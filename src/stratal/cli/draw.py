@@ -18,7 +18,6 @@ from stratal.cli.options import ConfidenceLevel, Number, Output, Planning, Readi
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import Widths, joined, listed, mapping, pair, place
 from stratal.errors import InputError
-from stratal.population.declaration import PASS_FAIL, label_bounds
 
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
@@ -76,6 +75,8 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
     def declared(self, sample: Sample) -> Sample:
         """Return the sample with what is known of the labels that it will get."""
+        from stratal.population.declaration import PASS_FAIL, label_bounds
+
         if self.outcome is not None or self.bounds is not None:
             sample = sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
         elif sample.question.outcome.scale is None and self.label is not None:
