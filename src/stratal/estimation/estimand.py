@@ -318,6 +318,8 @@ class Estimand(Described, noun="estimand", registry={}):
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
     # Whether plans and samples name it; they are for the mean unless they do.
     recorded: ClassVar[bool] = True
+    # Whether its default estimator has the superpopulation as a target.
+    has_superpopulation: ClassVar[bool] = True
     # Whether it compares a model's answers with labels, so that a plan sees to each answer's strata.
     by_answer: ClassVar[bool] = False
 

@@ -143,7 +143,8 @@ def estimate(
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(requested, sample, labels)
-    if not stated and all("target" in part.takes for part in requested.parts_of(sample)):
+    parts = requested.parts_of(sample)
+    if not stated and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, Joined)]
         if joined:
             request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))

@@ -150,4 +150,4 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
             "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
         )
     census = SimpleRandom(budget=population.size).draw(population, seed=0)
-    return float(estimate(census, labels[census.ids], estimand=estimand).value)
+    return float(estimate(census, labels[census.ids], estimand=estimand, target="population").value)

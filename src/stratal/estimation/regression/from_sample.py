@@ -570,6 +570,7 @@ class Quantile(Estimand):
     ('quantile:0.9', 0.9)
     """
 
+    has_superpopulation: ClassVar[bool] = False
     kind: ClassVar[str] = "quantile"
     listed: ClassVar[str] = "probability"
     shown: ClassVar[str] = ".9"
