@@ -116,7 +116,7 @@ def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
     assert "Standard error 0;" not in str(found)
     assert "interval as narrow as that of" in str(found)
     whole = stratal.designs.SimpleRandom(budget=5000).draw(population, seed=7)
-    assert stratal.estimate(whole, np.ones(5000)).standard_error == 0
+    assert stratal.estimate(whole, np.ones(5000), target="population").standard_error == 0
 
 
 def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):

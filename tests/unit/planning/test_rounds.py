@@ -165,7 +165,7 @@ class TestNextRound:
 
     def test_up_to_a_census(self, pilot):
         larger = stratal.next_round(pilot, labelled(pilot), additional=N - 60)
-        result = stratal.estimate(larger, labelled(larger))
+        result = stratal.estimate(larger, labelled(larger), target="population")
 
         assert result.value == pytest.approx(Z.mean())
         assert result.standard_error == 0
