@@ -276,7 +276,7 @@ class TestGlide:
         sample = stratal.designs.SimpleRandom(budget=1000).draw(
             stratal.Population.from_arrays(proxy=judge), seed=1
         )
-        estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++")
+        estimate = stratal.estimate(sample, outcome_of(sample, z), estimator="ppi++", target="population")
         assert estimate.standard_error == 0
         assert estimate.value == pytest.approx(z.mean())
 

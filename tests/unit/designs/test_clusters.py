@@ -73,7 +73,7 @@ def test_an_unknown_group_is_named():
 def test_a_census_has_no_error():
     units = population()
     sample = stratal.designs.ClusterSample(cluster="document", n_clusters=30).draw(units, seed=1)
-    result = stratal.estimate(sample, sample.ids % 2)
+    result = stratal.estimate(sample, sample.ids % 2, target="population")
 
     assert result.standard_error == 0
     assert result.confidence_interval().low == result.value == result.confidence_interval().high

@@ -70,7 +70,7 @@ def test_a_census_takes_every_unit_for_certain():
 
     assert sample.size == 400
     assert np.all(sample.inclusion_probability == 1)
-    result = stratal.estimate(sample, np.arange(400) % 2, estimator="horvitz-thompson")
+    result = stratal.estimate(sample, np.arange(400) % 2, estimator="horvitz-thompson", target="population")
     assert result.value == pytest.approx(0.5)
     assert result.standard_error == 0
 
