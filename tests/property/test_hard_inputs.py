@@ -125,7 +125,7 @@ def test_any_population_can_be_planned_drawn_and_estimated(values, data):
     sample = stratal.plan(population, budget).draw(seed=data.draw(st.integers(0, 1000)))
     labels = (np.random.default_rng(1).random(budget) < share).astype(float)
 
-    estimate = stratal.estimate(sample, labels)
+    estimate = stratal.estimate(sample, labels, target="population")
     low, high = estimate.confidence_interval()
 
     assert sample.size == budget
