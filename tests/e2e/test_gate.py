@@ -1,8 +1,11 @@
 """The documented recipe of a pipeline passes a good model, and fails a broken one."""
 
 import csv
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +94,18 @@ def test_labels_that_judge_the_old_answer_leave_changed_answers_open(audit, run_
     assert run_command("estimate", *request, "--require", "value>=.9").status == 0
     changed = ("--against", audit / "always-refund.csv", "--require", "value>=.9")
     assert run_command("estimate", *request, *changed).status == 5
+
+
+@pytest.mark.parametrize("options", [(), ("--details",), ("--json",)])
+def test_a_reader_that_leaves_changes_no_verdict(options, audit):
+    """As `head -1` does; the rest of the output cannot be written."""
+    request = (audit / "audit/sample.parquet", audit / "audit/labels.csv")
+    answers = ("--against", audit / "always-refund.csv", "--require", "value>=.9")
+    command = [sys.executable, "-m", "stratal", "estimate", *request, *answers, *options]
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run([*map(str, command)], stdout=writing, stderr=subprocess.DEVNULL, check=False)
+    os.close(writing)
+
+    assert done.returncode == 4

@@ -159,8 +159,10 @@ def main() -> None:
                     _say(f"Warning: {text}")
         sys.stdout.flush()
     except (StratalError, OSError) as error:
-        status, stuck = READER_LEFT, isinstance(error, OSError)
-        if not isinstance(error, BrokenPipeError):
+        stuck = isinstance(error, OSError)
+        if isinstance(error, BrokenPipeError):
+            status = status or READER_LEFT
+        else:
             _say(f"Error: {error}")
             status = 2
     except BaseException as error:

@@ -56,10 +56,15 @@ class Result:
 
     def show(self, *, as_json: bool) -> None:
         """Print it, and end with its exit status if that is not 0."""
-        if as_json:
-            print_json(self.found)
-        else:
-            self._print(list(self.parts))
+        try:
+            if as_json:
+                print_json(self.found)
+            else:
+                self._print(list(self.parts))
+        except BrokenPipeError:
+            # The reader left before the end, as `head` does: a verdict is the exit status all the same.
+            if not self.status:
+                raise
         if self.status:
             raise SystemExit(self.status)
 
