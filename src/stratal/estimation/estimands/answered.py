@@ -228,8 +228,10 @@ def labels_as_verdicts(sample: Sample, labels: Any, judge: str) -> Joined:
     return joined if declared == joined.declared else replace(joined, declared=declared)
 
 
-def judged_classes(sample: Sample, labels: Any, judge: str) -> AnsweredClasses:
+def judged_classes(sample: Sample, labels: Any, judge: str, *, by_number: bool = True) -> AnsweredClasses:
     """Return the classes of the labelled units, of which those without a verdict are not compared.
+
+    `by_number` is whether a label and a verdict of other spelling agree if they stand for the same number.
 
     Examples
     --------
@@ -240,7 +242,8 @@ def judged_classes(sample: Sample, labels: Any, judge: str) -> AnsweredClasses:
     >>> found.levels, int(found.judged.sum())
     (['fail', 'pass'], 1)
     """
-    labels = labels_as_verdicts(sample, labels, judge)
+    if by_number:
+        labels = labels_as_verdicts(sample, labels, judge)
     missing = no_verdicts(sample, labels, judge)
     if not np.any(missing):
         return answered_classes(sample, labels, judge)

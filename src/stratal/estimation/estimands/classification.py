@@ -318,10 +318,20 @@ def _judge_of(estimand: _OfAll, sample: Sample, labels: Any) -> str | None:
     return judge
 
 
+def _is_of_judge(estimand: _OfAll, sample: Sample) -> bool:
+    """Return whether a column other than the model's own answers is named, whose words are verdicts.
+
+    Labels such as pass and fail say of the model's own answers whether they are right, and are no classes.
+    """
+    return estimand.predicted not in (None, sample.question.answer)
+
+
 def _in_words_of_judge(estimand: _OfAll, sample: Sample, labels: Any) -> Any:
     """Return labels in the spelling of the judge's verdicts; other labels as they are."""
     judge = _judge_of(estimand, sample, labels)
-    return labels if judge is None else labels_as_verdicts(sample, labels, judge)
+    if judge is None or not _is_of_judge(estimand, sample):
+        return labels
+    return labels_as_verdicts(sample, labels, judge)
 
 
 def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> AnsweredClasses | None:
@@ -329,7 +339,7 @@ def _verdicts_with_gaps(estimand: _OfAll, sample: Sample, labels: Any) -> Answer
     judge = _judge_of(estimand, sample, labels)
     if judge is None:
         return None
-    answered = judged_classes(sample, labels, judge)
+    answered = judged_classes(sample, labels, judge, by_number=_is_of_judge(estimand, sample))
     return None if answered.judged is None else answered
 
 
