@@ -143,12 +143,13 @@ def from_pandas(rows: Rows, folder: Path) -> Population:
     import pandas as pd
 
     columns = rows.columns(7)
+    # The index has the ids in another order, so the column of ids must be named.
     frame = pd.DataFrame(columns, index=columns["item_id"][::-1])
     if rows.ids.dtype.kind == "i":
         frame["item_id"] = frame["item_id"].astype("float64")
     for name in rows.groups:
         frame[name] = frame[name].astype("category")
-    return Population.from_table(frame, **rows.keywords)
+    return Population.from_table(frame, id="item_id", **rows.keywords)
 
 
 def from_polars(rows: Rows, folder: Path) -> Population:
