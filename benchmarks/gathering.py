@@ -68,6 +68,12 @@ MAIN = {
     "interval_cells": (Figure("lowest coverage"), Figure("mean sharpness")),
     "near_census": (Figure("least coverage"),),
     "exact_cells": (Figure("least coverage"),),
+    "graded": (
+        Figure("least coverage"),
+        Figure("coverage", called="of slices"),
+        Figure("mean width", called="width in strata over 3.92 standard errors"),
+    ),
+    "family_wise": (Figure("family-wise error"), Figure("coverage of a pair")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),
     "peers_coverage": (
         Figure("stratal, fitted λ", called="coverage"),

@@ -71,6 +71,8 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "interval_cells": list,
         "near_census": list,
         "exact_cells": lambda: ["--step", "10", "--sizes", "5,10,20"],
+        "graded": list,
+        "family_wise": list,
         "narrowest": list,
         "mean_wrong_scores": lambda: ["--draws", "10000"],
         "heavy_tails": list,

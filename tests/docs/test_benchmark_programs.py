@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from benchmarks import estimands, exact_cells, promises
+from benchmarks import estimands, exact_cells, family_wise, graded, promises
 from benchmarks.coverage import sections
 from benchmarks.promises import Case, known
 from benchmarks.rounds import Pool, rounds
@@ -137,6 +137,31 @@ def headings(text: str) -> list[str]:
     lines = text.splitlines()
     headers = [line for line, after in pairwise(lines) if after.startswith("|---")]
     return [line for line in lines if line.startswith("#") or line in headers]
+
+
+def test_a_quick_run_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(graded)
+    quick = quick_run(graded, "--draws 4 --slice-draws 2 --most 4", tmp_path / "page.md", monkeypatch)
+    simulated = {row[:2] for row in table_rows(page) if row[0] == "uniform" or row[0][:4] in ("wins", "rati")}
+    strata = {row[:3] for row in table_rows(page) if row[0] in ("2", "10", "25", "50")}
+    values = {row[0] for row in table_rows(page)} & {"0, 0.9, 1", "0, 0.5, 1", "0, 0.1, 1", "1, 4, 5"}
+
+    assert headings(quick) == headings(page)
+    assert len(strata) == 16
+    assert strata <= {row[:3] for row in table_rows(quick)}
+    assert len(simulated) == 28
+    assert simulated <= {row[:2] for row in table_rows(quick)}
+    assert len(values) == 4
+    assert values <= {row[0] for row in table_rows(quick)}
+
+
+def test_a_quick_run_of_six_models_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(family_wise)
+    quick = quick_run(family_wise, "--draws 2", tmp_path / "page.md", monkeypatch)
+
+    assert headings(quick) == headings(page)
+    assert [row[:3] for row in table_rows(quick)] == [row[:3] for row in table_rows(page)]
+    assert max(float(row[3]) for row in table_rows(page)[1:]) <= 0.06
 
 
 def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):
