@@ -70,7 +70,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "coverage": list,
         "interval_cells": list,
         "near_census": list,
-        "exact_cells": lambda: ["--step", "10", "--sizes", "5,10,20"],
+        "exact_cells": lambda: ["--step", "5", "--sizes", "5,10,20,50"],
         "graded": list,
         "family_wise": list,
         "narrowest": list,
