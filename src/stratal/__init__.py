@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from stratal.estimation.regression import regress as regress
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.estimation.requirement import require as require
+    from stratal.evaluation import Evaluation as Evaluation
+    from stratal.evaluation import evaluate as evaluate
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels.exchange import read_labels as read_labels
@@ -63,6 +65,7 @@ _NAMES = {
     "estimation.new_version": "new_version",
     "estimation.regression": "regress",
     "estimation.requirement": "log_to_mlflow require",
+    "evaluation": "Evaluation evaluate",
     "labels": "Labels annotator_agreement",
     "labels.exchange": "read_labels",
     "planning": "labels_needed next_round",

@@ -120,6 +120,35 @@ class InputError(StratalError, ValueError):
     """
 
 
+class MissingColumnError(InputError):
+    """A table, a file of labels or a study that lacks a column.
+
+    Parameters
+    ----------
+    what, given, allowed, action
+        As of `StratalError`.
+    column : str
+        The column's name.
+
+    Examples
+    --------
+    >>> MissingColumnError("labels.csv: no column 'verdict'", column="verdict").column
+    'verdict'
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        column: str,
+        given: object = None,
+        allowed: str | None = None,
+        action: str | None = None,
+    ) -> None:
+        super().__init__(what, given=given, allowed=allowed, action=action)
+        self.column = column
+
+
 class BudgetError(InputError):
     """A budget that the design cannot meet: below the lower bounds, or above the population.
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parents[2] / "src" / "stratal"
 ROOMS = (
     *("__init__", "errors", "arrays", "randomness"),
     *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
-    *("intervals", "estimation", "planning", "simulation", "study", "cli"),
+    *("intervals", "estimation", "planning", "simulation", "study", "evaluation", "cli"),
     *("estimands", "testing", "__main__"),
 )
 """Each room has its own floor: it may import those before it, and itself."""

@@ -27,7 +27,7 @@ def test_every_file_has_a_room_with_a_floor():
     homes = {room(name) for name in HOUSE.paths}
 
     assert homes <= set(ROOMS), "give the new room its floor in house.py, and a line in CONTRIBUTING.md"
-    assert len(homes - set(LOOSE)) <= 14
+    assert len(homes - set(LOOSE)) <= 17
     assert {path.stem for path in HERE.glob("*.py")} == set(LOOSE)
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from stratal.cli.command import command, words
 from stratal.cli.draw import new_folder
-from stratal.cli.estimate import LABEL, EvidenceOptions, made
+from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
 from stratal.cli.study import whose
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # Rows of one item at most, for each of the models that were judged.
 _MODELS = 10
+
+# The usual name of a column of labels.
+LABEL = "label"
 
 # Bytes, and cells of Parquet, which packs them; a file of labels is smaller, and reading one of predictions
 # whole takes its time.
@@ -198,7 +201,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
     requested = EvidenceOptions(sample=sample, labels=[labels], **more)
     try:
         with warnings.catch_warnings(action="ignore"):
-            made(requested)
+            requested.evaluate()
     except StratalError as error:
         return f"As it is, it gives no estimate: {error.args[0]}"
     return ("estimate", *words(requested))

@@ -22,7 +22,7 @@ from stratal.cli.draw import (
     population_again,
     reading_of,
 )
-from stratal.cli.estimate import STATUSES, require_present
+from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
@@ -135,6 +135,7 @@ def new(requested: NewOptions) -> Result:
     `stratal estimate` takes the labels.
     """
     from stratal.designs.handover import SAMPLE_NAME, empty_folder
+    from stratal.evaluation import require_present
     from stratal.report.pages import study_page
     from stratal.study.database import DATABASE
 
@@ -634,6 +635,7 @@ def export(requested: ExportOptions) -> Result:
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
     stratum goes out.
     """
+    from stratal.evaluation import require_present
     from stratal.labels.exchange import named_for, tool_called, write_tasks
     from stratal.study.exchange import tool_question
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
-from stratal.errors import InputError, near_names, same_name, unreadable
+from stratal.errors import InputError, MissingColumnError, near_names, same_name, unreadable
 from stratal.tables import files
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs import Log
@@ -125,8 +125,11 @@ class SmallTable:
         """Return a column as it is, refusing one that is not there or there more than once."""
         found = self.find(name)
         if found is None:
-            raise InputError(
-                f"{self.label}: no column {name!r}", allowed=near_names(name, self.lists), action=action
+            raise MissingColumnError(
+                f"{self.label}: no column {name!r}",
+                column=name,
+                allowed=near_names(name, self.lists),
+                action=action,
             )
         name = found
         if name in self.repeated:

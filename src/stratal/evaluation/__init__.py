@@ -1,0 +1,7 @@
+"""All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
+
+from stratal.evaluation.evaluation import Evaluation as Evaluation
+from stratal.evaluation.evaluation import evaluate as evaluate
+from stratal.evaluation.evidence import require_present as require_present
+from stratal.evaluation.evidence import sample_file as sample_file
+from stratal.evaluation.request import EvaluationRequest as EvaluationRequest

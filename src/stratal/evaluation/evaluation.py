@@ -1,0 +1,604 @@
+"""`evaluate`: all that is asked of a sample and its labels, in one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stratal.designs.extending import require_same_population
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, MissingExtraError, listing, refuse_unknown
+from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimate import Estimate, Estimates, with_tables
+from stratal.estimation.evaluation import at_look, compared_answers, estimate
+from stratal.estimation.resolve import class_column
+from stratal.evaluation.evidence import Evidence, gather
+from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
+from stratal.labels.annotators import agreement_of
+from stratal.labels.exchange import read_labels
+from stratal.labels.labels import Labels, with_ids_of
+from stratal.planning.findings import Findings, findings, more_labels_of
+from stratal.population.population import Population
+
+if TYPE_CHECKING:
+    from stratal.estimation.new_version import NewVersion
+    from stratal.report.text import Page
+
+# Modules that only some requests need are imported where they are used.
+
+# Reads the sample's population again with more columns; None where that is not needed.
+ReadPopulation = Callable[[Sample, Sequence[str]], Population | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The estimate, and every table, verdict and note that was asked for with it.
+
+    Parameters
+    ----------
+    request : EvaluationRequest
+    sample : Sample
+        With the answers, verdicts and weights that the request names.
+    labels : Labels, or mapping of column to Labels
+        What the estimate is from.
+    words : Labels
+        The labels in the annotators' words.
+    estimate : Estimate or Estimates
+        Several if the estimand has several values.
+    tables : tuple of Estimates
+        Metrics, comparisons, judges, questions and groups, in this order.
+    remarks : tuple of str
+        What else a reader must know.
+    model : str, optional
+        The model that the estimate is of, if several are compared.
+    verdicts : tuple of dict, optional
+        On each requirement; None if nothing is required.
+    unscored : dict, optional
+        Of the log of an evaluation tool: answers that failed, and missing scores.
+    new : NewVersion, optional
+        What the labels show of the answers of a new version.
+    old : Evaluation, optional
+        Of the sample's own answers, if the estimate is of the new ones.
+    study : Path, optional
+        Folder of the study that the labels are from.
+    """
+
+    request: EvaluationRequest
+    sample: Sample
+    labels: Any
+    words: Labels
+    estimate: Estimate | Estimates
+    tables: tuple[Estimates, ...]
+    remarks: tuple[str, ...]
+    model: str | None
+    verdicts: tuple[dict[str, Any], ...] | None = None
+    unscored: dict[str, Any] | None = None
+    new: NewVersion | None = None
+    old: Evaluation | None = None
+    study: Path | None = None
+
+    @property
+    def status(self) -> str | None:
+        """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None if nothing is required."""
+        from stratal.estimation.requirement import status_of
+
+        return None if self.verdicts is None else status_of(list(self.verdicts))
+
+    @property
+    def undecided_answers(self) -> bool:
+        """Whether a new version's answers lack outcomes, so that only its requirements can be judged."""
+        return self.new is not None and self.old is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict: what the command prints with `--json`."""
+        request = self.request
+        level = request.confidence_level
+        if self.new is not None and self.old is None:
+            return {"new_version": self.new.to_dict(), "requirements": list(self.verdicts or ())}
+        if isinstance(self.estimate, Estimates):
+            described = self.estimate.to_dict(level)
+        else:
+            described = self.estimate.to_dict(level, request.interval)
+            described = with_tables(described, list(self.tables), level, list(self.remarks))
+            options = request.estimand_options | request.interval_options
+            described["more_labels"] = more_labels_of(self.sample, self.labels, self.estimate, **options)
+        if self.verdicts is not None:
+            described["requirements"] = list(self.verdicts)
+        if self.unscored is not None:
+            described["unscored"] = self.unscored
+        if self.new is not None:
+            described["new_version"] = self.new.to_dict()
+            described["notes"] = [self._note_on_new_answers(self.new), *described["notes"]]
+        return described
+
+    def page(self, described: dict[str, Any] | None = None, *, details: bool = False) -> Page:
+        """Return the page of the result, given what `to_dict` returns or a part of it."""
+        from stratal.report.estimates import answer_page, estimate_page
+        from stratal.report.sections import new_answers_page
+
+        described = self.to_dict() if described is None else described
+        if self.undecided_answers:
+            return new_answers_page(described, title=f"Answers in {self._new_source()}")
+        if not isinstance(self.estimate, Estimates):
+            return estimate_page(described) if details else answer_page(described)
+        if details:
+            return self.estimate.page(self.request.confidence_level)
+        return answer_page(described, about=self.estimate.title)
+
+    def __str__(self) -> str:
+        from stratal.report.text import page_text
+
+        return page_text(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def report(
+        self,
+        *,
+        title: str | None = None,
+        question: str | None = None,
+        quantity: str | None = None,
+        commands: Sequence[str] = (),
+        examples: int = 0,
+    ) -> Findings:
+        """Return the report: of the answers that the sample keeps, with a section on new ones.
+
+        Parameters
+        ----------
+        title, question : str, optional
+            The heading, and what the annotators were asked; a study declares the question.
+        quantity : str, optional
+            What the estimate is called, such as `accuracy`.
+        commands : sequence of str
+            Lines that make the report again.
+        examples : int
+            Units shown with what the annotators saw.
+        """
+        result = self.old or self
+        request = result.request
+        pairs: list[dict[str, Any]] = []
+        if result.study is not None:
+            from stratal.study import open_study
+            from stratal.study.status import pairs_of
+
+            with open_study(result.study, reading=True) as study:
+                pairs, choices = pairs_of(study), study.question.choices
+                question = question or study.question.text
+            positive = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
+            quantity = quantity or (f"share of {positive[0]!r}" if len(positive) == 1 else None)
+        if quantity is None and request.positive is not None:
+            quantity = f"share of {request.positive!r}"
+        if result.model is not None:
+            quantity = f"{quantity or 'mean outcome'} of {result.model}"
+        return findings(
+            result.sample,
+            result.labels,
+            found=result.estimate,
+            tables=result.tables,
+            notes=result.remarks,
+            require=self.verdicts or (),
+            title=None if question else title,
+            question=question,
+            quantity=quantity,
+            pairs=pairs,
+            new=self.new,
+            commands=commands,
+            examples=examples,
+            **request.interval_options,
+            **request.target_option,
+            **request.estimand_options,
+        )
+
+    def write_disagreements(self, path: str | Path) -> int:
+        """Write the items on which a judge and people differ, for a second look; return their number.
+
+        Raises
+        ------
+        InputError
+            If no judge was requested, or the file exists.
+        """
+        from stratal.estimation.second_look import write_disagreements
+
+        request = self.request
+        if not request.judge:
+            raise InputError("there is no judge that people could disagree with", allowed="judge= (--judge)")
+        return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
+
+    def _new_source(self) -> str:
+        against = self.request.against
+        return str(against) if isinstance(against, str | Path) else "the new answers"
+
+    def _note_on_new_answers(self, new: NewVersion) -> str:
+        """Return the note that the estimate is of new answers."""
+        counts = new.to_dict()
+        return (
+            f"the estimate is of the answers in {self._new_source()}: {counts['changed']:,} of "
+            f"{counts['units']:,} differ from those that the sample keeps, whose estimate is "
+            f"{counts['old']['estimate']:.4g}"
+        )
+
+
+@listing(EvaluationRequest)
+def evaluate(
+    sample: Any = None,
+    labels: Any = None,
+    *,
+    labelled: Any = None,
+    design: Any = None,
+    read_population: ReadPopulation | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Estimate how good the model is, with all tables and verdicts that are asked for.
+
+    Parameters
+    ----------
+    sample : Sample, path, or Study
+        The sample, its file or the folder that `draw` wrote; or a study or its folder.
+    labels : path, list of paths, table, or see `stratal.estimate`
+        A study has its labels in itself.
+    labelled : path or table, optional
+        Units that were drawn and labelled elsewhere, instead of `sample` and `labels`.
+    design : mapping, optional
+        How the units of `labelled` were drawn: keywords of `Sample.from_labelled`, such as `proxy`,
+        `stratum`, `sizes`, `cluster`, `weight` and `population_size`.
+    read_population : callable, optional
+        Reads the population of the sample again with further columns (sample, names); `population=` is
+        another way to name it.
+    value : str
+        Column of the label, `label` unless given.
+    id : str
+        Column of ids in the labels; `row` for rows in the order of to_label.csv.
+    positive : str
+        The label that counts as 1; every other counts as 0.
+    mapping : mapping of label to number, class or None
+        What labels count as; None is no answer.
+    predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
+        As of `stratal.estimate`; `predicted="none"` says that labels are no classes.
+    population : path, table or Population
+        All units, for calibration, for a coefficient, and for a table from elsewhere.
+    post_stratify : str
+        Weight the sample by this group, whose sizes in the population are known.
+    margins : str
+        Fit the weights to the known sizes of groups and means of proxies: `site,language`, or
+        `regression:site,language`.
+    look : int
+        Which of the planned looks this is.
+    confidence_level, interval
+        Level and method of the intervals.
+    metric, classes : sequence of str
+        Classification metrics (accuracy, precision, recall, f1), and the classes to report.
+    compare : sequence of str
+        Columns of the labels with the outcomes of several models.
+    model : str
+        Column of the models' names, where the labels have one row per unit and model.
+    by : str
+        Group to report on.
+    judge : sequence of str
+        Columns of verdicts, or proxies with scores, that are compared with the labels.
+    failed_answers : {"missing", "wrong"}
+        What answers of a log count as whose application failed; wrong for requirements and missing otherwise
+        unless given.
+    require : str or sequence of str
+        What the whole interval must satisfy, such as `value>=.9` or `recall:cat>=.8`.
+    against : path
+        Answers of a new version of the model, joined by id; requirements are then about these.
+    answers : str
+        Their column, or `old=new` where the sample's column has another name.
+    new_labels : list of paths
+        Labels of answers that changed.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError, LabelError
+        For anything that cannot be answered as asked.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
+    >>> sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> evaluation = stratal.evaluate(sample, [1.0, 0.0] * 10, require="value>=.9")
+    >>> evaluation.estimate.value, evaluation.status
+    (0.5, 'FAIL')
+    """
+    request = EvaluationRequest(**options)
+    evidence = gather(request, sample, labels, labelled, design or {})
+    if labelled is None:
+        evidence = _with_population(evidence, read_population)
+    if request.against is None:
+        return _evaluated(evidence)
+    return _of_new_version(evidence)
+
+
+def _with_population(evidence: Evidence, read_population: ReadPopulation | None) -> Evidence:
+    """Return the evidence with the population in the sample, for calibration and coefficients."""
+    request, sample = evidence.request, evidence.sample
+    estimand = as_estimand(request.estimand or sample.question.estimand)
+    columns = estimand.numbers if estimand.reads_population else ()
+    if request.population is not None:
+        if not columns and request.calibration is None:
+            raise InputError(
+                "population= (--population) would have no effect",
+                allowed="with calibration= (--calibration) or labelled= (--labelled), or for a coefficient",
+                action="Leave it out.",
+            )
+        from stratal.estimation.calibrated import population_of
+
+        units = population_of(sample, request.population, (*request.features, *columns))
+    else:
+        read = None if read_population is None else read_population(sample, columns)
+        if read is None:
+            return evidence
+        units = require_same_population(sample, read)
+    return replace(evidence, sample=replace(sample, population=units))
+
+
+def _of_new_version(evidence: Evidence) -> Evaluation:
+    """Return the evaluation of a new version's answers, as far as their outcomes are known."""
+    from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
+    from stratal.estimation.requirement import held_against_new_version
+
+    request = evidence.request
+    old = _evaluated(replace(evidence, request=replace(request, require=None)))
+    answers = _new_answers(evidence)
+    new = _new_version(request, old, answers)
+    if new.found["compared"] and new.found["complete"]:
+        sample = with_new_answers(evidence.sample, answers)
+        asked = replace(request, predicted=NEW_ANSWER)
+        result = _evaluated(replace(evidence, sample=sample, request=asked))
+        return replace(result, new=new, old=old)
+    verdicts = None
+    if request.require is not None:
+        verdicts = tuple(held_against_new_version(new.to_dict(), list(request.requirements)))
+    return replace(old, request=request, new=new, verdicts=verdicts)
+
+
+def _evaluated(evidence: Evidence) -> Evaluation:
+    """Return the estimate, the tables and the verdicts that are requested of the evidence."""
+    request, sample = evidence.request, evidence.sample
+    columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
+    if columns and request.judge:
+        raise _no_effect("--judge", f"with one column of labels, not with {', '.join(columns)}")
+    evidence = replace(evidence, column=columns[0]) if columns else evidence
+    unscored = _unscored(evidence)
+    if request.failed_answers == WRONG:
+        evidence = evidence.with_failed_as_wrong()
+    result, labels = _estimate_and_labels(evidence, columns)
+    if isinstance(result, Estimates):
+        _refuse_of_several(request)
+    tables = _tables(evidence)
+    remarks = _remarks(evidence)
+    for table in tables:
+        if table.kind == "judge":
+            from stratal.report.estimates import judge_notes
+
+            remarks = [*judge_notes(table.rows(request.confidence_level)), *remarks]
+    verdicts = None
+    if request.require is not None:
+        verdicts = tuple(_verdicts(evidence, columns, result, tables))
+    of_one_model = not columns and evidence.column != (request.value or LABEL)
+    return Evaluation(
+        request=request,
+        sample=sample,
+        labels=labels,
+        words=evidence.in_words,
+        estimate=result,
+        tables=tuple(tables),
+        remarks=tuple(remarks),
+        model=evidence.column if of_one_model else None,
+        verdicts=verdicts,
+        unscored=unscored,
+        study=evidence.study,
+    )
+
+
+def _no_effect(option: str, allowed: str) -> InputError:
+    """Return the error that an option would have no effect."""
+    action = "Leave it out, or change the other option."
+    return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
+
+
+def _refuse_of_several(request: EvaluationRequest) -> None:
+    """Refuse options that have no meaning for several estimands."""
+    for name in ("interval", "metric", "compare", "judge"):
+        if getattr(request, name) not in (None, (), "auto"):
+            raise _no_effect(f"--{name}", "with one estimand")
+
+
+def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Estimate | Estimates, Any]:
+    """Return the estimate, or several of an estimand of several columns, and the labels that it is from."""
+    request = evidence.request
+    labels: Any = {name: evidence.read(name) for name in columns} or evidence.labels
+    result = estimate(
+        evidence.sample,
+        labels,
+        bounds=evidence.bounds,
+        limits=request.limits,
+        look=request.look,
+        **request.estimand_options,
+        **request.estimator_options,
+    )
+    return result, labels
+
+
+def _unscored(evidence: Evidence) -> dict[str, Any] | None:
+    """Return how many drawn answers of a log failed and how many scores are missing; None of other labels."""
+    request = evidence.request
+    labels = {name: evidence.read(name) for name in evidence.names}
+    if all(column.failed is None for column in labels.values()):
+        if request.failed_answers is not None:
+            raise _no_effect("--failed-answers", "with scores in the log of an evaluation tool")
+        return None
+    failed = {}
+    missing = {}
+    for name, column in labels.items():
+        failed[name if evidence.models else ""] = column.failed_answers
+        missing[name] = len(column.ids) - column.answered - column.failed_answers
+    counted = f"they count as {request.failed_answers or MISSING}"
+    if request.failed_answers is None:
+        counted = f"{counted}, and as {WRONG} for --require; --failed-answers changes it"
+    return {"failed_answers": failed, "missing_scores": missing, "counted": counted}
+
+
+def _verdicts(
+    evidence: Evidence, columns: Sequence[str], result: Estimate | Estimates, tables: list[Estimates]
+) -> list[dict[str, Any]]:
+    """Return the verdicts on what is required, for which failed answers are wrong unless an option says else.
+
+    Wrong is the outcome that speaks against the requirement: the highest where it is to be at most so much.
+    """
+    from stratal.estimation.requirement import Requirement, held_against
+
+    request = evidence.request
+    level: dict[str, Any] = {"confidence_level": request.confidence_level, "method": request.interval}
+    any_failed = any(evidence.read(name).failed_answers for name in evidence.names)
+    if not any_failed or request.failed_answers is not None:
+        return held_against(result, list(request.requirements), tables=tables, **level)
+    verdicts = []
+    for text in request.requirements:
+        lowest = Requirement.parse(text).sign == ">="
+        strict = evidence.with_failed_as_wrong(lowest=lowest)
+        strict_result, _ = _estimate_and_labels(strict, columns)
+        verdicts += held_against(strict_result, [text], tables=_tables(strict), **level)
+    return verdicts
+
+
+def _tables(evidence: Evidence) -> list[Estimates]:
+    """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
+    request, sample = evidence.request, evidence.sample
+    tables = []
+    if request.metric:
+        tables.append(_metric_table(evidence))
+    if evidence.models:
+        from stratal.estimation.comparison import compare
+
+        outcomes = {name: evidence.read(name) for name in evidence.models}
+        tables.append(compare(sample, outcomes, bounds=evidence.bounds, **request.target_option))
+    if request.judge:
+        tables += _judge_tables(evidence)
+    if evidence.questions:
+        tables.append(_question_table(evidence))
+    if request.by is not None:
+        options = request.estimand_options | request.estimator_options | {"bounds": evidence.bounds}
+        tables.append(estimate(sample, evidence.labels, by=request.by, **options))
+    if request.look is None:
+        return tables
+    return [at_look(table, sample, request.look) for table in tables]
+
+
+def _metric_table(evidence: Evidence) -> Estimates:
+    """Return the classification metrics that are requested."""
+    from stratal.estimation.estimands.classification import ClassReport
+
+    request, sample, labels = evidence.request, evidence.sample, evidence.labels
+    columns = {"labels": labels, "predicted": request.answer_column}
+    classes = {str(one) for name, given in columns.items() for one in class_column(sample, given, name)}
+    for name in request.classes:
+        refuse_unknown("class among the drawn units", name, sorted(classes - {"None"}))
+    report = ClassReport(request.metric, request.classes, predicted=request.answer_column)
+    table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
+    return table
+
+
+def _judge_tables(evidence: Evidence) -> list[Estimates]:
+    """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
+    from stratal.estimation.estimands.judges import JudgeReport
+
+    request, sample = evidence.request, evidence.sample
+    judges = JudgeReport(request.judge)
+    gives_scores = set(judges.judges) <= set(sample.proxy_names)
+    labels = evidence.labels if gives_scores else evidence.in_words
+    tables = []
+    # Groups first: a reader must not miss that a judge is worse in one of them.
+    if request.by is not None and not gives_scores:
+        tables.append(estimate(sample, labels, estimand=judges, by=request.by, **request.target_option))
+    tables.append(estimate(sample, labels, estimand=judges, **request.target_option))
+    return tables
+
+
+def _question_table(evidence: Evidence) -> Estimates:
+    """Return an estimate for each question of a study that has answers."""
+    from stratal.study import estimate_study, open_study
+
+    rows = []
+    remarks = []
+    assert evidence.study is not None
+    with open_study(evidence.study, reading=True) as study:
+        for name in evidence.questions:
+            if study.labels(name).answered:
+                row = estimate_study(study, name, **evidence.request.target_option)
+                rows.append(replace(row, label={"question": name}))
+            else:
+                remarks.append(f"the question {name!r} has no answer yet, and no estimate")
+    return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
+
+
+def _remarks(evidence: Evidence) -> list[str]:
+    """Return what else a reader must know: the annotators' agreement, planned looks, the model."""
+    request, sample = evidence.request, evidence.sample
+    remarks = []
+    try:
+        estimand = as_estimand(request.estimand or sample.question.estimand)
+        compared = compared_answers(estimand, sample, evidence.labels, request.predicted)
+        labels = with_ids_of(sample, evidence.labels)
+        agreement = agreement_of(labels, classes=compared is not None)
+        if agreement is not None:
+            remarks += [str(agreement), *agreement.warnings]
+    except MissingExtraError as error:
+        remarks.append(f"how far the annotators agree: {error}")
+    if sample.looks is not None and request.look is None:
+        remarks.append(
+            f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
+            "otherwise say which look this is: --look N"
+        )
+    if evidence.column != (request.value or LABEL) and evidence.models:
+        remarks.append(f"the estimate is of {evidence.column!r}, the first of the models compared")
+    return remarks
+
+
+def _new_answers(evidence: Evidence) -> Labels:
+    """Return the answers of the new version, from the column of `answers` or the sample's own."""
+    request, sample = evidence.request, evidence.sample
+    before, _, after = (request.answers or "").partition("=")
+    column = after or before or request.answer_column or sample.question.answer or "answer"
+    if isinstance(request.against, str | Path):
+        return read_labels(request.against, id_name=sample.question.id, value=column)
+    return with_ids_of(sample, request.against)
+
+
+def _new_version(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
+    """Return what the labels show of the new answers."""
+    from stratal.estimation.new_version import new_version
+
+    sample = result.sample
+    before, equals, _ = (request.answers or "").partition("=")
+    # One name is that of both, where the sample has such a column; else of the new answers alone.
+    of_both = equals or before in {*sample.shown, *sample.groups}
+    changed = None
+    if request.new_labels:
+        changed = read_labels(
+            *request.new_labels,
+            id_name=request.id or sample.question.id,
+            mapping=request.mapping,
+            **request.keywords("value", "positive"),
+        )
+    value = result.estimate
+    graded = isinstance(value, Estimate) and value.outcome == "bounded"
+    options = result.request.estimand_options | result.request.estimator_options
+    return new_version(
+        sample,
+        result.labels,
+        answers,
+        old_answers=before if of_both else None,
+        new_labels=changed,
+        bounds=value.bounds if graded and isinstance(value, Estimate) else None,
+        **request.interval_options,
+        **options,
+    )

@@ -1,0 +1,381 @@
+"""What an evaluation is made from: a sample, its labels by column, and what a study says of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from stratal.designs import fit_margins, post_stratify
+from stratal.designs.disagreements import Disagreements
+from stratal.designs.elsewhere import labels_of
+from stratal.designs.handover import SAMPLE_NAME
+from stratal.designs.sample import Sample
+from stratal.errors import InputError, LabelError, MissingColumnError
+from stratal.estimation.resolve import with_group
+from stratal.evaluation.request import LABEL, EvaluationRequest
+from stratal.labels.exchange import by_model, label_rows, read_labels
+from stratal.labels.labels import Labels, with_ids_of
+from stratal.question.question import NOT_COMPARED
+from stratal.tables.files import existing_file
+from stratal.tables.small_table import SmallTable
+
+if TYPE_CHECKING:
+    from stratal.study import Study
+
+# What reads a column of the labels by its name.
+ReadColumn: TypeAlias = Callable[[str], Labels]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A sample, its labels, and which column the estimate is of.
+
+    Parameters
+    ----------
+    request : EvaluationRequest
+        With the estimand that a study declares.
+    sample : Sample
+    read : callable
+        Returns the labels in a column.
+    column : str
+        The column to estimate from.
+    models : tuple of str
+        Columns with the outcomes of the models that are compared.
+    bounds : (float, float), optional
+        Of the outcome, stated or declared by a study.
+    study : Path, optional
+        Folder of the study that the labels are from.
+    questions : tuple of str
+        Columns of a study that asks several questions, if no single one was requested.
+    study_words : Labels, optional
+        A study's answers in the annotators' words.
+    """
+
+    request: EvaluationRequest
+    sample: Sample
+    read: ReadColumn
+    column: str
+    models: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+    study: Path | None = None
+    questions: tuple[str, ...] = ()
+    study_words: Labels | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """The labels to estimate from."""
+        return self.read(self.column)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of labels that the evaluation reads."""
+        return self.models or (self.column,)
+
+    @property
+    def in_words(self) -> Labels:
+        """The labels in the annotators' words, with what the request says that they count as."""
+        labels = self.study_words or self.labels
+        mapping = self.request.mapping or labels.mapping
+        return replace(labels, positive=self.request.positive, mapping=mapping)
+
+    def with_failed_as_wrong(self, *, lowest: bool = True) -> Evidence:
+        """Return the evidence in which answers that failed count as the lowest (or highest) outcome."""
+        classes = self.request.predicted is not None
+
+        def read(name: str) -> Labels:
+            return self.read(name).failed_as_wrong(self.bounds, lowest=lowest, classes=classes)
+
+        return replace(self, read=read)
+
+
+def gather(request: EvaluationRequest, source: Any, labels: Any, table: Any, design: Any) -> Evidence:
+    """Return the evidence of a request.
+
+    Parameters
+    ----------
+    request : EvaluationRequest
+    source : Sample, path, Study or None
+        The sample, its file or folder, or a study or its folder.
+    labels
+        Files of labels, or labels as `stratal.estimate` takes them.
+    table : path or table, optional
+        Units that were drawn and labelled elsewhere, instead of the sample and the labels.
+    design : mapping
+        Keywords of `Sample.from_labelled` that describe how the units of `table` were drawn.
+    """
+    if table is not None:
+        evidence = _of_external_table(request, table, design)
+    elif _is_study(source):
+        evidence = _of_study(request, source, labels)
+    else:
+        evidence = _of_sample(request, source, labels)
+    return _with_models(_with_columns(evidence))
+
+
+def sample_file(path: Path) -> Path:
+    """Return the file of a sample, given it or the folder that `draw` wrote."""
+    return path / SAMPLE_NAME if (path / SAMPLE_NAME).is_file() else path
+
+
+def require_present(path: Path) -> None:
+    """Refuse the path of a study or of a sample at which there is nothing."""
+    if path.suffix and not path.is_dir():
+        existing_file(path)  # its error names the files that are there
+    elif not path.exists():
+        allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
+        raise InputError(f"{path}: there is neither a study nor a sample here", allowed=allowed)
+
+
+def _is_study(source: Any) -> bool:
+    if isinstance(source, str | Path):
+        return sample_file(Path(source)).is_dir()
+    return source is not None and not isinstance(source, Sample)
+
+
+def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
+    """Return the evidence of a sample that stratal drew."""
+    allowed = "a sample and its labels, a study, or a labelled table (SAMPLE LABELS…, STUDY, --labelled FILE)"
+    if source is None:
+        raise InputError("nothing to estimate from", allowed=allowed)
+    sample = source if isinstance(source, Sample) else _read_sample(Path(source), labels, allowed)
+    if labels is None:
+        raise InputError("the labels are missing", allowed=allowed)
+    if isinstance(sample.design, Disagreements):
+        sample.weighting()  # it explains what such a sample is for
+    files = _paths(labels)
+    read = _given_columns(sample, labels, request) if files is None else _file_columns(sample, files, request)
+    return Evidence(
+        request=request,
+        sample=sample,
+        read=read,
+        column=request.label_column,
+        bounds=request.bounds,
+    )
+
+
+def _read_sample(path: Path, labels: Any, allowed: str) -> Sample:
+    require_present(path)
+    file = sample_file(path)
+    if labels is None or labels == []:
+        example = f"Give their file too: stratal estimate {file} {file.parent / 'to_label.csv'}"
+        other = f"If {file} was labelled elsewhere: stratal doctor {file} shows the command"
+        raise InputError(f"{file}: the labels are missing", allowed=allowed, action=f"{example}. {other}.")
+    return Sample.read(file)
+
+
+def _paths(labels: Any) -> tuple[Path, ...] | None:
+    """Return the files of labels; None for labels in memory."""
+    if isinstance(labels, str | Path):
+        return (Path(labels),)
+    if isinstance(labels, list | tuple) and labels and all(isinstance(path, str | Path) for path in labels):
+        texts = [path for path in labels if isinstance(path, str)]
+        # A list of texts is a list of labels unless all of them are files.
+        if all(Path(text).is_file() for text in texts):
+            return tuple(map(Path, labels))
+    return None
+
+
+def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:
+    """Return what reads a column of files."""
+    id_name = request.id or sample.question.id
+    order = sample.ids.tolist()
+    if request.id not in (None, "row"):
+        read_labels(*files, id_name=id_name, value=id_name, order=order)  # refuses a missing column of ids
+    # Of several columns with usual names of labels, the user must name one.
+    usual = None if request.value is None else LABEL
+
+    def read(name: str) -> Labels:
+        value = usual if name == LABEL else name
+        return read_labels(*files, id_name=id_name, value=value, order=order)
+
+    return read
+
+
+def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
+    """Return what gives a column of labels in memory: of a table, a mapping of columns, or the only one."""
+    if _is_table(labels):
+        table = SmallTable.of(labels, "the labels")
+        usual = None if request.value is None else LABEL
+        order = sample.ids.tolist()
+        id_name = request.id or sample.question.id
+        return lambda name: label_rows(table, usual if name == LABEL else name, id_name, order)[0]
+    several = isinstance(labels, Mapping) and all(isinstance(column, Labels) for column in labels.values())
+    columns: Mapping[str, Any] = labels if several and labels else {request.label_column: labels}
+
+    def read(name: str) -> Labels:
+        if name not in columns:
+            known = ", ".join(map(repr, columns))
+            raise MissingColumnError(f"the labels have no column {name!r}", column=name, allowed=known)
+        return with_ids_of(sample, columns[name])
+
+    return read
+
+
+def _is_table(labels: Any) -> bool:
+    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists."""
+    if isinstance(labels, Mapping):
+        lengths = {len(column) for column in labels.values() if isinstance(column, list | tuple | np.ndarray)}
+        return len(lengths) == 1 and len(labels) > 1 and not isinstance(labels, Labels)
+    return hasattr(labels, "columns") or hasattr(labels, "column_names")
+
+
+def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> Evidence:
+    """Return the evidence of a study: its present labels, and what its question declares."""
+    if labels:
+        what = "a study has its labels in itself: LABELS would have no effect"
+        raise InputError(what, action="Leave them out, or give the sample instead of the study.")
+    # Studies are loaded only where there is one.
+    from stratal.study import Study, open_study
+
+    if isinstance(source, Study):
+        return _of_open_study(request, source)
+    with open_study(source, reading=True) as study:
+        return _of_open_study(request, study)
+
+
+def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
+    from stratal.study.study import estimate_options, sample_for_column
+
+    form = study.form
+    columns = {name: study.labels(name) for name in form.columns}
+    first = next(iter(columns))
+    named = first if request.value in (None, LABEL) else str(request.value)
+    asked = named if named in columns else first
+    sample = sample_for_column(study, asked)
+    declared = estimate_options(study, named) if named in columns else {}
+    if not columns[first].answered:
+        folder = quote(str(study.folder))
+        raise LabelError(
+            f"{study.folder}: nothing is labelled yet",
+            action=f"Let annotators label: stratal study label {folder}.",
+        )
+    single = request.estimand is not None or request.compare or request.model or request.metric
+    questions: tuple[str, ...] = ()
+    if request.value in (None, LABEL) and len(form.questions) > 1 and not single:
+        questions = tuple(name for name in columns if not name.endswith("_asked"))
+
+    def read(name: str) -> Labels:
+        if name != LABEL and name not in columns:
+            allowed = ", ".join(columns)
+            what = "the study asks no such question"
+            raise MissingColumnError(what, column=name, given=repr(name), allowed=allowed)
+        return columns.get(name, columns[first])
+
+    return Evidence(
+        request=replace(request, estimand=request.estimand or declared.get("estimand")),
+        sample=sample,
+        read=read,
+        column=request.label_column,
+        bounds=request.bounds or declared.get("bounds"),
+        study=Path(study.folder),
+        questions=questions,
+        study_words=study.labels(asked, words=True),
+    )
+
+
+def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> Evidence:
+    """Return the evidence of units that were drawn and labelled elsewhere."""
+    known = dict(design)
+    groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
+    kept = tuple(dict.fromkeys(name for name in groups if name and name != known.get("stratum")))
+    if known.get("sizes") is not None and request.population is None and known.get("proxy") is not None:
+        moments = SmallTable.of(known["sizes"], "--sizes").find("variance") is not None
+        known["proxy_moments"] = known["sizes"] if moments else None
+    sample, first = Sample.from_labelled(
+        table,
+        value=request.label_column if request.model is None else request.value or LABEL,
+        groups=kept,
+        id=request.id,
+        predicted=request.predicted,
+        population=request.population,
+        **known,
+    )
+
+    def read(name: str) -> Labels:
+        return replace(labels_of(sample, table, name), notes=first.notes)
+
+    return Evidence(
+        request=request,
+        sample=sample,
+        read=read,
+        column=request.label_column,
+        bounds=request.bounds,
+    )
+
+
+def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:
+    return _margins(request)[1] if request.margins is not None else ()
+
+
+def _margins(request: EvaluationRequest) -> tuple[str, tuple[str, ...]]:
+    """Return the method and the groups of `margins`, such as `raking:site,language`."""
+    text = request.margins or ""
+    method, colon, names = text.rpartition(":")
+    if not colon or method not in ("raking", "regression"):
+        method, names = "raking", text
+    return method, tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _with_columns(evidence: Evidence) -> Evidence:
+    """Return the evidence with weights, answers and verdicts that are requested, each column read once."""
+    request = evidence.request
+    read_once = cache(evidence.read)
+
+    def read(name: str) -> Labels:
+        return replace(read_once(name), positive=request.positive, mapping=request.mapping)
+
+    sample = _weighted(evidence.sample, request)
+    sample = _with_answers(sample, request.predicted, read_once, "--predicted", "--predicted")
+    for judge in request.judge:
+        if judge not in sample.proxy_names:
+            sample = _with_answers(sample, judge, read_once, "--judge", "--groups")
+    return replace(evidence, sample=sample, read=read)
+
+
+def _weighted(sample: Sample, request: EvaluationRequest) -> Sample:
+    """Return the sample weighted to the known sizes of groups and means of proxies, if any are named."""
+    if request.margins is not None:
+        method, groups = _margins(request)
+        return fit_margins(sample, groups, method=method)
+    if request.post_stratify is not None:
+        return post_stratify(sample, request.post_stratify)
+    return sample
+
+
+def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: str, kept_by: str) -> Sample:
+    """Return the sample with a column of answers or verdicts, from the labels where it was not kept."""
+    if name is None or name == NOT_COMPARED or name in sample.groups:
+        return sample
+    try:
+        answers = read(name)
+    except MissingColumnError as error:
+        if error.column != name:
+            raise
+        raise InputError(
+            f"{option}: neither the sample nor the labels have a column {name!r}",
+            given=f"the sample keeps {', '.join(map(repr, sample.groups)) or 'no column'}",
+            action=f"Put the column in the labels, or draw with {kept_by}, so that it is kept.",
+        ) from None
+    return with_group(sample, name, answers)
+
+
+def _with_models(evidence: Evidence) -> Evidence:
+    """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
+    request = evidence.request
+    if not request.compare and request.model is None:
+        return evidence
+    if request.predicted is None and not request.metric:
+        # The columns of several models are outcomes, not classes.
+        question = evidence.sample.question.refine(predicted=False)
+        evidence = replace(evidence, sample=replace(evidence.sample, question=question))
+    if request.model is None:
+        return replace(evidence, models=tuple(request.compare))
+    outcomes = by_model(evidence.read(request.model), evidence.labels, tuple(request.compare))
+    models = tuple(outcomes)
+    return replace(evidence, read=outcomes.__getitem__, column=models[0], models=models)

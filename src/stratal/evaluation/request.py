@@ -1,0 +1,126 @@
+"""`EvaluationRequest`: what is asked of a sample and its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stratal.arrays import Record
+from stratal.errors import InputError, refuse_unknown
+from stratal.question.question import NOT_COMPARED
+
+# Column of the labels unless another is named.
+LABEL = "label"
+
+# What an answer counts as whose application returned an error or nothing.
+MISSING = "missing"
+WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvaluationRequest(Record):
+    """Everything that one call of `stratal.evaluate` asks for; the keywords are those of that function.
+
+    Examples
+    --------
+    >>> EvaluationRequest(compare=("a", "b")).label_column
+    'a'
+    """
+
+    value: str | None = None
+    id: str | None = None
+    positive: str | None = None
+    mapping: Mapping[Any, float | str | None] | None = None
+    combine: str = "mean"
+    predicted: str | None = None
+    estimand: Any = None
+    estimator: str = "auto"
+    post_stratify: str | None = None
+    margins: str | None = None
+    cross_fit: int | None = None
+    calibration: Any = None
+    features: tuple[str, ...] = ()
+    population: Any = None
+    target: str | None = None
+    outcome: str | None = None
+    bounds: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    confidence_level: float = 0.95
+    look: int | None = None
+    interval: str = "auto"
+    metric: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    compare: tuple[str, ...] = ()
+    model: str | None = None
+    by: str | None = None
+    judge: tuple[str, ...] = ()
+    failed_answers: str | None = None
+    require: str | Sequence[str] | None = None
+    against: Any = None
+    answers: str | None = None
+    new_labels: Any = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        for name in ("features", "metric", "classes", "compare", "judge"):
+            names = getattr(self, name)
+            self._set(**{name: (names,) if isinstance(names, str) else tuple(names)})
+        refuse_unknown("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
+        if self.estimand is not None and self.judge:
+            raise InputError(
+                "a judge is compared with the labels of a mean",
+                given="judge= (--judge) and estimand= (--estimand)",
+                action="Leave one of them out.",
+            )
+        if self.against is None and (self.answers is not None or self.new_labels is not None):
+            raise InputError(
+                "answers= and new_labels= (--answers, --new-labels) describe the answers of a new version",
+                allowed="with against= (--against)",
+            )
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What is required of the intervals, one text each."""
+        if self.require is None:
+            return ()
+        texts = self.require.split(";") if isinstance(self.require, str) else self.require
+        return tuple(texts)
+
+    @property
+    def estimand_options(self) -> dict[str, Any]:
+        """The keywords of `stratal.estimate` that say what is estimated."""
+        return self.keywords("estimand", "combine", "predicted")
+
+    @property
+    def estimator_options(self) -> dict[str, Any]:
+        """The other keywords of `stratal.estimate` that say how."""
+        options = self.keywords("estimator", "outcome", "cross_fit", "calibration")
+        return options | self.target_option | {"features": self.features or None}
+
+    @property
+    def target_option(self) -> dict[str, Any]:
+        """The target, where it is stated."""
+        return {} if self.target is None else {"target": self.target}
+
+    @property
+    def interval_options(self) -> dict[str, Any]:
+        """Level and method of the interval."""
+        return self.keywords("confidence_level", "interval")
+
+    @property
+    def answer_column(self) -> str | None:
+        """The column of answers that is named, if labels are compared with one."""
+        return None if self.predicted == NOT_COMPARED else self.predicted
+
+    @property
+    def label_column(self) -> str:
+        """The column of the labels: the first model's where only models are compared."""
+        plain = not self.metric and self.predicted is None and self.value in (None, LABEL)
+        if plain and self.compare and self.model is None:
+            return self.compare[0]
+        return self.value or LABEL
+
+    def keywords(self, *names: str) -> dict[str, Any]:
+        """Return some of the fields by name."""
+        return {name: getattr(self, name) for name in names}
