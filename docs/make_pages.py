@@ -81,6 +81,7 @@ ROOMS = {
     "intervals": "Intervals",
     "estimation": "Estimates",
     "estimation.regression": "Regression",
+    "evaluation": "Evaluations",
     "planning": "Plans and rounds",
     "simulation": "Simulation",
     "study": "Studies",

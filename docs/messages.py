@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-KINDS = {"InputError", "BudgetError", "LabelError", "StudyError", "RequirementError"}
+KINDS = {"InputError", "BudgetError", "LabelError", "MissingColumnError", "StudyError", "RequirementError"}
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stratal"
 
 

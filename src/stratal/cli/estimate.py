@@ -130,8 +130,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         With --labelled: column of weights.
     population_size : int
         With --labelled: units of the population.
-    proxy : str
-        With --labelled: column of the proxy.
+    proxy : COL,…
+        With --labelled: column of the proxy; several where the table has all units.
 
     Examples
     --------
@@ -155,8 +155,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     predicted: Text = None
     estimand: EstimandText = None
     estimator: str = "auto"
-    post_stratify: Annotated[Text, Option(needs=(DRAWN, "without --margins (which has it)"))] = None
-    margins: Annotated[Text, Option(needs=DRAWN)] = None
+    post_stratify: Annotated[Text, Option(needs="without --margins (which has it)")] = None
+    margins: Text = None
     cross_fit: Whole = None
     calibration: Text = None
     features: Annotated[Text, Option(needs="with --calibration")] = None
@@ -176,7 +176,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     compare: Text = None
     model: Text = None
     by: Text = None
-    judge: Annotated[Text, Option(needs="without --labelled, --estimand or --model")] = None
+    judge: Annotated[Text, Option(needs="without --estimand or --model")] = None
     failed_answers: Annotated[Text, Option(needs=DRAWN)] = None
     require: Text = None
     against: Annotated[Path | None, Option(needs=DRAWN)] = None
@@ -203,7 +203,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
             "classes": listed(self.class_),
             "compare": listed(self.compare),
             "judge": listed(self.judge),
-            "design": given(self, *OF_DESIGN),
+            "design": given(self, *OF_DESIGN) | {"proxy": listed(self.proxy) or None},
         }
 
     def evaluate(self) -> Evaluation:

@@ -15,7 +15,7 @@ from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.labels import Labels, UnitRows, bare_form
 from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
-from stratal.population.rules import Categories, Everything, Rule
+from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Question
 from stratal.randomness import id_array, id_texts
@@ -39,13 +39,31 @@ class Labelled:
     inclusion_probability: str | None = None
     mechanism: str = "with-replacement"
     population_size: int | None = None
-    proxy: str | None = None
+    proxy: str | Sequence[str] | None = None
     proxy_moments: Any = None
     population: Any = None
     scaled: bool = True
     bounds: tuple[float, float] | None = (0.0, 1.0)
     groups: Sequence[str] = ()
     predicted: str | None = None
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """The columns of proxies; the first is the one that means and strata use."""
+        if self.proxy is None:
+            return ()
+        return (self.proxy,) if isinstance(self.proxy, str) else tuple(self.proxy)
+
+    @property
+    def first_proxy(self) -> str | None:
+        """The column of the first proxy."""
+        return next(iter(self.proxies), None)
+
+    @property
+    def says_what_rows_are(self) -> bool:
+        """Whether sizes, weights or clusters say what the rows of the table are a sample of."""
+        known = (self.sizes, self.weight, self.inclusion_probability, self.population_size, self.cluster)
+        return any(value is not None for value in known)
 
     def __post_init__(self) -> None:
         size, column = self.population_size, self.cluster
@@ -186,7 +204,7 @@ def other_units(
         If some ids of the labelled units are in the population and others are not, or only in another
         spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
-    proxy, stratum = given.proxy, given.stratum
+    proxy, stratum = given.first_proxy, given.stratum
     population, has_ids, missing = _population(source, given, id_name)
     known = list(labelled) if labelled is not None and has_ids else []
     found = population.find(known) if known else None
@@ -262,12 +280,12 @@ def level_means_of(
     `known` has the design and the summary. Nothing is known of units that are a sample of their own.
     """
     found: dict[str, dict[str, list[float]]] = {}
-    if others is None or given.proxy is None or known["design"]["kind"] == "separate-samples":
+    if others is None or given.first_proxy is None or known["design"]["kind"] == "separate-samples":
         return found
     if given.stratum is not None:
         names = np.unique(columns.texts(given.stratum)).tolist()
         found[given.stratum] = dict(zip(names, known["summary"].proxy_means.tolist(), strict=True))
-    values = columns.numbers(given.proxy)
+    values = columns.numbers(given.first_proxy)
     for group, means in others.level_means.items():
         names = columns.texts(group)
         levels = {}
@@ -287,14 +305,14 @@ def _population(
         return source, not source.numbered_by_row and source.id_name != ROW, ()
     strata = () if given.stratum is None else (given.stratum,)
     groups = tuple(dict.fromkeys((*strata, *given.groups)))
-    if given.proxy is not None and len(groups) > len(strata):
+    if given.first_proxy is not None and len(groups) > len(strata):
         try:
-            return *_read_population(source, given.proxy, groups, id_name), ()
+            return *_read_population(source, given.first_proxy, groups, id_name), ()
         except InputError:  # a group that the population lacks; any other fault is found again below
             pass
-    population, has_ids = _read_population(source, given.proxy, strata, id_name)
+    population, has_ids = _read_population(source, given.first_proxy, strata, id_name)
     note = "the population lacks a column of the groups, so that means of groups use no proxy"
-    lacking = given.proxy is not None and len(groups) > len(strata)
+    lacking = given.first_proxy is not None and len(groups) > len(strata)
     return population, has_ids, (note,) if lacking else ()
 
 
@@ -376,6 +394,13 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     ('stratified', 40, 4)
     """
     columns = SmallTable.of(table, _LABEL, (given.value,))
+    if given.population is None and given.proxy_moments is None and not given.says_what_rows_are:
+        labelled = _labelled_rows(columns, given.value)
+        if 0 < len(labelled) < len(columns):
+            return _parts_of_whole_table(columns, given, labelled)
+    if len(given.proxies) > 1:
+        what = "several proxies need a table that has all units, those without a label too"
+        raise InputError(what, given=", ".join(given.proxies), allowed="one proxy")
     columns, others = _labelled_and_others(columns, given)
     ids = ids_of(columns, given.id)
     id_name = given.id
@@ -388,17 +413,19 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         bounds = others.proxy.bounds
     named = (*given.groups, given.stratum, given.cluster, given.predicted)
     kept = dict.fromkeys(name for name in named if name)
-    info = ProxyInfo(name=given.proxy or "", scaled=given.scaled, bounds=bounds)
+    info = ProxyInfo(name=given.first_proxy or "", scaled=given.scaled, bounds=bounds)
     parts = known | {
         "ids": ids,
-        "proxies": columns.numbers(given.proxy)[:, None] if given.proxy else np.zeros((len(ids), 0)),
-        "proxy_info": (info,) if given.proxy else (),
+        "proxies": columns.numbers(given.first_proxy)[:, None]
+        if given.first_proxy
+        else np.zeros((len(ids), 0)),
+        "proxy_info": (info,) if given.first_proxy else (),
         "seed": 0,
         "groups": {name: columns.texts(name) for name in kept},
         "level_means": level_means_of(columns, given, others, known),
         "question": Question(
             id=id_name or "id",
-            scores=(info.score(given.predicted),) if given.proxy else (),
+            scores=(info.score(given.predicted),) if given.first_proxy else (),
             answer=given.predicted,
             groups=tuple(kept),
             stratum=given.stratum,
@@ -408,6 +435,79 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     }
     labels = _labels(ids, columns, given.value)
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
+
+
+def _labelled_rows(columns: SmallTable, value: str) -> list[int]:
+    """Return the numbers of the rows that have a label."""
+    entries = columns.values(value, _NAME_IT)
+    return [row for row, entry in enumerate(entries) if not is_missing(entry)]
+
+
+def _parts_of_whole_table(
+    columns: SmallTable, given: Labelled, labelled: list[int]
+) -> tuple[dict[str, Any], Labels]:
+    """Return the fields of a sample, and its labels, of a table that has all units.
+
+    The rows with a label (their numbers, n of them) are a simple random sample of all rows, or of each
+    stratum.
+    """
+    id_name = id_column(columns, given.id)
+    ids = ids_of(columns, given.id)
+    names = (*given.groups, given.stratum, given.predicted)
+    groups = {name: columns.texts(name) for name in dict.fromkeys(filter(None, names))}
+    proxies = {name: columns.numbers(name) for name in given.proxies}
+    population = Population.from_arrays(
+        proxy=proxies or None,
+        ids=ids,
+        groups=groups,
+        predicted=given.predicted,
+        bounds=None if given.bounds == (0.0, 1.0) or not proxies else given.bounds,
+        scaled=given.scaled if proxies else None,
+    )
+    rows = np.array(labelled)
+    rule: Rule = Everything()
+    codes = np.zeros(len(rows), np.int64)
+    if given.stratum is not None:
+        levels = tuple(sorted(population.levels(given.stratum)))
+        rule = Categories(column=given.stratum, levels=levels, codes=np.arange(len(levels)))
+        codes = np.searchsorted(np.array(levels), groups[given.stratum][rows])
+    summary = population.summarise(rule)
+    counts = np.bincount(codes, minlength=len(summary.sizes))
+    if np.any(counts == 0) and isinstance(rule, Categories):
+        what = f"{columns.label}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
+        raise InputError(what, action="Merge it with another stratum in the table.")
+    design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
+    if isinstance(rule, Categories):
+        design = _stratified(rule.column, list(rule.levels), counts, summary)
+    sizes = {name: population.levels(name) for name in groups}
+    parts = {
+        "ids": ids[rows],
+        "stratum": codes,
+        "inclusion_probability": (counts / summary.sizes)[codes],
+        "proxies": np.stack([values[rows] for values in proxies.values()], axis=1)
+        if proxies
+        else np.zeros((len(rows), 0)),
+        "proxy_info": population.proxies,
+        "summary": summary,
+        "design": design,
+        "seed": 0,
+        "groups": {name: values[rows] for name, values in groups.items()},
+        "totals": {name: levels for name, levels in sizes.items() if len(levels) <= MOST_LEVELS},
+        "population": population,
+        "question": Question(
+            id=id_name or "id",
+            row_base=0 if id_name is None else None,
+            scores=tuple(info.score(given.predicted) for info in population.proxies),
+            answer=given.predicted,
+            groups=tuple(groups),
+            stratum=given.stratum,
+        ),
+    }
+    within = "" if given.stratum is None else f" of each {given.stratum}"
+    among = f"a random sample{within} of all {len(columns):,} rows"
+    note = f"the {len(rows):,} rows with a label are taken as {among}"
+    labels = _labels(ids[rows], columns.only(labelled), given.value)
+    return parts, replace(labels, notes=(*labels.notes, note))
 
 
 def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
@@ -423,7 +523,8 @@ def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
     """
     columns = SmallTable.of(table, _LABEL, (value,))
     if len(columns) != sample.size:  # rows without a label were taken as the population's
-        position = {text: row for row, text in enumerate(id_texts(ids_of(columns, sample.question.id)))}
+        name = sample.question.id if sample.question.row_base is None else ROW
+        position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
     return _labels(sample.ids, columns, value)
 
@@ -438,7 +539,7 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
     """Return the labelled rows, and what is known of the population's other units, if anything."""
     if given.proxy_moments is not None:
         return columns, _given_moments(given)
-    if given.population is None and given.proxy is None:
+    if given.population is None and given.first_proxy is None:
         return columns, None
     answered = [not is_missing(entry) for entry in columns.values(given.value, _NAME_IT)]
     rows = [row for row, there in enumerate(answered) if there]
@@ -464,10 +565,10 @@ def _units_of(columns: SmallTable, given: Labelled) -> dict[str, AnyArray]:
     found = {}
     if given.stratum is not None:
         found[columns.find(given.stratum) or given.stratum] = columns.texts(given.stratum)
-    for name in given.groups if given.proxy is not None else ():
+    for name in given.groups if given.first_proxy is not None else ():
         found[columns.find(name) or name] = columns.texts(name)
-    if given.proxy is not None and columns.find(given.proxy):
-        found[columns.find(given.proxy) or given.proxy] = columns.numbers(given.proxy)
+    if given.first_proxy is not None and columns.find(given.first_proxy):
+        found[columns.find(given.first_proxy) or given.first_proxy] = columns.numbers(given.first_proxy)
     return found
 
 
@@ -491,9 +592,9 @@ def _by_stratum(columns: SmallTable, given: Labelled, others: OtherUnits | None)
     others_known = None if others is None else moments[:, 2]
     n_total = _checked_sizes(names, counts, others_known, sizes, columns.label)
     summary, separate = StratumSummary.without_proxies(n_total), False
-    if others is not None and given.proxy:
+    if others is not None and given.first_proxy:
         # Moments of the proxy over labelled units and others together.
-        values, n, (mean, variance, m) = columns.numbers(given.proxy), counts, moments.T
+        values, n, (mean, variance, m) = columns.numbers(given.first_proxy), counts, moments.T
         own = np.bincount(codes, values, minlength=len(n)) / n
         squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(n))
         joint = (n * own + m * mean) / (n + m)

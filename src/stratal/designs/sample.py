@@ -22,7 +22,7 @@ from stratal.errors import InputError, kind_of, listing, names_mistyped
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
-from stratal.population.rules import Categories, Everything, Rule
+from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
 from stratal.randomness import check_seed, id_texts
@@ -439,8 +439,8 @@ class Sample(Record, Tabular):
             What the variance of a weighted sample assumes.
         population_size : int, optional
             N of a simple random sample; for a weighted one, what the weights should sum to.
-        proxy : str, optional
-            Column of the proxy.
+        proxy : str or sequence of str, optional
+            Column of the proxy; several of them where the table has all units.
         proxy_moments : path or table, optional
             Columns `stratum`, `mean`, `variance` (divisor count − 1) and `count` of the proxy over the
             unlabelled units. Where count is not N_h less the labelled units, they are a separate sample, and
@@ -448,7 +448,8 @@ class Sample(Record, Tabular):
         population : path, table or Population, optional
             The units that the labelled ones come from, or others from the same source: `proxy_moments`, or
             without a proxy the sizes, are counted there. Units of it with the id of a labelled one are those;
-            without ids its rows are other units. Left out with a proxy, rows without a label are the others.
+            without ids its rows are other units. If nothing else says what the rows are a sample of, the
+            table has all units: rows with a label are a random sample of its rows, or of each stratum.
         scaled, bounds
             Whether the proxy is on the outcome's scale, and what bounds that has.
         groups : sequence of str
@@ -566,7 +567,7 @@ def sample_of(
     array([0, 0, 0])
     """
     # Units of each level, of the groups that the drawn units show few levels of.
-    few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
+    few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MOST_LEVELS]
     totals = {name: population.levels(name) for name in few}
     return Sample(
         ids=drawn.ids,
@@ -577,17 +578,13 @@ def sample_of(
         groups=drawn.groups,
         shown=drawn.shown,
         question=question_of(population, drawn),
-        totals={name: levels for name, levels in totals.items() if len(levels) <= _MOST_LEVELS},
+        totals={name: levels for name, levels in totals.items() if len(levels) <= MOST_LEVELS},
         summary=population.summarise(Everything()) if summary is None else summary,
         design=design,
         seed=seed,
         population=population,
         digest=population.digest_of_draw(seed) if digested else None,
     )
-
-
-# Groups with more levels are no classes to weigh by; their totals are not kept.
-_MOST_LEVELS = 200
 
 
 def question_of(population: Population, drawn: Drawn) -> Question:

@@ -5,3 +5,5 @@ from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.evidence import require_present as require_present
 from stratal.evaluation.evidence import sample_file as sample_file
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
+
+__all__ = ["Evaluation", "EvaluationRequest", "evaluate", "require_present", "sample_file"]

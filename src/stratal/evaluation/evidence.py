@@ -140,7 +140,7 @@ def _is_study(source: Any) -> bool:
 
 def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
     """Return the evidence of a sample that stratal drew."""
-    allowed = "a sample and its labels, a study, or a labelled table (SAMPLE LABELS…, STUDY, --labelled FILE)"
+    allowed = "SAMPLE LABELS…, STUDY, or --labelled FILE"
     if source is None:
         raise InputError("nothing to estimate from", allowed=allowed)
     sample = source if isinstance(source, Sample) else _read_sample(Path(source), labels, allowed)
@@ -281,7 +281,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
 
 def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> Evidence:
     """Return the evidence of units that were drawn and labelled elsewhere."""
-    known = dict(design)
+    known = {name: value for name, value in dict(design).items() if value is not None}
     groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
     kept = tuple(dict.fromkeys(name for name in groups if name and name != known.get("stratum")))
     if known.get("sizes") is not None and request.population is None and known.get("proxy") is not None:
@@ -292,7 +292,7 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         value=request.label_column if request.model is None else request.value or LABEL,
         groups=kept,
         id=request.id,
-        predicted=request.predicted,
+        predicted=request.answer_column,
         population=request.population,
         **known,
     )

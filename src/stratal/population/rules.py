@@ -32,6 +32,9 @@ _MARGIN_BITS = 6
 # Up to so many comparisons of all values are faster than a binary search for each.
 _FEW_CUTS = 24
 
+# Groups with more levels are no classes to weight by: a sample keeps no sizes of their levels.
+MOST_LEVELS = 200
+
 
 class Rule(Described, noun="stratification rule", registry={}):
     """Base of all rules. Subclasses are registered by `kind`, which names them in a sample file.

@@ -1,0 +1,213 @@
+"""`stratal.evaluate`: samples drawn here and tables from elsewhere take the same options and agree."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError, MissingColumnError
+
+CLASSES = np.array(["cat", "dog", "eel"])
+N = 400
+LABELLED = 60
+
+
+@pytest.fixture(scope="module")
+def units():
+    """Units with an answer, a verdict, two scores and the true class, as columns (N,)."""
+    rng = np.random.default_rng(3)
+    truth = rng.choice(CLASSES, N)
+    confidence = rng.beta(5, 2, N).round(3)
+    right = rng.random(N) < confidence
+    other = np.roll(CLASSES, 1)[np.searchsorted(CLASSES, truth)]
+    agrees = rng.random(N) < 0.85
+    return {
+        "id": np.array([f"u{row}" for row in range(N)]),
+        "answer": np.where(right, truth, other),
+        "confidence": confidence,
+        "second": rng.random(N).round(3),
+        "site": rng.choice(["north", "south"], N),
+        "verdict": np.where(right == agrees, "pass", "fail"),
+        "truth": truth,
+        "right": right.astype(float),
+        "right_b": (rng.random(N) < 0.7).astype(float),
+    }
+
+
+def drawn_and_table(units, proxies=("confidence",), groups=("site", "verdict")):
+    """Return a simple random sample, its labels by column, and the same as one table."""
+    population = stratal.Population.from_arrays(
+        proxy={name: units[name] for name in proxies},
+        ids=units["id"],
+        groups={name: units[name] for name in ("answer", *groups)},
+        predicted="answer",
+    )
+    sample = stratal.designs.SimpleRandom(budget=LABELLED).draw(population, seed=0)
+    rows = np.flatnonzero(np.isin(units["id"], sample.ids))
+    labels = {name: units[name][rows] for name in ("id", "truth", "right", "right_b")}
+    labelled = np.isin(np.arange(N), rows)
+    table = dict(units)
+    table["truth"] = np.where(labelled, units["truth"], None)
+    for name in ("right", "right_b"):
+        table[name] = np.where(labelled, units[name], np.nan)
+    return sample, labels, table
+
+
+QUESTIONS = {
+    "mean of numbers": {"value": "right", "predicted": "none"},
+    "accuracy": {"value": "truth", "predicted": "answer"},
+    "groups": {"value": "right", "predicted": "none", "by": "site"},
+    "one class": {"value": "truth", "predicted": "answer", "estimand": "f1:cat"},
+    "one class by group": {"value": "truth", "predicted": "answer", "estimand": "recall:cat", "by": "site"},
+    "metrics": {"value": "truth", "predicted": "answer", "metric": ["recall"], "classes": ["dog"]},
+    "models": {"value": "right", "compare": ["right", "right_b"]},
+    "judge": {"value": "right", "predicted": "none", "judge": "verdict"},
+    "judge by group": {"value": "right", "predicted": "none", "judge": "verdict", "by": "site"},
+    "post-stratified": {"value": "right", "predicted": "none", "post_stratify": "site"},
+    "margins": {"value": "right", "predicted": "none", "margins": "site,verdict"},
+    "regression on margins": {"value": "right", "predicted": "none", "margins": "regression:site"},
+    "calibrated": {"value": "right", "predicted": "none", "calibration": "isotonic"},
+    "cross-fitted": {"value": "right", "predicted": "none", "cross_fit": 5},
+    "of a superpopulation": {"value": "right", "predicted": "none", "target": "superpopulation"},
+    "a requirement": {"value": "right", "predicted": "none", "require": "value>=.9"},
+}
+
+
+def flat(described, path=""):
+    """Yield the entries of a result by their paths, without notes on where labels are from."""
+    if isinstance(described, dict):
+        for name, entry in described.items():
+            if name not in ("notes", "label_values"):
+                yield from flat(entry, f"{path}.{name}")
+    elif isinstance(described, list | tuple):
+        for place, entry in enumerate(described):
+            yield from flat(entry, f"{path}.{place}")
+    else:
+        yield path, described
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_table_gives_what_the_drawn_sample_gives(units, question):
+    options = QUESTIONS[question]
+    sample, labels, table = drawn_and_table(units)
+    drawn = stratal.evaluate(sample, labels, **options)
+
+    from_table = stratal.evaluate(labelled=table, design={"proxy": "confidence"}, **options)
+
+    expected = dict(flat(drawn.to_dict()))
+    found = dict(flat(from_table.to_dict()))
+    assert set(found) == set(expected)
+    for path, entry in expected.items():
+        # The interval of what labels are worth resamples rows in their order, which differs.
+        tolerance = 0.05 if "effective_sample_size_interval" in path else 1e-9
+        assert found[path] == (pytest.approx(entry, rel=tolerance) if isinstance(entry, float) else entry), path
+    assert from_table.status == drawn.status
+
+
+def test_several_proxies_of_a_table_are_those_of_the_sample(units):
+    sample, labels, table = drawn_and_table(units, ("confidence", "second"))
+    options = {"value": "right", "predicted": "none"}
+    drawn = stratal.evaluate(sample, labels, **options).estimate
+
+    found = stratal.evaluate(labelled=table, design={"proxy": ["confidence", "second"]}, **options).estimate
+
+    assert found.value == pytest.approx(drawn.value, rel=1e-9)
+    assert found.standard_error == pytest.approx(drawn.standard_error, rel=1e-9)
+
+
+def test_strata_of_a_table_are_given_by_a_column(units):
+    _, _, table = drawn_and_table(units)
+
+    found = stratal.evaluate(
+        labelled=table,
+        design={"proxy": "confidence", "stratum": "site"},
+        value="right",
+        predicted="none",
+    ).estimate
+
+    sizes = {row.name: row.size for row in found.strata}
+    names, counts = np.unique(units["site"], return_counts=True)
+    assert sizes == dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+
+def test_rows_without_ids_are_numbered_by_their_place(units):
+    _, _, table = drawn_and_table(units)
+    without = {name: column for name, column in table.items() if name != "id"}
+    options = {"design": {"proxy": "confidence"}, "value": "right", "compare": ["right", "right_b"]}
+
+    found = stratal.evaluate(labelled=without, **options).tables[0]
+
+    expected = stratal.evaluate(labelled=table, **options).tables[0]
+    assert [row.value for row in found] == [row.value for row in expected]
+
+
+def test_a_table_says_that_its_labels_are_taken_as_random(units):
+    _, _, table = drawn_and_table(units)
+
+    found = stratal.evaluate(labelled=table, value="right", predicted="none")
+
+    assert any(f"{LABELLED} rows with a label are taken" in note for note in found.to_dict()["notes"])
+
+
+def test_a_result_holds_no_callable_and_is_small(units):
+    sample, labels, _ = drawn_and_table(units)
+
+    found = stratal.evaluate(sample, labels, value="right", predicted="none", judge="verdict", by="site")
+
+    assert len(pickle.dumps(found.estimate)) < 50_000
+    assert pickle.loads(pickle.dumps(found.to_dict())) == found.to_dict()
+
+
+def test_a_result_prints_its_answer_and_writes_a_report(units, tmp_path):
+    sample, labels, _ = drawn_and_table(units)
+    found = stratal.evaluate(sample, labels, value="right", predicted="none", require="value>=.9")
+
+    path = found.report(quantity="accuracy").write(tmp_path / "report.html")
+
+    assert f"{found.estimate.value:.4g}" in str(found)
+    assert "FAIL" in str(found)
+    assert "Accuracy" in path.read_text()
+
+
+def test_disagreements_need_a_judge(units, tmp_path):
+    sample, labels, _ = drawn_and_table(units)
+    judged = stratal.evaluate(sample, labels, value="right", predicted="none", judge="verdict")
+    alone = stratal.evaluate(sample, labels, value="right", predicted="none")
+
+    assert judged.write_disagreements(tmp_path / "look.csv") > 0
+    with pytest.raises(InputError, match="judge"):
+        alone.write_disagreements(tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"judge": "verdict", "estimand": "f1:cat"},
+        {"answers": "answer"},
+        {"failed_answers": "ignored"},
+        {"value": "right", "failed_answers": "wrong"},
+        {"value": "right", "population": "nowhere.csv"},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(units, options):
+    sample, labels, _ = drawn_and_table(units)
+
+    with pytest.raises(InputError):
+        stratal.evaluate(sample, labels, **{"value": "truth", **options})
+
+
+def test_a_missing_column_is_named(units):
+    sample, labels, _ = drawn_and_table(units)
+
+    with pytest.raises(MissingColumnError) as error:
+        stratal.evaluate(sample, labels, value="verdict_of_nobody")
+
+    assert error.value.column == "verdict_of_nobody"
+
+
+def test_nothing_to_estimate_from_names_what_can_be_given():
+    with pytest.raises(InputError, match="nothing to estimate from"):
+        stratal.evaluate()
