@@ -25,6 +25,7 @@ __all__ = [
     "BudgetError",
     "InputError",
     "LabelError",
+    "MissingColumnError",
     "MissingExtraError",
     "RequirementError",
     "StratalError",
