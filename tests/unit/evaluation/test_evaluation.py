@@ -103,7 +103,8 @@ def test_a_table_gives_what_the_drawn_sample_gives(units, question):
     for path, entry in expected.items():
         # The interval of what labels are worth resamples rows in their order, which differs.
         tolerance = 0.05 if "effective_sample_size_interval" in path else 1e-9
-        assert found[path] == (pytest.approx(entry, rel=tolerance) if isinstance(entry, float) else entry), path
+        same = pytest.approx(entry, rel=tolerance) if isinstance(entry, float) else entry
+        assert found[path] == same, path
     assert from_table.status == drawn.status
 
 
