@@ -493,8 +493,9 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
         The folder of the last round, or its sample, to go on from.
     labels : paths
         Labels of all rounds so far, for --extend; may be repeated.
-    value : str, default label
-        Column of the label, for --extend.
+    value : str, default label, or one column for each model
+        Column of the label, for --extend. Without labels: columns called as those of the answers, which hold
+        right (1) or wrong (0) for each model.
     positive : LABEL
         The class of a metric; else the average over classes.
     map : LABEL=NUMBER,…
@@ -591,6 +592,7 @@ def select(requested: SelectOptions) -> Result:
 def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
     """Return how the answers were read, and the selection with the labels so far."""
     from stratal.designs.handover import SAMPLE_NAME
+    from stratal.labels.exchange import read_labels_or_verdicts
 
     if not requested.labels:
         raise InputError("--extend needs the labels so far", allowed="--extend DIR --labels FILE")
@@ -602,12 +604,14 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
             raise file_unknown(extend)
         reading = part(Reading, plan.options)
     meant = mapping("--map", requested.map)
-    given = stratal.read_labels(
-        *requested.labels, id_name=earlier.question.id, value=requested.value, mapping=meant
-    )
+    how: Any = {"id_name": earlier.question.id, "mapping": meant}
     with progress("reading and drawing"):
         units = population_again(reading, earlier, part(Reading, requested))
         selection = stratal.Selection.resume(earlier, units)
+        if requested.value is None:
+            given = read_labels_or_verdicts(*requested.labels, models=selection.models, **how)
+        else:
+            given = stratal.read_labels(*requested.labels, value=requested.value, **how)
         return reading, selection.update(given, requested.additional)
 
 

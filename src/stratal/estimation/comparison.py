@@ -31,7 +31,7 @@ from stratal.estimation.estimate import (
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_freedom
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
-from stratal.estimation.resolve import answers_of, joined_columns, number_columns, shares_equal
+from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
 from stratal.estimation.respondents import Respondents, unstated_target
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
@@ -659,7 +659,7 @@ class OfModels(Estimand, listed="models", shown="model_a,model_b"):
         elif self.by_answers(sample.groups):
             joined = join(sample, labels)
             labelled = joined.labelled
-            z = np.column_stack([shares_equal(joined, answers_of(sample, model)) for model in self.models])
+            z = shares_equal(sample, joined, self.models)
         else:
             raise InputError(
                 "labels must give the outcome of every model",

@@ -27,7 +27,7 @@ from stratal.labels.labels import Joined, LabelsRead, noted_of
 from stratal.labels.meanings import Meaning, values_described
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.figures import Intervals, Plotted
-from stratal.report.notes import Note, as_notes
+from stratal.report.notes import Note, as_notes, warnings_among
 from stratal.report.text import Page, Printed, ReportTable, noted, plain, plain_dict
 
 
@@ -300,6 +300,7 @@ class Estimate(Record, Printed, Plotted):
                 **values_described(self.label_values),
                 "strata": [row.to_dict() for row in self.strata],
                 "notes": self.notes,
+                **_warned(self.notes),
             }
         )
 
@@ -706,6 +707,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
             "confidence_level": confidence_level,
             **values_described(self.label_values),
             "notes": list(self.notes),
+            **_warned(self.notes),
         }
 
     def to_pandas(self, confidence_level: float = 0.95) -> Any:
@@ -802,4 +804,10 @@ def with_tables(
     # That a judge is worse in a group is what a reader must not miss among other notes.
     warned = [note for table in tables if table.kind == "judge_groups" for note in table.remarks]
     found = described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
-    return found | ({"warnings": warned} if warned else {})
+    return found | _warned(notes, warned)
+
+
+def _warned(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Return what a reader must not miss, as an entry of an estimate's dict; none if there is nothing."""
+    warned = [*dict.fromkeys([*warnings_among(notes), *others])]
+    return {"warnings": warned} if warned else {}

@@ -23,6 +23,7 @@ from stratal.estimation.resolve import class_column, compared_column, outcomes, 
 from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
+from stratal.report.notes import warnings_among
 from stratal.report.sections import new_version_page
 from stratal.report.text import Page, Printed, plain_dict
 
@@ -45,6 +46,7 @@ class NewVersion(Printed):
         old), each with `estimate` (None unless `complete`), `lowest` and `highest` (what it is if every
         unknown outcome is the worst or the best) and a `confidence_interval` that holds for both. `known` of
         them have a known new outcome; the others are the ids that `needs_labels` and `needs_answers` list.
+        `warnings` are there if the new answers match almost no label.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def new_version(
     labels = join(sample, labels)
     compared = _compared(sample, labels, predicted, options.pop("estimand", None))
     predicted = False if compared is None else compared
-    z = _scattered(sample, labels, predicted, combine)
+    z, _ = _scattered(sample, labels, predicted, combine)
     old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
@@ -139,12 +141,14 @@ def new_version(
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
         raise LabelError(what, allowed=allowed, action="Check that the ids are those of the sample.")
     same = answered & (before == after)
+    warned: list[str] = []
     if predicted:
-        new = _scattered(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
+        new, notes = _scattered(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
+        warned = warnings_among(notes)
     else:
         new = np.where(same, z, np.nan)
     if new_labels is not None:
-        observed = _scattered(sample, new_labels, False, combine)
+        observed, _ = _scattered(sample, new_labels, False, combine)
         new = np.where(np.isfinite(observed), observed, new)
     # Old, new and difference are of the same units: those whose old answer has a label. Where such a unit has
     # no new answer, its new outcome is as unknown as that of a changed answer without a label.
@@ -169,6 +173,7 @@ def new_version(
                 **_figures(sample, old, (z, new), unknown, (confidence_level, interval), options),
                 "needs_labels": [str(unit) for unit in ids[unknown & answered]],
                 "needs_answers": [str(unit) for unit in ids[unknown & ~answered]],
+                **({"warnings": warned} if warned else {}),
             }
         )
     )
@@ -203,11 +208,14 @@ def _compared(sample: Sample, labels: Any, predicted: bool | str | None, request
     raise InputError(what, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action)
 
 
-def _scattered(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> FloatArray:
-    """Return outcomes of the drawn units (n,), NaN where there is none."""
-    observed, found = outcomes(sample, labels, predicted, combine), np.full(sample.size, np.nan)
-    found[observed.labelled] = observed.z
-    return found
+def _scattered(
+    sample: Sample, labels: Any, predicted: bool | str, combine: str
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return outcomes of the drawn units (n,), NaN where there is none, and notes on them."""
+    observed = outcomes(sample, labels, predicted, combine)
+    scattered = np.full(sample.size, np.nan)
+    scattered[observed.labelled] = observed.z
+    return scattered, observed.notes
 
 
 def _answers(sample: Sample, given: Any) -> tuple[AnyArray, BoolArray]:

@@ -5,6 +5,8 @@ No other module decodes a label or compares an answer.
 
 from __future__ import annotations
 
+import reprlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,12 +21,23 @@ from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
+from stratal.report.notes import NO_MATCH, Note
 
 
-def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
-    """Return for each labelled unit (m,) whether its label is the model's answer; of several a share."""
-    same = known_classes(joined, answers) == answers[joined.unit]
-    return joined.by_unit(np.asarray(same, dtype=np.float64))
+def shares_equal(sample: Sample, joined: Joined, models: Sequence[str]) -> FloatArray:
+    """Return whether each labelled unit's label is each model's answer (m, k); of several labels a share.
+
+    Raises
+    ------
+    LabelError
+        If the answers of a model match almost no label.
+    """
+    answers = {model: answers_of(sample, model) for model in models}
+    classes = joined.classes({answer for column in answers.values() for answer in column.tolist()})
+    told = {model: column[joined.unit] for model, column in answers.items()}
+    refuse_mismatched_models(classes, told, answers)
+    same = [known_classes(joined, answers[model]) == told[model] for model in models]
+    return np.column_stack([joined.by_unit(np.asarray(each, dtype=np.float64)) for each in same])
 
 
 def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
@@ -37,6 +50,108 @@ def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = (
     if vocabulary:
         refuse_unlike(classes.tolist(), vocabulary)
     return classes
+
+
+# Labelled units from which a share of equal answers and labels is judged.
+_ENOUGH_TO_MATCH = 10
+
+# Largest share of labelled units on which a model's answers match "almost no" label.
+_ALMOST_NONE = 0.02
+
+# A model that answers at least this share of its units in the labels' vocabulary is wrong, and not spelt in
+# another way: a classifier that is never right still answers with the classes.
+_IN_VOCABULARY = 0.1
+
+# Mismatches that an error lists for each model.
+_MISMATCHES = 3
+
+MATCH_REMEDIES = (
+    "Give a column of right (1) and wrong (0) for each model instead of one column of classes, "
+    "or bring answers and labels into one form (case, punctuation, the bare value) in both files"
+)
+
+
+def mismatches_by_model(
+    labels: AnyArray, answers: Mapping[str, AnyArray], vocabulary: Mapping[str, AnyArray]
+) -> dict[str, str]:
+    """Return, for each model whose answers match almost no label, its most frequent mismatches as text.
+
+    A classifier may be wrong on every labelled unit, particularly where only units are labelled on which
+    models disagree. Therefore a model passes if its answers are of the labels' vocabulary, or of that of a
+    model that passes.
+
+    Parameters
+    ----------
+    labels : (r,)
+        Classes, as text.
+    answers : mapping of model to (r,)
+        What each model answered to the unit of each label.
+    vocabulary : mapping of model to (N,)
+        All answers of each model.
+
+    Examples
+    --------
+    >>> labels = np.array([f"City{row}" for row in range(20)], dtype=object)
+    >>> told = {"a": labels, "b": np.array([f"It is {label}." for label in labels], dtype=object)}
+    >>> list(mismatches_by_model(labels, told, told))
+    ['b']
+    """
+    if len(labels) < _ENOUGH_TO_MATCH:
+        return {}
+    known = set(labels.tolist())
+    left = [name for name, given in answers.items() if np.mean(given == labels) <= _ALMOST_NONE]
+    for name in answers:
+        known |= set() if name in left else set(vocabulary[name].tolist())
+    passing = [""]
+    while passing:
+        passing = [
+            name
+            for name in left
+            if np.mean([answer in known for answer in vocabulary[name].tolist()]) >= _IN_VOCABULARY
+        ]
+        left = [name for name in left if name not in passing]
+        for name in passing:
+            known |= set(vocabulary[name].tolist())
+    return {name: _most_frequent_mismatches(labels, answers[name]) for name in left}
+
+
+def _most_frequent_mismatches(labels: AnyArray, answers: AnyArray) -> str:
+    """Return the most frequent pairs of an answer (r,) and another label (r,), with their counts."""
+    pairs = zip(answers.tolist(), labels.tolist(), strict=True)
+    counts = Counter(pair for pair in pairs if pair[0] != pair[1])
+    shown = (
+        f"{reprlib.repr(answer)} → {reprlib.repr(label)} ({count})"
+        for (answer, label), count in counts.most_common(_MISMATCHES)
+    )
+    return ", ".join(shown)
+
+
+def refuse_mismatched_models(
+    labels: AnyArray, answers: Mapping[str, AnyArray], vocabulary: Mapping[str, AnyArray]
+) -> None:
+    """Refuse to compare models if the answers of some match almost no label; see `mismatches_by_model`."""
+    mismatched = mismatches_by_model(labels, answers, vocabulary)
+    if mismatched:
+        names = ", ".join(map(repr, mismatched))
+        listed = "; ".join(f"{name}: {pairs}" for name, pairs in mismatched.items())
+        raise LabelError(
+            f"the answers of {names} match almost none of {len(labels):,} labels",
+            given=f"most frequent answer → label, with counts: {listed}",
+            action=f"{MATCH_REMEDIES}, or leave the model out.",
+        )
+
+
+def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) -> tuple[Note, ...]:
+    """Return a warning if the answers (r,) match almost none of the labels (r,)."""
+    mismatched = mismatches_by_model(labels, {"": answers}, {"": vocabulary})
+    return tuple(
+        Note(
+            NO_MATCH,
+            f"the answers match almost none of {len(labels):,} labels (most frequent answer → label: "
+            f"{pairs}), which usually means that they are written differently. {MATCH_REMEDIES}",
+        )
+        for pairs in mismatched.values()
+    )
 
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
@@ -344,7 +459,7 @@ def outcomes(
     own = sample.question.answer
     if answers is None and own is not None and own in sample.groups:
         _refuse_averaged_classes(own, sample.groups[own], joined)
-    notes = []
+    notes: list[str] = []
     if column is not None and predicted is None:
         ambiguity = comparison_note(sample.question, joined.distinct_texts)
         notes = [] if ambiguity is None else [ambiguity]
@@ -352,6 +467,8 @@ def outcomes(
         given = joined.numbers()
     else:
         given = known_classes(joined, answers, sample.question.outcome.classes)
+        others = np.array(sample.question.outcome.classes, dtype=object)
+        notes += mismatch_notes(given, answers[joined.unit], np.concatenate([answers, others]))
     labelled, units = joined.labelled, joined.unit
     several, counts = 0, np.zeros(0, np.int64)
     if len(units) > np.count_nonzero(labelled):  # else each has one

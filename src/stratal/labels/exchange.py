@@ -622,6 +622,37 @@ def read_labels(
     return replace(labels, positive=positive, mapping=mapping)
 
 
+def read_labels_or_verdicts(
+    *paths: str | Path,
+    models: Sequence[str],
+    id_name: str = "id",
+    mapping: Mapping[Any, float | str | None] | None = None,
+) -> Labels | dict[str, Labels]:
+    """Read labels from files, or verdicts on several models' answers: a column for each model, of its name.
+
+    Files hold verdicts if they have the columns of all models and no label.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("id,new,old\\n7,pass,fail\\n")
+    >>> found = read_labels_or_verdicts(path, models=("new", "old"))
+    >>> {name: labels.values for name, labels in found.items()}
+    {'new': ('pass',), 'old': ('fail',)}
+    """
+    how: Any = {"id_name": id_name, "mapping": mapping}
+    own = [Path(path) for path in paths if answers_of_tool(Path(path)) is None]
+    tables = [SmallTable.of(path, str(path), (LABEL,)) for path in own]
+    if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
+        return read_labels(*paths, **how)
+    if all(table.find(*ANSWER_NAMES) for table in tables):
+        labels = read_labels(*paths, **how)
+        if labels.answered:
+            return labels
+    return {name: read_labels(*paths, value=name, **how) for name in models}
+
+
 def _looked_again(labels: Labels, look: Labels, first: Labels) -> Labels:
     """Return labels of which those of a second look are replaced; `first` is what these were."""
     said: dict[str, list[str]] = {}

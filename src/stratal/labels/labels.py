@@ -37,6 +37,7 @@ from stratal.labels.meanings import (
     mapped,
     refuse_no_answer,
     sentences,
+    stand_for_numbers,
     vocabulary,
 )
 from stratal.question import Question
@@ -708,12 +709,14 @@ def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> 
     """Refuse labels whose file has another value than the sample in a column that both have.
 
     `units` (m,) are the drawn units of the labels. Blank entries and the columns that annotators saw, which a
-    spreadsheet may reformat, are not compared.
+    spreadsheet may reformat, are not compared. Nor are columns of verdicts on a model's answers.
     """
     for name, entries in labels.columns.items():
         if name not in sample.groups:
             continue
         stored = sample.groups[name].tolist()
+        if _are_verdicts(entries, stored):
+            continue
         for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
             if is_missing(entry) or same_value(entry, stored[unit]):
                 continue
@@ -724,6 +727,15 @@ def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> 
                 action=f"If {name!r} holds answers of another model or version, give it another name; "
                 "otherwise leave the column out.",
             )
+
+
+def _are_verdicts(entries: Iterable[Any], stored: Iterable[Any]) -> bool:
+    """Return whether entries mean right and wrong, and stored values do not."""
+    texts = {class_text(entry) for entry in entries if not is_missing(entry)}
+    kept = {class_text(entry) for entry in stored if not is_missing(entry)}
+    if not texts or not stand_for_numbers(texts) or stand_for_numbers(kept):
+        return False
+    return {*Declared().numbers(texts).values()} <= {0.0, 1.0}
 
 
 def _in_order(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.disagreements import Clocks, Disagreements, sizes_of, units_and_answers
 from stratal.designs.extending import extended, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, names_mistyped, near_names
+from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, SIGNED, Shares, is_f_measure, metric_function
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable
-from stratal.estimation.resolve import class_column
+from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
 from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits, Turns, difference_capital
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
@@ -211,6 +211,9 @@ class Selection(Printed):
         All rounds; the units of the last one wait for labels.
     truth : (n,)
         The label of each drawn unit as text, None where there is none.
+    verdicts : float (n, k)
+        Whether each model's answer to each drawn unit is right (1) or wrong (0); NaN without
+        verdicts.
     units : optional
         All units and their answers as numbers, where they are known already.
 
@@ -227,13 +230,21 @@ class Selection(Printed):
     (True, 'good', ('good',))
     """
 
-    def __init__(self, sample: Sample, truth: AnyArray | None = None, units: Any = None) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        truth: AnyArray | None = None,
+        units: Any = None,
+        verdicts: FloatArray | None = None,
+    ) -> None:
         design, population = sample.design, sample.population
         if not isinstance(design, Disagreements) or population is None:
             action = "Begin with stratal.select, or stratal select FILE."
             raise InputError("this sample was not drawn to select a model", action=action)
         self.sample, self._design = sample, design
         self.truth = np.full(sample.size, None, dtype=object) if truth is None else truth
+        no_verdict = np.full((sample.size, len(design.answers)), np.nan)
+        self.verdicts: FloatArray = no_verdict if verdicts is None else verdicts
         self._units = units or units_and_answers(population, design.answers, sample.seed)
         found: Candidates = self._units[0]
         self._codes: IntArray = self._units[1]
@@ -241,6 +252,7 @@ class Selection(Printed):
         waiting = len(design.units) > 1 and not self._newest_labelled()
         every = design.replay(self._codes, found.uniform)
         self._drawn = every.drawn
+        self._drawn_rows = every.rows
         self._clocks = design.replay(self._codes, found.uniform, -1) if waiting else every
         self._answers = found.drawn.groups
         self._standing = Standing(design.leaders[-1], design.survivors[-1], design.rivals[-1])
@@ -273,37 +285,113 @@ class Selection(Printed):
 
         Parameters
         ----------
-        labels : see `stratal.estimate`
+        labels : see `stratal.estimate`, or mapping of model to these
             True classes by id, those of earlier rounds again or not. With criterion "preference" the name of
-            the preferred model's column, or "tie". A drawn unit without a label counts against each claim.
+            the preferred model's column, or "tie". A mapping whose keys are the models holds for each whether
+            its own answers are right: 1 or 0, true or false, pass or fail. A drawn unit without a label
+            counts against each claim.
         additional : int, optional
             Units of the next round; a quarter of those drawn unless given.
 
         Raises
         ------
         LabelError
-            For ids that are not of this sample, and labels that can never be an answer.
+            For ids that are not of this sample, labels that can never be an answer, a model whose answers
+            match almost no label, and different verdicts on equal answers.
         """
+        sample, truth, verdicts = self.sample, self.truth, self.verdicts
+        if self._are_verdicts(labels):
+            verdicts = self._with_verdicts(labels)
+            sample = replace(sample, question=sample.question.refine(predicted=False))
+        elif sample.question.compares is False:
+            action = "Give a column of right and wrong for each model, as in the rounds before."
+            raise LabelError("the labels of this selection are verdicts on each model", action=action)
+        else:
+            truth = self._with_truth(labels)
+        seen = type(self)(sample, truth, self._units, verdicts)
+        usual = usual_round(sample.size)
+        wanted = usual if additional is None else whole_number("additional", additional)
+        count = 0 if seen.done else min(wanted, seen._left())
+        if count < 1:
+            return seen
+        larger = self._design.with_round(count, *seen._standing)
+        sample = extended(sample, larger, population_of(sample, None))
+        new = sample.size - len(truth)
+        truth = np.concatenate([truth, np.full(new, None, dtype=object)])
+        verdicts = np.concatenate([verdicts, np.full((new, verdicts.shape[1]), np.nan)])
+        return type(self)(sample, truth, self._units, verdicts)
+
+    def _are_verdicts(self, labels: Any) -> bool:
+        """Return whether labels are columns of right and wrong, one for each model."""
+        names = set(self._design.answers)
+        if not isinstance(labels, Mapping) or not names & {*labels}:
+            return False
+        missing = sorted(names - {*labels})
+        if missing:
+            raise LabelError(
+                f"no column of right and wrong is given for {', '.join(map(repr, missing))}",
+                allowed=f"one for each of {', '.join(self._design.answers)}",
+                action="Give the verdicts on every model's answers.",
+            )
+        return True
+
+    def _with_truth(self, labels: Any) -> AnyArray:
+        """Return the true class of each drawn unit (n,), with these labels."""
         design = self._design
         preferred = design.criterion == PREFERENCE
-        allowed = np.concatenate([self.sample.groups[name] for name in design.answers])
+        columns = {name: self.sample.groups[name] for name in design.answers}
         names = np.array([*design.answers, TIE], dtype=object)
-        given = class_column(self.sample, labels, "labels", names if preferred else allowed)
+        allowed = names if preferred else np.concatenate([*columns.values()])
+        given = class_column(self.sample, labels, "labels", allowed)
         for label in {*given[given != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
                 "a preference is the name of a model's column", given=repr(label), allowed=", ".join(names)
             )
         truth = np.where(given == None, self.truth, given)  # noqa: E711
-        seen = type(self)(self.sample, truth, self._units)
-        usual = usual_round(self.sample.size)
-        wanted = usual if additional is None else whole_number("additional", additional)
-        count = 0 if seen.done else min(wanted, seen._left())
-        if count < 1:
-            return seen
-        larger = design.with_round(count, *seen._standing)
-        sample = extended(self.sample, larger, population_of(self.sample, None))
-        truth = np.concatenate([truth, np.full(sample.size - self.sample.size, None, dtype=object)])
-        return type(self)(sample, truth, self._units)
+        rows = np.flatnonzero(truth != None)  # noqa: E711
+        if not preferred:
+            told = {name: column[rows] for name, column in columns.items()}
+            everything = {name: self._answers[name] for name in design.answers}
+            refuse_mismatched_models(truth[rows], told, everything)
+        return np.asarray(truth)
+
+    def _with_verdicts(self, labels: Mapping[str, Any]) -> FloatArray:
+        """Return whether each model is right on each drawn unit (n, k), with these verdicts.
+
+        A verdict holds for all models that give the same answer to the unit. Units on which the verdict of
+        some model is missing have none.
+        """
+        design, sample = self._design, self.sample
+        if design.criterion != "accuracy":
+            action = "Give one column of labels, or select by accuracy."
+            raise InputError(
+                f"verdicts on each model's answers do not define {design.criterion!r}", action=action
+            )
+        given = np.column_stack([number_column(sample, labels[name], name) for name in design.answers])
+        if np.any(~np.isnan(given) & (given != 0) & (given != 1)):
+            row, column = np.argwhere(~np.isnan(given) & (given != 0) & (given != 1))[0]
+            what = f"the verdict on {design.answers[column]!r} for id {str(sample.ids[row])!r}"
+            raise LabelError(what, given=f"{given[row, column]:g}", allowed="right (1) or wrong (0)")
+        codes = self._codes[self._drawn_rows]
+        verdicts = self.verdicts.copy()
+        for row in np.flatnonzero(~np.isnan(given).all(axis=1)).tolist():
+            of_answer: dict[int, float] = {}
+            for column in np.flatnonzero(~np.isnan(given[row])).tolist():
+                verdict = of_answer.setdefault(int(codes[row, column]), float(given[row, column]))
+                if verdict != given[row, column]:
+                    raise LabelError(
+                        f"id {str(sample.ids[row])!r} has two verdicts on one answer",
+                        given=repr(str(sample.groups[design.answers[column]][row])),
+                        action="Equal answers are right or wrong together; correct one of the verdicts.",
+                    )
+            known = [of_answer.get(int(code), np.nan) for code in codes[row]]
+            verdicts[row] = known if np.all(np.isfinite(known)) else np.nan
+        return verdicts
+
+    @property
+    def _labelled(self) -> BoolArray:
+        """Which drawn units (n,) have a label or verdicts."""
+        return np.asarray((self.truth != None) | ~np.isnan(self.verdicts[:, 0]))  # noqa: E711
 
     def _outcomes(self) -> Outcomes | None:
         design, rows, clocks = self._design, self._clocks.rows, self._clocks
@@ -323,12 +411,20 @@ class Selection(Printed):
         }
         truth = [-1 if text in (None, TIE) else number.setdefault(text, len(number)) for text in labels]
         which = None if design.positive is None else number.get(design.positive)
-        return outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
+        found = outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
+        verdicts = self.verdicts[: len(rows)]
+        judged = ~np.isnan(verdicts[:, :1])
+        return found if found is None else (np.where(judged, verdicts, found[0]), found[1])
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The columns of the models' answers (k,)."""
+        return self._design.answers
 
     @property
     def labels(self) -> int:
         """Units with a label."""
-        return sum(label is not None for label in self.truth.tolist())
+        return int(self._labelled.sum())
 
     @property
     def decided(self) -> bool:
@@ -342,8 +438,8 @@ class Selection(Printed):
 
     def _newest_labelled(self) -> bool:
         """Return whether a unit of the newest round has a label."""
-        newest = self.truth[self.sample.round == self.sample.round.max(initial=1)]
-        return any(label is not None for label in newest)
+        newest = self.sample.round == self.sample.round.max(initial=1)
+        return bool(self._labelled[newest].any())
 
     def _left(self) -> int:
         """Return how many units another round could have."""
@@ -380,7 +476,7 @@ class Selection(Printed):
         clocks, design, codes = self._clocks, self._design, self._codes
         label = {"model": design.answers[j], "other": design.answers[leader]}
         counts = (codes[:, [j]] != codes[:, [leader]]) | design.everywhere
-        known = self.truth[: len(clocks.rows)] != None  # noqa: E711
+        known = self._labelled[: len(clocks.rows)]
         weighting = PoissonWeighting(
             inclusion_probability=clocks.probability[known], size=len(codes), fixed_size=True
         )
@@ -422,7 +518,7 @@ class Selection(Printed):
         """About how many random labels tell the leader from its hardest rival as well as these do."""
         counts = (self._codes != self._codes[:, [self._standing.leader]]) | self._design.everywhere
         share, size = counts.mean(axis=0), len(counts)
-        spread = self._clocks.spread(counts)[self.truth[: len(self._clocks.rows)] != None]  # noqa: E711
+        spread = self._clocks.spread(counts)[self._labelled[: len(self._clocks.rows)]]
         others = share > 0
         observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
         return float(np.max(size * observed / (1.0 + observed), initial=0.0))
@@ -456,7 +552,7 @@ class Selection(Printed):
         own = 0.25 * (1.959964 / _PROBE) ** 2
         rounded = f"{self.random_labels:,.0f}"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
-        missing = int(np.sum(self.truth[:handed_out] == None)) if labels else 0  # noqa: E711
+        missing = int(np.sum(~self._labelled[:handed_out])) if labels else 0
         return (
             *([f"{labels:,} labels are worth about {rounded} random ones"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),

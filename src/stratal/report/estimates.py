@@ -191,7 +191,10 @@ def estimate_page(estimate: Mapping[str, Any], most_strata: int = MOST_ROWS) -> 
             tables += judge_tables(estimate[kind], level_text(level))
         elif kind in estimate:
             tables.append(estimates_table(title, estimate[kind], level))
-    return Page(lines=sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
+    lines, warned = sentences(estimate), estimate.get("warnings", ())
+    lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
+    notes = [note for note in estimate.get("notes", ()) if note not in warned]
+    return Page(lines=lines, tables=tables, notes=noted(notes))
 
 
 _STRATA = {
@@ -239,7 +242,8 @@ def answer_page(found: Mapping[str, Any], about: str = "") -> Page:
     warned = found.get("warnings", ())
     if warned:
         first, others = warned[0][:1].upper() + warned[0][1:], len(warned) - 1
-        lines.append(f"{first}{f' ({others} more: --details)' if others else ''}.")
+        line = f"{first}{f' ({others} more: --details)' if others else ''}."
+        lines.insert(1 if "estimate" in found else len(lines), line)
     tables = []
     for kind in TABLES:
         rows = found.get(kind, ())

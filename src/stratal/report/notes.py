@@ -7,6 +7,10 @@ from collections.abc import Iterable
 # Of notes that no program needs to recognise.
 REMARK = "remark"
 
+# Of notes that a reader must not miss; they are printed among the first lines.
+NO_MATCH = "answers-match-no-label"
+WARNINGS = frozenset({NO_MATCH})
+
 
 class Note(str):
     """The text of a note, with a code. Logic depends on the code, never on the text.
@@ -47,3 +51,14 @@ def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
     """
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
     return tuple(dict.fromkeys(notes))
+
+
+def warnings_among(notes: Iterable[str]) -> list[str]:
+    """Return the notes that a reader must not miss.
+
+    Examples
+    --------
+    >>> warnings_among(["few labels", Note(NO_MATCH, "no answer is a label")])
+    ['no answer is a label']
+    """
+    return [note for note in notes if isinstance(note, Note) and note.code in WARNINGS]

@@ -63,7 +63,10 @@ def _answer(found: Findings) -> Page:
         if estimate["confidence_interval"] is not None:
             row = {**estimate, "name": found["quantity"], "reported": True}
             drawings = [forest_drawing("estimate", row["name"], [row], found["share"], margin=0.5)]
-    notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in estimate["notes"]]
+    warned = estimate.get("warnings", ())
+    lines[1:1] = [f"{note[:1].upper()}{note[1:]}." for note in warned]
+    others = (note for note in estimate["notes"] if note not in warned)
+    notes = [f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in others]
     return Page(lines=lines, drawings=drawings, notes=notes)
 
 
@@ -244,6 +247,7 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
         f"answer and {new['changed']:,} another{blank}."
     ]
+    lines += [f"{note[:1].upper()}{note[1:]}." for note in new.get("warnings", ())]
     if new["missing"]:
         lines.append(
             f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
