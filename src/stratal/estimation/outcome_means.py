@@ -25,9 +25,9 @@ from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.labelled_units import LabelledUnits
 from stratal.estimation.linearised import Linearised, drawn_variance, target_freedom
 from stratal.estimation.notes import NoteInputs, PlannedOutcome
-from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
@@ -455,15 +455,15 @@ def separate_mean(
     )
 
 
-def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
+def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Estimate:
     """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
-    z, labelled = found.z, found.labelled
+    z, labelled = units.z, units.labelled
     outcome, bounds = request.outcome, request.bounds
     scale = sample.question.outcome.scale
     declared = scale if bounds is None and scale not in ("binary", "bounded") else None
     respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
-    frame = respondents.Respondents.of(sample, labelled)
-    outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, found)
+    frame = units.respondents
+    outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, units.outcomes)
     separate, folds, column = sample.design.unlabelled, None, list[int]()
     if separate is None:
         column = respondents.proxy_columns(sample, request.proxy)
@@ -478,11 +478,11 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
         proxy_strata=sample.design.strata is None or sample.design.strata.method != "given",
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=folds,
-        notes=(*found.notes, *remarks),
+        notes=(*units.outcomes.notes, *remarks),
     )
     if separate is not None:
         return frame.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
-    proxies, summary = sample.proxies[labelled], frame.summary
+    proxies, summary = units.proxies, frame.summary
     if column != list(range(proxies.shape[1])):
         means, covariances = summary.proxy_means, summary.proxy_covariances
         proxies = proxies[:, column]

@@ -25,10 +25,10 @@ from stratal.estimation.estimand import (
     signed_length,
 )
 from stratal.estimation.estimate import Estimate, Estimates
+from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import solve_semidefinite
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.resolve import (
-    LabelOutcomes,
     group_column,
     named_columns,
     named_groups,
@@ -120,23 +120,26 @@ class Mean(Estimand, kind="mean"):
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         if request.proxy is None and self.proxy is not None:
             request = replace(request, proxy=self.proxy)
-        observed, limits = outcomes(sample, labels, request.predicted, request.combine), request.limits
+        question = sample.question.refine(predicted=request.predicted)
+        units = resolve(question, sample, labels, combine=request.combine)
+        limits = request.limits
         if limits is None:
-            return outcome_mean(sample, observed, request)
-        within = replace(observed, z=within_limits(observed.z, limits))
+            return outcome_mean(sample, units, request)
+        within = units.with_outcomes(within_limits(units.z, limits))
         found = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
-        return replace(found, remarks=(_winsorised_note(found, observed.z, limits), *found.remarks))
+        return replace(found, remarks=(_winsorised_note(found, units.z, limits), *found.remarks))
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
-        observed = outcomes(sample, labels, request.predicted, request.combine)
+        question = sample.question.refine(predicted=request.predicted)
+        units = resolve(question, sample, labels, combine=request.combine)
         groups, names = named_groups(sample, group)
-        frame = Respondents.of(sample, observed.labelled)
         if request.limits is not None:
-            observed = replace(observed, z=within_limits(observed.z, request.limits))
+            units = units.with_outcomes(within_limits(units.z, request.limits))
             request = replace(request, outcome="bounded", bounds=request.limits)
-        found = _group_means(sample, observed, frame, group, groups, names, request)
-        return replace(found, remarks=(*found.remarks, *_not_drawn(sample, group, names), *observed.notes))
+        found = _group_means(sample, units, group, groups, names, request)
+        notes = (*_not_drawn(sample, group, names), *units.outcomes.notes)
+        return replace(found, remarks=(*found.remarks, *notes))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
@@ -196,8 +199,7 @@ def _winsorised_note(found: Estimate, z: FloatArray, limits: tuple[float, float]
 
 def _group_means(
     sample: Sample,
-    observed: LabelOutcomes,
-    frame: Respondents,
+    units: LabelledUnits,
     group: Any,
     groups: AnyArray,
     names: Sequence[str],
@@ -205,12 +207,13 @@ def _group_means(
 ) -> Estimates:
     """Return the mean of each named group, `groups` (n,) being those of the drawn units."""
     refuse_unknown("estimator of groups", request.estimator, _OF_GROUPS)
-    z, groups = observed.z, groups[observed.labelled]
-    outcome = known_outcome(sample, z, request.outcome, request.bounds, observed)[:2]
+    z, frame = units.z, units.respondents
+    groups = groups[units.labelled]
+    outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
     _, limits = infer_outcome(z, *outcome)
     assisted = None
     if request.estimator != "horvitz-thompson":
-        assisted = slice_residuals(sample, group, observed.labelled, z, groups, frame.weighting)
+        assisted = slice_residuals(sample, group, units.labelled, z, groups, frame.weighting)
     estimator = "linearised" if assisted is None else "ppi++"
     rows = []
     for name in names:
@@ -462,11 +465,12 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
-        observed = outcomes(sample, labels, self.predicted)
-        frame = Respondents.of(sample, observed.labelled, self.outside if self.levels else None)
+        needless = self.outside if self.levels else None
+        question = sample.question.refine(predicted=self.predicted)
+        units = resolve(question, sample, labels, needless=needless)
         names = [part.level for part in self.parts_of(sample)]
         groups = group_column(sample, self.group)
-        return _group_means(sample, observed, frame, self.group, groups, names, request)
+        return _group_means(sample, units, self.group, groups, names, request)
 
 
 @dataclass(frozen=True, slots=True)

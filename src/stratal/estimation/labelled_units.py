@@ -1,0 +1,120 @@
+"""`resolve`: what a question, a sample and labels give as arrays, one entry for each labelled unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.estimation.resolve import LabelOutcomes, outcomes
+from stratal.estimation.respondents import Respondents
+from stratal.population.expressions import Expression
+from stratal.population.summary import StratumSummary
+from stratal.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledUnits(Record):
+    """The labelled units of a sample (m of n) with everything that an estimator of a mean reads.
+
+    Parameters
+    ----------
+    outcomes : LabelOutcomes
+        z (m,) with what the labels tell of its bounds.
+    respondents : Respondents
+        Strata, weights and population summaries, strata without a label merged into a neighbour.
+    proxies : float (m, k)
+    groups : mapping of name to (m,)
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> resolve(sample.question, sample, {0: 1.0}).z
+    array([1.])
+    """
+
+    outcomes: LabelOutcomes
+    respondents: Respondents
+    proxies: FloatArray
+    groups: Mapping[str, AnyArray]
+
+    @property
+    def z(self) -> FloatArray:
+        """The outcomes (m,)."""
+        return self.outcomes.z
+
+    @property
+    def labelled(self) -> BoolArray:
+        """Which of the drawn units these are (n,)."""
+        return self.outcomes.labelled
+
+    @property
+    def stratum(self) -> IntArray:
+        """Stratum of each unit (m,)."""
+        return self.respondents.stratum
+
+    @property
+    def weighting(self) -> Weighting:
+        """The weights of the design, for these units."""
+        return self.respondents.weighting
+
+    @property
+    def summary(self) -> StratumSummary:
+        """Sizes of the strata, and the proxies' moments over the population."""
+        return self.respondents.summary
+
+    def with_outcomes(self, z: FloatArray) -> Self:
+        """Return the same units with other outcomes (m,)."""
+        return replace(self, outcomes=replace(self.outcomes, z=z))
+
+
+def resolve(
+    question: Question,
+    sample: Sample,
+    labels: Any,
+    *,
+    combine: str = "mean",
+    needless: Expression | None = None,
+) -> LabelledUnits:
+    """Return the labelled units of a sample as arrays.
+
+    Parameters
+    ----------
+    question : Question
+        How labels become numbers; the sample's own, perhaps refined.
+    sample : Sample
+    labels : see `stratal.estimate`
+    combine : {"mean", "majority"}
+        What several answers of one unit become.
+    needless : Expression, optional
+        1 for the units that are known without a label; strata of such units that got none are left out.
+
+    Raises
+    ------
+    LabelError
+        If there is no label, and for labels that the question cannot decode.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> units = resolve(sample.question.refine(predicted=True), sample, {0: "cat", 1: "cat"})
+    >>> float(units.z.sum()), units.summary.sizes
+    (1.0, array([2]))
+    """
+    asked = sample if question is sample.question else replace(sample, question=question)
+    observed = outcomes(asked, labels, combine=combine)
+    labelled = observed.labelled
+    return LabelledUnits(
+        outcomes=observed,
+        respondents=Respondents.of(sample, labelled, needless),
+        proxies=sample.proxies[labelled],
+        groups={name: values[labelled] for name, values in sample.groups.items()},
+    )
