@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stratal.errors import LabelError
+from stratal.errors import InputError, LabelError
 from stratal.question.question import Question
 
 # Labels that mean wrong, half right and right, and are class names too.
@@ -56,6 +56,44 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
             "if they mean right or wrong: predicted=False (--predicted none).",
         )
     return True
+
+
+def refuse_ambiguous_choices(question: Question, choices: Collection[str], answers: Collection[str]) -> None:
+    """Refuse choices that count as numbers where all of them are also answers of the model.
+
+    Parameters
+    ----------
+    question : Question
+        If it declares how labels are decoded, nothing is ambiguous.
+    choices : collection of str
+        What annotators choose from, such as yes and no.
+    answers : collection of str
+        The distinct answers of the model.
+
+    Raises
+    ------
+    InputError
+        With both readings.
+
+    Examples
+    --------
+    >>> refuse_ambiguous_choices(Question(answer="answer"), ["yes", "no"], ["yes", "no"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: the choices 'no', 'yes' may be classes, or mean wrong and right...
+    """
+    spelled = {TRUTH_VALUES.get(answer, answer).casefold() for answer in answers}
+    named = {TRUTH_VALUES.get(choice, choice).casefold() for choice in choices}
+    if question.compares is not None or question.answer is None or not named or not named <= spelled:
+        return
+    shown = ", ".join(map(repr, sorted(choices)))
+    raise InputError(
+        f"the choices {shown} may be classes, or mean wrong and right",
+        given=f"the model's answers in {question.answer!r} are the same words",
+        allowed="one reading",
+        action="If annotators name the class: Question.of_classes (--classes "
+        f"{','.join(sorted(choices))}). If they judge the answer: other words, such as Right and Wrong "
+        "(--choices Right,Wrong).",
+    )
 
 
 def comparison_note(question: Question, labels: Collection[str]) -> str | None:

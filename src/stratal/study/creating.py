@@ -13,18 +13,31 @@ import numpy as np
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
+from stratal.question.decoding import refuse_ambiguous_choices
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report.text import plain
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.items import form_of
 from stratal.study.journal import append_round, append_setting
-from stratal.study.question import Form
+from stratal.study.question import CHOICES, Form
 from stratal.tables.untrusted import file_inside
 
 MEDIA = "media"
 NAMES = "annotators.json"
 LONGEST_NAME = 100
 PSEUDONYM = "annotator-"
+
+
+def refuse_ambiguous_form(sample: Sample, form: Form) -> None:
+    """Refuse a form of which a question's choices may be classes of the model as well as right and wrong."""
+    answer = sample.question.answer
+    if answer is None or answer not in sample.groups:
+        return
+    answers = set(sample.groups[answer].tolist())
+    for question in form.questions:
+        if question.kind == CHOICES and question.counted:
+            choices = [choice.name for choice in question.choices if choice.value is not None]
+            refuse_ambiguous_choices(sample.question, choices, answers)
 
 
 def round_name(number: int) -> str:

@@ -106,6 +106,7 @@ def create_study(
     'submit'
     """
     place, form = Path(folder), Form.of(question)
+    creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
     code = {name: f"{creating.PSEUDONYM}{k}" if pseudonyms else name for k, name in everyone}

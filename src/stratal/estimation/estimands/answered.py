@@ -22,6 +22,7 @@ from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
 from stratal.population.population import Population
+from stratal.question.question import NUMBER
 from stratal.tables.no_answer import is_no_verdict
 
 
@@ -144,6 +145,8 @@ def answered_classes(
 def _answered(
     sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None, needless: Expression | None
 ) -> AnsweredClasses:
+    if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
+        _refuse_numbers(sample)
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
@@ -181,6 +184,17 @@ def _answered(
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
+
+
+def _refuse_numbers(sample: Sample) -> None:
+    """Refuse a metric of classes if the labels are declared to stand for numbers."""
+    if sample.question.outcome.decoding == NUMBER:
+        raise InputError(
+            "labels that stand for numbers, as was declared, name no class",
+            given="a metric of classes",
+            allowed="the mean of the outcome, in all or by group",
+            action="For a metric of classes, collect the true class as the label.",
+        )
 
 
 def no_verdicts(sample: Sample, labels: Any, judge: str) -> BoolArray:
