@@ -697,7 +697,8 @@ def plan(requested: PlanOptions) -> Result:
     instead of its own word.
     """
     from stratal.designs.files import replacing
-    from stratal.planning.detecting import plan_to_detect, width_to_detect
+    from stratal.planning import plan_to_detect
+    from stratal.planning.detecting import width_to_detect
     from stratal.planning.planner import plan_for_rate
     from stratal.report.pages import detection_page, plan_page
 

@@ -159,7 +159,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         >>> Reading(file=Path("p.csv")).with_columns_of("f1:match,probability=score").features
         'score'
         """
-        from stratal.estimation.estimand import as_estimand
+        from stratal.estimation import as_estimand
 
         if estimand is None:
             return self

@@ -149,7 +149,7 @@ def simulate(requested: SimulateOptions) -> Result:
     With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
     --outcome is then the column of labels as annotators would give them.
     """
-    from stratal.estimation.estimand import as_estimand
+    from stratal.estimation import as_estimand
     from stratal.report.pages import simulation_page
     from stratal.simulation.demonstration import read_benchmark
 

@@ -387,7 +387,7 @@ def status(requested: StatusOptions) -> Result:
     The anytime-valid interval holds at every moment at once: one may look at it again and again and stop when
     it is narrow enough, or when it satisfies what is required (PASS, 0), or cannot (FAIL, 4; undecided: 5).
     """
-    from stratal.estimation.requirement import UNDECIDED, status_of
+    from stratal.evaluation import UNDECIDED, status_of
     from stratal.report.pages import status_page
 
     with progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:

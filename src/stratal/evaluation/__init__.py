@@ -1,9 +1,19 @@
 """All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
 
+from stratal.estimation.requirement import UNDECIDED as UNDECIDED
+from stratal.estimation.requirement import status_of as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.evidence import require_present as require_present
 from stratal.evaluation.evidence import sample_file as sample_file
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
 
-__all__ = ["Evaluation", "EvaluationRequest", "evaluate", "require_present", "sample_file"]
+__all__ = [
+    "UNDECIDED",
+    "Evaluation",
+    "EvaluationRequest",
+    "evaluate",
+    "require_present",
+    "sample_file",
+    "status_of",
+]
