@@ -396,7 +396,12 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     columns = SmallTable.of(table, _LABEL, (given.value,))
     if given.population is None and given.proxy_moments is None and not given.says_what_rows_are:
         labelled = _labelled_rows(columns, given.value)
-        if 0 < len(labelled) < len(columns):
+        if not labelled:
+            what = f"{columns.label}: no row of column {given.value!r} has a label"
+            raise LabelError(
+                what, action="Fill in labels, or name the column of labels: value= (--value COL)."
+            )
+        if len(labelled) < len(columns):
             return _parts_of_whole_table(columns, given, labelled)
     if len(given.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"

@@ -23,6 +23,7 @@ from stratal.labels.exchange import by_model, label_rows, read_labels
 from stratal.labels.labels import Labels, with_ids_of
 from stratal.question.question import NOT_COMPARED
 from stratal.tables.files import existing_file
+from stratal.tables.logs import ID_NAMES
 from stratal.tables.small_table import SmallTable
 
 if TYPE_CHECKING:
@@ -282,6 +283,9 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
 def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> Evidence:
     """Return the evidence of units that were drawn and labelled elsewhere."""
     known = {name: value for name, value in dict(design).items() if value is not None}
+    if request.model is not None:
+        table, models = _one_row_for_each_unit(table, request)
+        request = replace(request, model=None, value=None, compare=models)
     groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
     kept = tuple(dict.fromkeys(name for name in groups if name and name != known.get("stratum")))
     if known.get("sizes") is not None and request.population is None and known.get("proxy") is not None:
@@ -289,7 +293,7 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         known["proxy_moments"] = known["sizes"] if moments else None
     sample, first = Sample.from_labelled(
         table,
-        value=request.label_column if request.model is None else request.value or LABEL,
+        value=request.label_column,
         groups=kept,
         id=request.id,
         predicted=request.answer_column,
@@ -307,6 +311,43 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         column=request.label_column,
         bounds=request.bounds,
     )
+
+
+def _one_row_for_each_unit(table: Any, request: EvaluationRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a table with a row per unit and model as one with a column of labels for each model.
+
+    Other columns are kept if they have one value for each unit.
+    """
+    rows = SmallTable.of(table, "the table of labels")
+    assert request.model is not None
+    models = [str(entry) for entry in rows.values(request.model)]
+    labels = rows.values(request.value or LABEL)
+    id_name = request.id or rows.find(*ID_NAMES)
+    if id_name is None:
+        action = "Name the column: id= (--id COL)."
+        raise InputError(f"{rows.label}: rows of several models need a column of ids", action=action)
+    names = tuple(request.compare) or tuple(dict.fromkeys(models))
+    units: dict[str, int] = {}
+    for unit in rows.values(id_name):
+        units.setdefault(str(unit), len(units))
+    columns: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
+    filled = set()
+    for unit, model, label in zip(rows.values(id_name), models, labels, strict=True):
+        if (str(unit), model) in filled:
+            raise LabelError(f"{rows.label}: unit {str(unit)!r} has two rows of model {model!r}")
+        filled.add((str(unit), model))
+        if model in columns:
+            columns[model][units[str(unit)]] = label
+    others = {}
+    for name in rows.lists:
+        if name not in (request.model, request.value or LABEL, id_name):
+            entries: dict[str, Any] = {}
+            for unit, entry in zip(rows.values(id_name), rows.lists[name], strict=True):
+                if entries.setdefault(str(unit), entry) != entry:
+                    break
+            else:
+                others[name] = list(entries.values())
+    return {id_name: list(units), **others, **columns}, names
 
 
 def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:

@@ -212,3 +212,38 @@ def test_a_missing_column_is_named(units):
 def test_nothing_to_estimate_from_names_what_can_be_given():
     with pytest.raises(InputError, match="nothing to estimate from"):
         stratal.evaluate()
+
+
+def long_table(n_units=40, labelled=20):
+    """Return a table with a row per unit and model, labels for the first units."""
+    rows = [(f"u{unit}", model, unit) for unit in range(n_units) for model in ("A", "B")]
+    return {
+        "id": [unit for unit, _, _ in rows],
+        "model": [model for _, model, _ in rows],
+        "site": ["north" if number % 2 else "south" for _, _, number in rows],
+        "label": [
+            None if number >= labelled else float(model == "A" or number % 4 == 0)
+            for _, model, number in rows
+        ],
+    }
+
+
+def test_a_table_with_a_row_per_unit_and_model_compares_models():
+    found = stratal.evaluate(labelled=long_table(), model="model", by="site")
+
+    (difference,) = found.tables[0]
+    assert found.estimate.value == 1.0
+    assert difference.value == pytest.approx(0.75)
+    assert found.estimate.population_size == 40
+
+
+def test_two_rows_of_one_unit_and_model_are_refused():
+    table = {name: [*column, column[0]] for name, column in long_table().items()}
+
+    with pytest.raises(InputError, match="two rows of model 'A'"):
+        stratal.evaluate(labelled=table, model="model")
+
+
+def test_a_table_without_any_label_is_refused(units):
+    with pytest.raises(InputError, match="no row of column 'label' has a label"):
+        stratal.evaluate(labelled={**units, "label": [None] * N})
