@@ -22,6 +22,7 @@ from stratal.errors import InputError
 if TYPE_CHECKING:
     from stratal import Population, Sample, Selection
     from stratal.planning import Narrowing
+    from stratal.question import Question
     from stratal.study import Study
 
 
@@ -73,19 +74,20 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             drawn = made.using(None if self.design == "auto" else self.design).draw(self.seed)
         return drawn, made.notes[-1] if pilot else None
 
-    def declared(self, sample: Sample) -> Sample:
-        """Return the sample with what is known of the labels that it will get."""
+    def declared(self, question: Question) -> Question:
+        """Return the question with what the options declare of the labels."""
         from stratal.population.declaration import PASS_FAIL, label_bounds
 
         if self.outcome is not None or self.bounds is not None:
-            sample = sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
-        elif sample.question.outcome.scale is None and self.label is not None:
+            scale, bounds = self.outcome or "bounded", pair("--bounds", self.bounds)
+            question = question.with_outcome(scale=scale, bounds=bounds)
+        elif question.outcome.scale is None and self.label is not None:
             # With a proxy the population declares them already.
-            limits = label_bounds(self.label)
             binary = self.label == PASS_FAIL
-            sample = sample.with_outcome("binary" if binary else "bounded", None if binary else limits)
+            bounds = None if binary else label_bounds(self.label)
+            question = question.with_outcome(scale="binary" if binary else "bounded", bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
-        return replace(sample, question=sample.question.with_outcome(**values))
+        return question.with_outcome(**values)
 
 
 class PlanFile(
@@ -103,6 +105,9 @@ class PlanFile(
         The digest of the population, by which a file that has changed since is refused.
     row_base : int, optional
         The number of the first row, where ids are row numbers.
+    question : mapping, optional
+        The roles of the columns, what each proxy predicts, and how labels become numbers, as they were when
+        the plan was written; a draw with another question is refused.
 
     Examples
     --------
@@ -114,6 +119,7 @@ class PlanFile(
     options: SharedDrawOptions
     population: dict[str, Any] | None = None
     row_base: int | None = None
+    question: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
@@ -121,8 +127,13 @@ class PlanFile(
         if population is None:
             return cls(stratal=stratal.__version__, options=options)
         digest = population.digest(seed=0).to_dict()
-        base = population.row_base
-        return cls(stratal=stratal.__version__, options=options, population=digest, row_base=base)
+        return cls(
+            stratal=stratal.__version__,
+            options=options,
+            population=digest,
+            row_base=population.row_base,
+            question=planned_question(population, options),
+        )
 
     @classmethod
     def read(cls, path: Path) -> PlanFile | None:
@@ -176,6 +187,8 @@ class PlanFile(
         if self.population is None:
             return
         numbered = population.numbered_from(stored_row_base(self.row_base, self.options.id))
+        if self.question is not None:
+            refuse_other_question(path, self.question, planned_question(population, self.options))
         known, now = PopulationDigest(**self.population), numbered.digest(seed=0)
         changed = differing(population.proxy_names, known, now)
         if changed or known.size != now.size:
@@ -184,6 +197,31 @@ class PlanFile(
                 + (f":{changed}" if changed else ""),
                 given=f"{now.size:,} units",
                 allowed=f"{known.size:,} units, as they were",
+                action="Bring the earlier file back, or plan again.",
+            )
+
+
+def planned_question(population: Population, options: SharedDrawOptions) -> dict[str, Any]:
+    """Return the question of a plan as JSON has it."""
+    from stratal.designs import question_of
+    from stratal.estimation import as_estimand
+
+    question = question_of(population, population.group_names, population.shown_names)
+    question = options.declared(question)
+    if options.estimand is not None:
+        question = replace(question, estimand=as_estimand(options.estimand).to_dict())
+    return question.to_dict()
+
+
+def refuse_other_question(path: Path, planned: dict[str, Any], present: dict[str, Any]) -> None:
+    """Refuse a draw whose columns have other roles than in the plan, such as a proxy on another scale."""
+    # A draw may keep and show more columns than were planned for.
+    for name in ("id", "scores", "answer", "outcome", "estimand"):
+        if planned.get(name) != present.get(name):
+            raise InputError(
+                f"{path}: the plan's question and the file's differ in {name!r}",
+                given=f"{present.get(name)} now",
+                allowed=f"{planned.get(name)}, as planned",
                 action="Bring the earlier file back, or plan again.",
             )
 
@@ -295,7 +333,7 @@ def draw(requested: DrawOptions) -> Result:
                 f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {wanted:g}).",
                 ("estimate", extended, *(requested.labels or [])),
             )
-    sample = requested.declared(sample)
+    sample = replace(sample, question=requested.declared(sample.question))
     text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
     written = write_handover(sample, requested.output, text)
     found = {

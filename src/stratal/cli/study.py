@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,7 +152,8 @@ def new(requested: NewOptions) -> Result:
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
             raise InputError(f"{requested.file}: is drawn already", action=action)
-        sample = requested.declared(requested.sample(pilot=requested.half_width is not None)[0])
+        sample, _ = requested.sample(pilot=requested.half_width is not None)
+        sample = replace(sample, question=requested.declared(sample.question))
     else:
         require_present(requested.file)
         drawn = requested.file / SAMPLE_NAME if requested.file.is_dir() else requested.file

@@ -577,7 +577,7 @@ def sample_of(
         proxy_info=population.proxies,
         groups=drawn.groups,
         shown=drawn.shown,
-        question=question_of(population, drawn),
+        question=question_of(population, tuple(drawn.groups), tuple(drawn.shown)),
         totals={name: levels for name, levels in totals.items() if len(levels) <= MOST_LEVELS},
         summary=population.summarise(Everything()) if summary is None else summary,
         design=design,
@@ -587,8 +587,11 @@ def sample_of(
     )
 
 
-def question_of(population: Population, drawn: Drawn) -> Question:
-    """Return the question as far as the population's columns tell it: roles, and the outcome's scale."""
+def question_of(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
+    """Return the question as far as the population's columns tell it: roles, and the outcome's scale.
+
+    `groups` and `shown` are the columns that a sample keeps.
+    """
     scaled = [info for info in population.proxies if info.scaled]
     bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
     scale = None
@@ -601,8 +604,8 @@ def question_of(population: Population, drawn: Drawn) -> Question:
         row_base=population.row_base,
         scores=tuple(info.score(population.predicted) for info in population.proxies),
         answer=population.predicted,
-        groups=tuple(drawn.groups),
-        shown=tuple(drawn.shown),
+        groups=groups,
+        shown=shown,
         outcome=Outcome(scale=scale, bounds=bounds),
     )
 

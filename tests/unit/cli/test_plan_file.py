@@ -14,6 +14,7 @@ from tests.e2e.pasted import invoke, next_line, run, write
 
 import stratal
 from stratal.cli.printed import command_schema
+from stratal.errors import InputError
 
 PLAN = "plan p.csv --proxy score --predicted answer --budget 60 --map 'kitty=cat' --output plan.json"
 
@@ -68,6 +69,28 @@ def test_a_plan_and_its_options_draw_the_same_units(truth):
     assert stratal.Sample.read("one/sample.parquet") == stratal.Sample.read("two/sample.parquet")
     assert Path("one/to_label.csv").read_text() == Path("two/to_label.csv").read_text()
     assert Path("one/plan.json").read_text() == Path("two/plan.json").read_text()
+
+
+def test_a_plan_stores_the_question_that_the_sample_gets(truth):
+    run(PLAN)
+    run("draw plan.json --seed 7 --output audit")
+    planned = json.loads(Path("plan.json").read_text())["question"]
+    drawn = stratal.Sample.read("audit/sample.parquet").question.to_dict()
+
+    assert planned == drawn
+    assert planned["scores"] == [{"name": "score", "predicts": "right", "declared": False}]
+    assert planned["outcome"]["mapping"] == {"kitty": "cat"}
+
+
+def test_a_draw_with_another_question_than_the_plan_is_refused(truth):
+    run(PLAN)
+    path = Path("plan.json")
+    path.write_text(path.read_text().replace('"predicts": "right"', '"predicts": "outcome"'))
+    done = invoke("draw plan.json --seed 7 --output audit")
+
+    assert isinstance(done.exception, InputError)
+    assert "'scores'" in str(done.exception)
+    assert not Path("audit").exists()
 
 
 def test_plans_are_as_their_schema_says(truth):
