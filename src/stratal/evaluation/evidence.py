@@ -334,7 +334,8 @@ def _one_row_for_each_unit(table: Any, request: EvaluationRequest) -> tuple[dict
     filled = set()
     for unit, model, label in zip(rows.values(id_name), models, labels, strict=True):
         if (str(unit), model) in filled:
-            raise LabelError(f"{rows.label}: unit {str(unit)!r} has two rows of model {model!r}")
+            what = f"{rows.label}: unit {str(unit)!r} has two rows of model {model!r}"
+            raise LabelError(what, allowed="one row for each unit and model")
         filled.add((str(unit), model))
         if model in columns:
             columns[model][units[str(unit)]] = label
