@@ -226,6 +226,7 @@ def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) ->
 
 
 @names_mistyped
+@listing(Request)
 def estimate_from(
     labels: Any,
     proxy_labelled: Any,
@@ -233,39 +234,43 @@ def estimate_from(
     *,
     stratum_labelled: Any = None,
     stratum_population: Any = None,
-    estimator: str = "auto",
-    target: str = "population",
-    outcome: str | None = None,
-    bounds: tuple[float, float] | None = None,
-    lam: Any = None,
-) -> Estimate:
-    """Estimate the mean outcome from labels of a random sample and predictions of all others.
+    groups_labelled: Mapping[str, Any] | None = None,
+    groups_population: Mapping[str, Any] | None = None,
+    by: Any = None,
+    judge: str | Sequence[str] | None = None,
+    estimand: ToolQuestion = None,
+    **options: Any,
+) -> Any:
+    """Estimate from labels of a random sample and predictions of all others.
 
-    The labelled units must be a simple random sample, of each stratum where strata are given. The sample
-    design of `stratal.plan` needs none of this: use `stratal.estimate`.
+    The labelled units must be a simple random sample, of each stratum where strata are given. A sample that
+    `stratal.plan` drew needs none of this: use `stratal.estimate`. For tables and files: `stratal.evaluate`.
 
     Parameters
     ----------
     labels : array-like (n,)
-        Numbers, or words such as pass and fail.
+        Numbers, words such as pass and fail, or classes with `predicted=`.
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
     proxy_population : array-like (m,)
         Predictions of the other units' outcomes.
     stratum_labelled, stratum_population : array-like (n,), (m,), optional
         Strata of both.
-    estimator, target, outcome, bounds, lam
+    groups_labelled, groups_population : mapping of name to array-like (n,), (m,), optional
+        Further columns of both: groups for `by=`, a judge's verdicts for `judge=`, the model's answers for
+        `predicted=`.
+    by, judge, estimand, and all other options
         See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
         at hand, `population`, is known better.
 
     Returns
     -------
-    Estimate
+    Estimate, or Estimates of several estimands or groups
 
     Raises
     ------
     InputError
-        For arrays of different lengths, values that are no numbers, strata on one side alone, and strata
+        For arrays of different lengths, values that are no numbers, columns on one side alone, and strata
         without a labelled unit.
 
     Notes
@@ -282,18 +287,37 @@ def estimate_from(
         raise InputError(
             "strata are given of one side alone", action="Give stratum_labelled= and stratum_population=."
         )
-    by = None if stratum_labelled is None else "stratum"
-    answers = np.asarray(labels, dtype=object)
-    columns: dict[str, Any] = {"label": answers, "proxy": finite_vector("proxy_labelled", proxy_labelled)}
-    rest: dict[str, Any] = {"proxy": finite_vector("proxy_population", proxy_population)}
-    if by is not None:
-        columns[by], rest[by] = np.asarray(stratum_labelled), np.asarray(stratum_population)
+    groups = dict(groups_labelled or {})
+    other_groups = dict(groups_population or {})
+    if set(groups) != set(other_groups):
+        given = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
+        action = "Give each column in groups_labelled= and in groups_population=."
+        raise InputError("groups are given of one side alone", given=given, action=action)
+    stratum = None if stratum_labelled is None else "stratum"
+    columns = {
+        "label": np.asarray(labels, dtype=object),
+        "proxy": finite_vector("proxy_labelled", proxy_labelled),
+        **{name: np.asarray(values) for name, values in groups.items()},
+    }
+    others = {
+        "proxy": finite_vector("proxy_population", proxy_population),
+        **{name: np.asarray(values) for name, values in other_groups.items()},
+    }
+    if stratum is not None:
+        columns[stratum] = np.asarray(stratum_labelled)
+        others[stratum] = np.asarray(stratum_population)
     same_length(**columns)
-    same_length(**rest)
+    same_length(**others)
     # One table, the other units without a label: a unit whose label is missing stays one of the population.
-    rest["label"] = np.full(len(rest["proxy"]), None, dtype=object)
-    whole = {name: np.concatenate([values, rest[name]]) for name, values in columns.items()}
-    sample, found = Sample.from_labelled(whole, value="label", stratum=by, proxy="proxy")
-    return estimate(
-        sample, found, estimator=estimator, target=target, outcome=outcome, bounds=bounds, lam=lam
+    others["label"] = np.full(len(others["proxy"]), None, dtype=object)
+    table = {name: np.concatenate([values, others[name]]) for name, values in columns.items()}
+    predicted = options.get("predicted")
+    sample, joined = Sample.from_labelled(
+        table,
+        value="label",
+        stratum=stratum,
+        proxy="proxy",
+        groups=tuple(groups),
+        predicted=predicted if isinstance(predicted, str) and predicted in groups else None,
     )
+    return estimate(sample, joined, estimand=estimand, by=by, judge=judge, **options)

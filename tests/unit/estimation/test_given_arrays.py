@@ -107,3 +107,44 @@ def test_a_matrix_where_one_number_per_stratum_is_wanted_is_refused():
     strata = stratal.strata.stratify(population, n_strata=3)
     with pytest.raises(stratal.InputError, match="lam must have one entry per stratum"):
         stratal.strata.allocate(strata, 30, method="stratppi", lam=np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"by": "site"},
+        {"judge": "verdict"},
+        {"judge": "verdict", "by": "site"},
+        {"calibration": "isotonic"},
+        {"cross_fit": 5},
+        {"limits": (0.1, 0.9)},
+    ],
+)
+def test_arrays_take_the_options_of_a_drawn_sample(options):
+    rng = np.random.default_rng(8)
+    proxy = rng.random(300).round(3)
+    right = (rng.random(300) < proxy).astype(float)
+    groups = {
+        "site": rng.choice(["north", "south"], 300),
+        "verdict": np.where(rng.random(300) < 0.85, right, 1 - right).astype(int).astype(str),
+    }
+    n = 80
+    table = {"label": np.where(np.arange(300) < n, right, np.nan), "proxy": proxy, **groups}
+    sample, labels = stratal.Sample.from_labelled(table, value="label", proxy="proxy", groups=tuple(groups))
+
+    found = stratal.estimate_from(
+        right[:n],
+        proxy[:n],
+        proxy[n:],
+        groups_labelled={name: values[:n] for name, values in groups.items()},
+        groups_population={name: values[n:] for name, values in groups.items()},
+        **options,
+    )
+
+    expected = stratal.estimate(sample, labels, **options)
+    assert repr(found) == repr(expected)
+
+
+def test_groups_of_one_side_alone_are_refused():
+    with pytest.raises(InputError, match="one side alone"):
+        stratal.estimate_from([1, 0], [0.5, 0.6], [0.1], groups_labelled={"site": ["a", "b"]})
