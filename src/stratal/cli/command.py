@@ -29,7 +29,7 @@ MOST_SHOWN = 20
 
 # Where an option stands in a help, and in which order; those that are not named come first, as declared.
 GROUPS = {
-    "Columns": "id proxy predicted judge groups by show features",
+    "Columns": "id proxy predicted tags judge groups by show features",
     "Design": """half_width require estimand design seed extend labels additional looks look strata stratify
         allocation estimator replicates""",
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators

@@ -346,6 +346,8 @@ def draw(requested: DrawOptions) -> Result:
         "round": int(sample.round.max()),
         "new": written.new,
     }
+    if sample.question.outcome.label_format is not None:
+        found["label_format"] = sample.question.outcome.label_format
     width = requested.half_width
     if width is not None:
         found |= {"half_width": width, "needed": None if needed is None else needed.to_dict()}
@@ -494,6 +496,7 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
         id=reading.id or earlier.question.id,
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
         predicted=reading.predicted or earlier.question.answer,
+        tags=reading.tags or earlier.question.outcome.tag_format,
     )
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
@@ -622,7 +625,9 @@ def select(requested: SelectOptions) -> Result:
     folder = str(output).rstrip("/")
     stem = folder.rstrip("0123456789")
     following = f"{stem}{int(folder[len(stem) :]) + 1}" if stem != folder else f"{folder}-2"
-    line = f"To label: {written.to_label}  ({written.new} units: fill in the column `label`)"
+    written_as = selection.sample.question.outcome.label_format
+    how = "" if written_as is None else f" with {written_as}"
+    line = f"To label: {written.to_label}  ({written.new} units: fill in the column `label`{how})"
     typed = (*labels, *connection_words(reading), "--output", f"{following}/")
     return Result(found, page, line, ("select", "--extend", output, *typed))
 

@@ -33,7 +33,7 @@ FOR_NUMBERS = Needs(
 )
 
 # Options that describe how the units of --labelled were drawn.
-OF_DESIGN = ("stratum", "sizes", "cluster", "weight", "population_size", "proxy")
+OF_DESIGN = ("stratum", "sizes", "cluster", "weight", "population_size", "proxy", "tags")
 
 # Options whose values are passed on to `stratal.evaluate` as they are.
 SAME_KEYWORDS = (
@@ -120,6 +120,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         Labels of answers that changed, as far as they are there.
     labelled : path
         Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
+    tags : FORMAT, default json if every answer is a list
+        With --labelled: how answers and labels hold sets of tags: json, or the separator ';', '|' or ','.
     stratum : str
         With --labelled: column of strata.
     sizes : path
@@ -183,6 +185,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
     new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
     labelled: Path | None = None
+    tags: Annotated[Text, Option(needs="with --labelled and --predicted")] = None
     stratum: Annotated[Text, Option(needs=ELSEWHERE)] = None
     sizes: Annotated[Path | None, Option(needs=ELSEWHERE)] = None
     cluster: Annotated[Text, Option(needs=ELSEWHERE)] = None

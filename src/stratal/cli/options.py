@@ -65,6 +65,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         Columns of numbers for --stratify features; also 'emb_*'.
     predicted : str
         Column of the model's answer; kept in the sample, not shown.
+    tags : FORMAT, default json if every answer is a list
+        How answers and labels hold sets of tags: json, or the separator ';', '|' or ','; none if they do
+        not.
     bounds : LOW,HIGH
         Bounds of the outcome, and of the proxy on its scale.
     margin : bool
@@ -105,6 +108,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     show: Text = None
     features: Annotated[Text, Option(needs="with --stratify features")] = None
     predicted: Text = None
+    tags: Annotated[Text, Option(needs="with --predicted or --answers")] = None
     bounds: Bounds = None
     margin: Annotated[bool, Option(needs="with --proxy")] = False
     delimiter: Annotated[Text, Option(needs=Needs("for a CSV file", _is_text_table))] = None
@@ -137,7 +141,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
             **lists,
-            **given(self, "id", "predicted", "missing", "label", "history"),
+            **given(self, "id", "predicted", "missing", "label", "history", "tags"),
             **self.of_file,
         )
 

@@ -17,7 +17,8 @@ from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
-from stratal.question import Question
+from stratal.question import Outcome, Question
+from stratal.question.tags import NO_SETS, read_set
 from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
@@ -46,6 +47,7 @@ class Labelled:
     bounds: tuple[float, float] | None = (0.0, 1.0)
     groups: Sequence[str] = ()
     predicted: str | None = None
+    tags: str | None = None
 
     @property
     def proxies(self) -> tuple[str, ...]:
@@ -395,7 +397,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     """
     columns = SmallTable.of(table, _LABEL, (given.value,))
     if given.population is None and given.proxy_moments is None and not given.says_what_rows_are:
-        labelled = _labelled_rows(columns, given.value)
+        labelled = _labelled_rows(columns, given)
         if not labelled:
             what = f"{columns.label}: no row of column {given.value!r} has a label"
             raise LabelError(
@@ -418,6 +420,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         bounds = others.proxy.bounds
     named = (*given.groups, given.stratum, given.cluster, given.predicted)
     kept = dict.fromkeys(name for name in named if name)
+    sets = _holds_sets(columns, given.predicted, given.tags)
     info = ProxyInfo(name=given.first_proxy or "", scaled=given.scaled, bounds=bounds)
     parts = known | {
         "ids": ids,
@@ -426,25 +429,27 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         else np.zeros((len(ids), 0)),
         "proxy_info": (info,) if given.first_proxy else (),
         "seed": 0,
-        "groups": {name: columns.texts(name) for name in kept},
+        "groups": {name: columns.texts(name, sets=sets and name == given.predicted) for name in kept},
         "level_means": level_means_of(columns, given, others, known),
         "question": Question(
             id=id_name or "id",
             scores=(info.score(given.predicted),) if given.first_proxy else (),
             answer=given.predicted,
+            outcome=Outcome(tag_format=given.tags),
             groups=tuple(kept),
             stratum=given.stratum,
             cluster=given.cluster,
             weight=given.weight,
         ),
     }
-    labels = _labels(ids, columns, given.value)
+    labels = _labels(ids, columns, given.value, sets=sets)
     return parts, labels if others is None else replace(labels, notes=(*labels.notes, *others.notes))
 
 
-def _labelled_rows(columns: SmallTable, value: str) -> list[int]:
+def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
     """Return the numbers of the rows that have a label."""
-    entries = columns.values(value, _NAME_IT)
+    sets = _holds_sets(columns, given.predicted, given.tags)
+    entries = columns.answers(given.value, _NAME_IT) if sets else columns.values(given.value, _NAME_IT)
     return [row for row, entry in enumerate(entries) if not is_missing(entry)]
 
 
@@ -459,13 +464,18 @@ def _parts_of_whole_table(
     id_name = id_column(columns, given.id)
     ids = ids_of(columns, given.id)
     names = (*given.groups, given.stratum, given.predicted)
-    groups = {name: columns.texts(name) for name in dict.fromkeys(filter(None, names))}
+    sets = _holds_sets(columns, given.predicted, given.tags)
+    groups = {
+        name: columns.texts(name, sets=sets and name == given.predicted)
+        for name in dict.fromkeys(filter(None, names))
+    }
     proxies = {name: columns.numbers(name) for name in given.proxies}
     population = Population.from_arrays(
         proxy=proxies or None,
         ids=ids,
         groups=groups,
         predicted=given.predicted,
+        tags=given.tags,
         bounds=None if given.bounds == (0.0, 1.0) or not proxies else given.bounds,
         scaled=given.scaled if proxies else None,
     )
@@ -504,6 +514,7 @@ def _parts_of_whole_table(
             row_base=0 if id_name is None else None,
             scores=tuple(info.score(given.predicted) for info in population.proxies),
             answer=given.predicted,
+            outcome=Outcome(tag_format=given.tags),
             groups=tuple(groups),
             stratum=given.stratum,
         ),
@@ -511,7 +522,7 @@ def _parts_of_whole_table(
     within = "" if given.stratum is None else f" of each {given.stratum}"
     among = f"a random sample{within} of all {len(columns):,} rows"
     note = f"the {len(rows):,} rows with a label are taken as {among}"
-    labels = _labels(ids[rows], columns.only(labelled), given.value)
+    labels = _labels(ids[rows], columns.only(labelled), given.value, sets=sets)
     return parts, replace(labels, notes=(*labels.notes, note))
 
 
@@ -531,11 +542,18 @@ def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
         name = sample.question.id if sample.question.row_base is None else ROW
         position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
-    return _labels(sample.ids, columns, value)
+    return _labels(sample.ids, columns, value, sets=sample.question.outcome.holds_sets)
 
 
-def _labels(ids: AnyArray, columns: SmallTable, value: str) -> Labels:
-    entries = columns.values(value, _NAME_IT)
+def _holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) -> bool:
+    """Return whether the model's answers are sets of tags, as declared or as every answer is a list."""
+    if predicted is None or tags == NO_SETS:
+        return False
+    return tags is not None or all(read_set(cell) is not None for cell in columns.answers(predicted))
+
+
+def _labels(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:
+    entries = columns.answers(value, _NAME_IT) if sets else columns.values(value, _NAME_IT)
     values = tuple(None if is_missing(entry) else entry for entry in entries)
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
@@ -546,9 +564,8 @@ def _labelled_and_others(columns: SmallTable, given: Labelled) -> tuple[SmallTab
         return columns, _given_moments(given)
     if given.population is None and given.first_proxy is None:
         return columns, None
-    answered = [not is_missing(entry) for entry in columns.values(given.value, _NAME_IT)]
-    rows = [row for row, there in enumerate(answered) if there]
-    empty = [row for row, there in enumerate(answered) if not there] if rows else []
+    rows = _labelled_rows(columns, given)
+    empty = sorted({*range(len(columns))} - {*rows}) if rows else []
     labelled = columns.only(rows) if rows else columns
     if given.population is None:
         if not empty:

@@ -20,11 +20,13 @@ from stratal.designs.elsewhere import Labelled, parts_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, kind_of, listing, names_mistyped
 from stratal.labels.labels import Labels
+from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, vocabulary
 from stratal.randomness import check_seed, id_texts
 from stratal.report.text import Tabular
 from stratal.strata.allocation import Allocation
@@ -372,7 +374,7 @@ class Sample(Record, Tabular):
 
         columns, description = read_parts(Path(path))
         try:
-            sample = _of_parts(parts_from(columns, description))
+            sample = with_sets(_of_parts(parts_from(columns, description)), lenient=True)
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
             refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -456,6 +458,8 @@ class Sample(Record, Tabular):
             Columns to keep for domains.
         predicted : str, optional
             Column of the model's answers.
+        tags : {"json", ";", "|", ",", "none"}, optional
+            How answers and labels hold sets of tags, as in `Population.read`.
 
         Returns
         -------
@@ -478,7 +482,7 @@ class Sample(Record, Tabular):
         0.875
         """
         parts, labels = parts_of_labelled(table, Labelled(**given))
-        return _of_parts(parts), labels
+        return with_sets(_of_parts(parts)), labels
 
 
 _AS_THEY_ARE = ("version", "seed")
@@ -569,7 +573,7 @@ def sample_of(
     # Units of each level, of the groups that the drawn units show few levels of.
     few = [name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MOST_LEVELS]
     totals = {name: population.levels(name) for name in few}
-    return Sample(
+    sample = Sample(
         ids=drawn.ids,
         stratum=drawn.stratum,
         inclusion_probability=probabilities,
@@ -584,6 +588,56 @@ def sample_of(
         seed=seed,
         population=population,
         digest=population.digest_of_draw(seed) if digested else None,
+    )
+    return with_sets(sample)
+
+
+def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
+    """Return the sample with its answers as the texts of sets, if they are sets of tags.
+
+    They are if it was declared, or if every answer is a list. Without a column of the model's answers,
+    columns of lists are answers of several models. A `lenient` sample has no sets if some of its answers are
+    none.
+
+    Raises
+    ------
+    InputError
+        For an answer that is no set of tags, if others are.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(groups={"answer": [["b", "a"], []]}, predicted="answer")
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample.question.outcome.tags, sorted(sample.groups["answer"].tolist())
+    (('a', 'b'), ['["a", "b"]', '[]'])
+    """
+    outcome, answer = sample.question.outcome, sample.question.answer
+    declared = outcome.tag_format
+    if declared == NO_SETS or (outcome.holds_sets and outcome.tags):
+        return sample
+    columns: dict[str, AnyArray] = {}
+    for name, cells in sample.groups.items():
+        is_answer = name == answer
+        texts, other = read_sets(cells.tolist(), declared if is_answer else None)
+        if texts is not None:
+            columns[name] = np.array(texts, dtype=np.str_)
+        elif is_answer and other is not None and not lenient:
+            raise mixed_answers(name, cells[other], f"id {str(sample.ids[other])!r}", declared)
+    if answer is not None and answer not in columns:
+        return sample
+    if not columns:
+        return sample
+    tags = {tag for texts in columns.values() for tag in vocabulary(texts.tolist())}
+    if sample.population is not None and answer is not None:
+        tags |= {*population_tags(sample.population, answer)}
+    question = sample.question.with_outcome(tag_format=declared or JSON_LISTS, tags=tuple(sorted(tags)))
+    return replace(
+        sample,
+        question=question,
+        groups={**sample.groups, **columns},
+        # The texts of the population differ from those of its sets.
+        totals={name: levels for name, levels in sample.totals.items() if name not in columns},
     )
 
 
@@ -606,7 +660,7 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
         answer=population.predicted,
         groups=groups,
         shown=shown,
-        outcome=Outcome(scale=scale, bounds=bounds),
+        outcome=Outcome(scale=scale, bounds=bounds, tag_format=population.tags),
     )
 
 

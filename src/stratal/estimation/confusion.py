@@ -11,7 +11,7 @@ Matthews' correlation of two classes always are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -439,7 +439,7 @@ class Confusion:
                 trials /= self.weighting.few_clusters_factor(result.variable, member)
                 limits = clustered(replace(limits, trials=trials), clusters)
             second: Limits | None = None
-            unequal = self.weighting.effective_draws < _UNEQUAL * self.weighting.draws
+            unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
             if name in RATES and unequal and isinstance(which, int):
                 # Trials are those of all strata; of a large one with few labels that agree they know little.
                 unit = self._along(which, form_of(name)[0])
@@ -496,8 +496,8 @@ class Confusion:
             what = f"{name} of groups is of two classes"
             action = "Ask for kappa, or for the recall of each class."
             raise InputError(what, given=f"{self.n_classes} classes", action=action)
-        weights, inside = self.weighting.weights, member.astype(np.float64)
-        shares = Shares.of(self.true[member], self.predicted[member], weights[member], self.n_classes)
+        inside = member.astype(np.float64)
+        shares = self.shares(member)
         value, slopes, note = metric(shares) if np.any(member) else (np.nan, shares, "no labelled unit")
         n, bounds = int(member.sum()), (-1.0 if name in SIGNED else 0.0, 1.0)
         if not np.isfinite(value):
@@ -527,37 +527,15 @@ class Confusion:
             standard_error=result.standard_error if result.standard_error > _DUST else error,
         )
 
-    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
-        """Return a macro average where a few classes have no label there; None where more have none.
+    def shares(self, member: BoolArray) -> Shares:
+        """Return the weighted shares of the units of a group (n,)."""
+        weights = self.weighting.weights[member]
+        return Shares.of(self.true[member], self.predicted[member], weights, self.n_classes)
 
-        The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
-        these least. Their best likeness are the classes with the fewest labels, so that the value takes these
-        for them; the interval takes anything from 0 to 1.
-        """
+    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
+        """Return a macro average where a few classes have no label there; None where more have none."""
         each = [self.metric(name, k, target) for k in range(self.n_classes)]
-        seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
-        missing = self.n_classes - len(seen)
-        if not 0 < missing <= MOST_UNSEEN * self.n_classes:
-            return None
-        fewest = min(each[k].n for k in seen)
-        alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
-        others = self.restricted(seen).metric(name, "macro", target)
-        share = len(seen) / self.n_classes
-        value = share * others.value + (1.0 - share) * alike
-        note = (
-            f"{missing} of {self.n_classes} classes have no label in the denominator: their {name} is taken "
-            f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
-            "anything from 0 to 1"
-        )
-        limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
-        return replace(
-            others,
-            value=value,
-            # As if the metric of the other classes were uniformly distributed from 0 to 1.
-            standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
-            evidence=replace(others.evidence, value=value, own=limits),
-            remarks=(*others.remarks, note),
-        )
+        return some_unseen(name, each, lambda seen: self.restricted(seen).metric(name, "macro", target))
 
     def restricted(self, classes: list[int]) -> Confusion:
         """Return the confusion of some classes, all others being one that no average counts."""
@@ -764,6 +742,51 @@ class Confusion:
         )
 
 
+def some_unseen(
+    name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], what: str = "classes"
+) -> Estimate | None:
+    """Return a macro average where a few classes have no label there; None where more have none.
+
+    The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
+    these least. Their best likeness are the classes with the fewest labels, so that the value takes these
+    for them; the interval takes anything from 0 to 1.
+
+    Parameters
+    ----------
+    name : str
+        The metric.
+    each : sequence of Estimate (K,)
+        That of each class.
+    of_some : callable
+        Returns the macro average over some of the classes.
+    what : str
+        What a note calls them.
+    """
+    seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
+    missing = len(each) - len(seen)
+    if not 0 < missing <= MOST_UNSEEN * len(each):
+        return None
+    fewest = min(each[k].n for k in seen)
+    alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
+    others = of_some(seen)
+    share = len(seen) / len(each)
+    value = share * others.value + (1.0 - share) * alike
+    note = (
+        f"{missing} of {len(each)} {what} have no label in the denominator: their {name} is taken "
+        f"for that of the {what} with the fewest labels, {alike:.3g}, and the interval takes it for "
+        "anything from 0 to 1"
+    )
+    limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
+    return replace(
+        others,
+        value=value,
+        # As if the metric of the other classes were uniformly distributed from 0 to 1.
+        standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
+        evidence=replace(others.evidence, value=value, own=limits),
+        remarks=(*others.remarks, note),
+    )
+
+
 # Error of one side of an interval of one standard error.
 _ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
 
@@ -781,7 +804,7 @@ _NEEDS = {
 
 # Share of the labels that their weights leave (Kish), below which a rate's trials are known too little: with
 # half of the units in a stratum of 20 of 200 labels, a third, intervals of rates covered .89 to .92.
-_UNEQUAL = 0.5
+UNEQUAL = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
-from stratal.estimation.resolve import compared_column, joined_columns
+from stratal.estimation.resolve import compared_column, joined_columns, with_given_sets
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import Joined, join
@@ -142,6 +142,7 @@ def estimate(
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
+    sample = with_given_sets(sample, labels)
     labels, columns = _joined(requested, sample, labels)
     parts = requested.parts_of(sample)
     if not stated and all("target" in part.takes and part.has_superpopulation for part in parts):

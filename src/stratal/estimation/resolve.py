@@ -17,10 +17,12 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.labels import Joined, join
+from stratal.labels.labels import Joined, as_labels, join
 from stratal.labels.meanings import refuse_unlike
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
+from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
+from stratal.question.tags import vocabulary as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
 
 
@@ -47,7 +49,12 @@ def known_classes(joined: Joined, answers: AnyArray, others: tuple[str, ...] = (
     """
     vocabulary = [*answers.tolist(), *others]
     classes = joined.classes(vocabulary)
-    if vocabulary:
+    if vocabulary and all(map(is_set, (*set(classes.tolist()), *set(vocabulary)))):
+        labels, answered = (
+            [tag for text in texts for tag in tags_of(text)] for texts in (classes, vocabulary)
+        )
+        refuse_unlike(labels, answered)
+    elif vocabulary:
         refuse_unlike(classes.tolist(), vocabulary)
     return classes
 
@@ -197,7 +204,7 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
-    joined = join(sample, given, what)
+    joined = join(sample, given, what, answers=what != "by")
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(known_classes(joined, answers, sample.question.outcome.classes))
@@ -257,8 +264,17 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     ['cat', 'dog']
     """
     column = class_column(sample, values, name)
-    texts = np.array(["" if value is None else value for value in column], dtype=np.str_)
-    return replace(sample, groups={**sample.groups, name: texts})
+    cells = ["" if value is None else value for value in column]
+    question = sample.question
+    sets, _ = read_sets([cell for cell in cells if cell], question.outcome.tag_format)
+    if sets is not None:
+        read = iter(sets)
+        cells = [next(read) if cell else "" for cell in cells]
+        tags = sorted({*question.outcome.tags, *tag_vocabulary(sets)})
+        question = question.with_outcome(
+            tag_format=question.outcome.tag_format or JSON_LISTS, tags=tuple(tags)
+        )
+    return replace(sample, question=question, groups={**sample.groups, name: np.array(cells, dtype=np.str_)})
 
 
 # Name of the group column of answers that came with the labels.
@@ -270,6 +286,20 @@ def split_answers(labels: Any) -> tuple[Any, Any]:
     if isinstance(labels, Mapping) and set(labels) == {"label", "predicted"}:
         return labels["label"], labels["predicted"]
     return labels, None
+
+
+def with_given_sets(sample: Sample, labels: Any) -> Sample:
+    """Return the sample whose answers are sets of tags, if every answer that came with the labels is one."""
+    answers = split_answers(labels)[1]
+    if answers is None or sample.question.outcome.tag_format is not None:
+        return sample
+    given = as_labels(answers, sample)
+    cells = [own or value for own, value in zip(given.sets or given.values, given.values, strict=True)]
+    texts, _ = read_sets([str(cell) for cell in cells if cell is not None], None)
+    if texts is None:
+        return sample
+    question = sample.question.with_outcome(tag_format=JSON_LISTS, tags=tag_vocabulary(texts))
+    return replace(sample, question=question)
 
 
 def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
@@ -293,7 +323,7 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     """
     if isinstance(given, str):
         return _kept_numbers(sample, given, what)
-    joined = join(sample, given, what)
+    joined = join(sample, given, what, answers=False)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers

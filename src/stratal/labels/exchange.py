@@ -96,7 +96,7 @@ def label_rows(
             what = f"{table.label}: several columns may be that of the labels"
             action = f"Rename or drop all but one, or name it: {named}."
             raise InputError(what, given=", ".join(map(repr, alike)), action=action)
-    entries, notes = table.values(value, action=f"Name it: value= (--value COL){several}."), table.notes
+    entries, notes = table.answers(value, action=f"Name it: value= (--value COL){several}."), table.notes
     if id_name == ROW and table.find(ROW) is None and order is not None:
         if len(table) != len(order):
             what = (

@@ -40,7 +40,8 @@ from stratal.labels.meanings import (
     stand_for_numbers,
     vocabulary,
 )
-from stratal.question import Question
+from stratal.question import Outcome, Question
+from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
 from stratal.randomness import id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
@@ -196,12 +197,15 @@ class Labels(Record):
     failed : tuple of bool (m,), optional
         Which values are missing because the model's answer failed: its application returned an error or
         nothing. See `failed_as_wrong`.
+    sets : tuple of str or None (m,), optional
+        The texts of values that were lists: sets of tags. Such a value is this text, unless all lists have
+        one tag or none, as annotation tools write a label that could be several.
 
     Raises
     ------
     LabelError
-        If there are not as many ids, values and annotators, and for a value or an annotator that is a list, a
-        dict or another container.
+        If there are not as many ids, values and annotators, for a value that is a dict or a list of other
+        things than tags, and for an annotator that is a container.
 
     Examples
     --------
@@ -220,6 +224,7 @@ class Labels(Record):
     columns: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False, repr=False)
     replaced: Labels | None = field(default=None, compare=False)
     failed: tuple[bool, ...] | None = field(default=None, compare=False)
+    sets: tuple[str | None, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
@@ -233,6 +238,9 @@ class Labels(Record):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
                 raise LabelError("what labels count as cannot be read", given=kind_of(given), allowed=allowed)
         self._set(ids=tuple(map(id_text, self.ids)))
+        self._set(values=tuple(self.values))
+        if any(map(_is_list, self.values)):
+            self._read_lists()
         plain = set(map(type, self.values)) <= {float, int}
         if not plain or any(value != value for value in self.values):
             # Most labels are a few texts, many times over: each is read once.
@@ -244,12 +252,22 @@ class Labels(Record):
             if not isinstance(who, str | int | np.generic):
                 raise self._not_one("annotator", row, who, "one name")
 
+    def _read_lists(self) -> None:
+        """Read the values that are lists of tags as the texts of their sets."""
+        sets = tuple(read_set(entry) if _is_list(entry) else None for entry in self.values)
+        single = all(len(entry) <= 1 for entry in self.values if _is_list(entry))
+        values = []
+        for entry, text in zip(self.values, sets, strict=True):
+            if text is None:
+                values.append(entry)
+            elif single:  # annotation tools that allow several labels
+                values.append(next(iter(entry), None))
+            else:
+                values.append(text)
+        self._set(values=tuple(values), sets=sets)
+
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
-        if isinstance(entry, list | tuple) and len(entry) <= 1:  # annotation tools that allow several labels
-            single = entry[0] if entry else None
-            if not isinstance(single, list | tuple | dict):
-                return self._value(row, single)
         if isinstance(entry, str):
             return text_of_cell(entry.strip()) or None
         if is_missing(entry):
@@ -269,6 +287,20 @@ class Labels(Record):
         if isinstance(entry, Iterable | Sized) and not isinstance(entry, str | bytes):
             raise self._not_one("label", row, entry, "one number or text")
         return entry
+
+    def refuse_sets(self) -> None:
+        """Refuse lists of several tags, where answers are no sets of tags."""
+        for row, (value, text) in enumerate(zip(self.values, self.sets or (), strict=True)):
+            if text is not None and value == text:
+                raise LabelError(
+                    f"{self.place(row)}: the label of id {self.ids[row]!r} is a list, and answers are no "
+                    "sets of tags",
+                    given=text,
+                    allowed="one number or text",
+                    action="Give each answer its own row, with one value and the annotator's name. If labels "
+                    "are sets of tags, answers are too: predicted= (--predicted) and tags= (--tags) of the "
+                    "draw.",
+                )
 
     def _not_one(self, what: str, row: int, entry: Any, allowed: str) -> LabelError:
         what = f"{self.place(row)}: the {what} of id {self.ids[row]!r} is {kind_of(entry)}"
@@ -309,8 +341,62 @@ class Labels(Record):
             annotators=self.annotators and tuple(self.annotators[row] for row in rows),
             places=self.places and tuple(self.places[row] for row in rows),
             failed=self.failed and tuple(self.failed[row] for row in rows),
+            sets=self.sets and tuple(self.sets[row] for row in rows),
             columns={name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()},
         )
+
+    def with_set_texts(self, values: AnyArray, declared: Declared, outcome: Outcome) -> AnyArray:
+        """Return interpreted values (m,) with the texts of the sets of tags that they hold.
+
+        Values that are all numbers, or words for numbers, are left as they are: they state whether an answer
+        is right.
+
+        Raises
+        ------
+        LabelError
+            For a label that is no set of tags, if others are, and for tags that differ from those of the
+            answers in case or spaces alone.
+        """
+        if values.dtype != object and self.sets is None:
+            return values
+        cells: list[Any] = list(values.tolist())
+        if values.dtype != object:
+            cells = [None if value != value else class_text(value) for value in cells]
+        for row, text in enumerate(self.sets or ()):
+            cells[row] = cells[row] if text is None else text
+        no_answer = {text for text, meaning in declared.meanings.items() if meaning is None}
+        rows = [row for row, cell in enumerate(cells) if cell is not None and cell not in no_answer]
+        given = [cells[row] for row in rows]
+        texts, other = read_sets(given, _format_of(given, outcome))
+        if other is not None:
+            raise LabelError(
+                f"{self.place(rows[other])}: the label of id {self.ids[rows[other]]!r} is no set of tags, as "
+                "others are",
+                given=repr(given[other]),
+                allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
+                action="Correct it; if it is no answer: " + mapped({str(given[other]): None}) + ".",
+            )
+        if texts is None:
+            return values
+        self._refuse_misspelt_tags(texts, rows, outcome.tags)
+        found = np.full(len(cells), None, dtype=object)
+        found[:] = [cell if cell in no_answer else None for cell in cells]
+        found[rows] = texts
+        return found
+
+    def _refuse_misspelt_tags(self, texts: Sequence[str], rows: Sequence[int], known: Sequence[str]) -> None:
+        """Refuse tags that differ from those of the answers in case or spaces alone."""
+        spelling = {"".join(tag.split()).casefold(): tag for tag in known}
+        for row, text in zip(rows, texts, strict=True):
+            for tag in tags_of(text):
+                right = spelling.get("".join(tag.split()).casefold(), tag)
+                if right != tag and tag not in known:
+                    raise LabelError(
+                        f"{self.place(row)}: the label of id {self.ids[row]!r} has the tag {tag!r}, where "
+                        f"answers have {right!r}",
+                        allowed=", ".join(map(repr, known)),
+                        action="Spell tags as the answers do, or they count as other tags.",
+                    )
 
     @property
     def failed_answers(self) -> int:
@@ -644,7 +730,26 @@ def with_ids_of(
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
-def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joined:
+def _is_list(value: Any) -> bool:
+    """Return whether a value is a list of plain values."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1
+    return isinstance(value, list | tuple | set | frozenset) and not any(
+        isinstance(entry, list | tuple | dict) for entry in value
+    )
+
+
+def _format_of(texts: Sequence[str], outcome: Outcome) -> str | None:
+    """Return the format in which labels hold sets; None if only lists are sets.
+
+    Words for numbers among separated tags state whether an answer is right, unless they are tags.
+    """
+    if outcome.tag_format in SEPARATORS and ({*texts} & {*outcome.tags} or not stand_for_numbers(texts)):
+        return outcome.tag_format
+    return None
+
+
+def join(sample: UnitRows, labels: Any, what: str = "an array of labels", *, answers: bool = True) -> Joined:
     """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
 
     Parameters
@@ -654,6 +759,8 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
         Joined ones stay as they are.
     what : str
         What an array is called in an error.
+    answers : bool
+        Whether these are labels or answers, which may be sets of tags.
 
     Raises
     ------
@@ -702,7 +809,12 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joi
         )
     units = np.array([position[text] for text in given.ids], dtype=np.int64)
     _refuse_other_columns(sample, given, units)
-    return _in_order(sample, units, *given.interpreted(), notes=given.notes)
+    values, declared = given.interpreted()
+    if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
+        values = given.with_set_texts(values, declared, sample.question.outcome)
+    elif given.sets is not None:
+        given.refuse_sets()
+    return _in_order(sample, units, values, declared, notes=given.notes)
 
 
 def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
@@ -711,6 +823,8 @@ def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> 
     `units` (m,) are the drawn units of the labels. Blank entries and the columns that annotators saw, which a
     spreadsheet may reformat, are not compared. Nor are columns of verdicts on a model's answers.
     """
+    tag_format = sample.question.outcome.tag_format
+    separator = tag_format if tag_format in SEPARATORS else None
     for name, entries in labels.columns.items():
         if name not in sample.groups:
             continue
@@ -719,6 +833,8 @@ def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> 
             continue
         for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
             if is_missing(entry) or same_value(entry, stored[unit]):
+                continue
+            if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
                 continue
             raise LabelError(
                 f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",

@@ -19,6 +19,7 @@ import numpy as np
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, kind_of
 from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.tags import is_set
 from stratal.tables.no_answer import is_no_answer
 
 _PAIRS = (
@@ -395,7 +396,8 @@ class Declared:
                 value=text,
                 count=count,
                 meaning=meaning,
-                usual=text in plain or (classes and meaning == text and (known is None or text in known)),
+                usual=text in plain
+                or (classes and meaning == text and (known is None or text in known or is_set(text))),
             )
             for text, count in counts.items()
             for meaning in [meant.get(text)]

@@ -17,6 +17,7 @@ from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
+from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
 from stratal.tables.engine import reader_of
 from stratal.tables.frames import frame_table
@@ -78,6 +79,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         id_name=id_name or "id",
         row_base=declaration.ROW_BASE if ids is None else None,
         predicted=predicted,
+        tags=checked_format(given.get("tags")),
         notes=notes,
         threads=None if threads is None else arrays.checked_threads(threads),
     )
@@ -143,6 +145,8 @@ def _group_column(name: str, values: Any) -> AnyArray:
     if array.ndim != 1 or array.dtype.kind in "SVc":
         given = f"shape {array.shape}, dtype {array.dtype}"
         raise InputError(what, given=given, allowed="text, numbers or dates, one per unit")
+    if array.dtype.kind == "O":
+        array = _with_set_texts(array)
     for position, entry in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         nested = isinstance(entry, list | tuple | set | dict | np.ndarray | bytes)
         if nested or (isinstance(entry, str) and "\0" in entry):
@@ -158,6 +162,15 @@ def _group_column(name: str, values: Any) -> AnyArray:
     if array.dtype.kind == "M":
         array = np.array([_moment_text(text) for text in array.astype(np.str_).tolist()])
     return frozen(array.astype(np.str_))
+
+
+def _with_set_texts(array: AnyArray) -> AnyArray:
+    """Return a column of objects (N,) with lists of tags as the text of their set."""
+    texts = np.empty(len(array), dtype=object)
+    for position, entry in enumerate(array.tolist()):
+        text = None if isinstance(entry, str) else read_set(entry)
+        texts[position] = entry if text is None else text
+    return texts
 
 
 def _moment_text(text: str) -> str:
@@ -296,7 +309,9 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
 
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
-    given: Any = {name: getattr(declared, name) for name in ("predicted", "bounds", "scaled", "label")}
+    given: Any = {
+        name: getattr(declared, name) for name in ("predicted", "bounds", "scaled", "label", "tags")
+    }
     given |= {"ids": ids[order], "id_name": declared.id, "threads": threads}
     for keyword, kind, names in (
         ("proxy", "number", declared.proxies),

@@ -12,6 +12,7 @@ from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
+from stratal.question.tags import checked_format
 from stratal.tables.logs import ID_NAMES, Log
 from stratal.tables.row_index import refuse_two_ids, require_ids
 from stratal.tables.source import FileReading
@@ -79,6 +80,8 @@ class Declaration:
         How answers are written alike before they are compared; as they are if left out.
     history : History, optional
         Of earlier models' results, of which a proxy and features are made.
+    tags : str, optional
+        How cells of the model's answer hold sets of tags; see `Outcome.tag_format`.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Declaration:
     agreements: Mapping[str, str] = field(default_factory=dict)
     alike: str | None = None
     history: History | None = None
+    tags: str | None = None
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -167,6 +171,7 @@ class ArrayKeywords(TypedDict, total=False):
     label: str | tuple[float, float] | None
     history: Any
     threads: int | None
+    tags: str | None
 
 
 class TableKeywords(TypedDict, total=False):
@@ -186,6 +191,7 @@ class TableKeywords(TypedDict, total=False):
     label: str | tuple[float, float] | None
     answers: str | Sequence[str] | None
     history: Any
+    tags: str | None
 
 
 class FileKeywords(TableKeywords, FileReading, total=False):
@@ -287,6 +293,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         agreements=agreements,
         alike=alike,
         history=history,
+        tags=checked_format(given.get("tags")),
     )
 
 

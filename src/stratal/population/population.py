@@ -70,6 +70,9 @@ class Population(ABC):
     # Group column that holds the model's answer, kept in the sample and never shown.
     predicted: str | None = None
 
+    # How cells of that answer hold sets of tags, if it was declared; see `Outcome.tag_format`.
+    tags: str | None = None
+
     # What was done to read the units: blank rows left out, a softmax found, proxies missing.
     notes: tuple[str, ...] = ()
 
@@ -290,6 +293,8 @@ class Population(ABC):
             What the id column is called in files.
         label : optional
             What annotators will say, as in `Population.read`.
+        tags : {"json", ";", "|", ",", "none"}, optional
+            How answers hold sets of tags, as in `Population.read`.
         history : History, array (N, M) or mapping of model to array-like (N,), optional
             Earlier models' results on the same units, or what was fitted to them; as in `Population.read`.
         threads : int, optional
@@ -373,6 +378,10 @@ class Population(ABC):
             Columns that ride along to the annotators.
         predicted : str, optional
             Column that holds the model's answer; kept as a group, never shown.
+        tags : {"json", ";", "|", ",", "none"}, optional
+            How answers, and later labels, hold sets of tags: `json` for lists and JSON lists such as
+            `["a", "b"]`, or the separator of text such as `a;b`; `[]` is the set without tags. If left out,
+            they are sets if every answer is a list; `none` states that they are not.
         second_moment : str or mapping of proxy to column, optional
             Columns that hold E[z² | x].
         bounds : (float, float), optional
@@ -452,7 +461,7 @@ class Population(ABC):
             of a pandas dataframe is its id column, called `index` where it has no name, unless it only
             numbers the rows or `id` names a column. If a column `id` or `item_id` is there too, name one.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
-        missing, label, answers, history : optional
+        missing, label, answers, history, tags : optional
             As in `Population.read`.
 
         Raises

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from stratal.errors import InputError, LabelError
 from stratal.question.question import Question
+from stratal.question.tags import is_set
 
 # Labels that mean wrong, half right and right, and are class names too.
 RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", "True", "False", "true", "false"})
@@ -41,6 +42,8 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
         return question.compares
     if question.answer is None:
         return False
+    if question.outcome.holds_sets:
+        return any(map(is_set, labels))
     label_classes = {TRUTH_VALUES.get(label, label) for label in labels}
     answer_classes = {TRUTH_VALUES.get(answer, answer) for answer in answers}
     if label_classes.isdisjoint(answer_classes):

@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import Record, plain
 from stratal.errors import InputError, not_bounds, refuse_unknown
+from stratal.question.tags import NO_SETS, checked_format, how_to_write
 
 # How a label becomes a number: by comparison with the model's answer, or because it stands for a number.
 Decoding: TypeAlias = Literal["comparison", "number"]
@@ -92,11 +93,18 @@ class Outcome(Record):
         The number, the class or no answer (None) that a label counts as.
     classes : tuple of str
         Classes that labels may name, in addition to the compared answers.
+    tag_format : str, optional
+        How cells hold sets of tags: `json` for lists and JSON lists, or the separator of text. `none` states
+        that they hold no sets, although they look like lists. None if answers are no sets.
+    tags : tuple of str
+        The tags of all answers, where labels and answers are sets.
 
     Examples
     --------
     >>> Outcome(scale="bounded", bounds=(1, 5)).bounds
     (1.0, 5.0)
+    >>> Outcome(tag_format="json", tags=("a", "b")).holds_sets
+    True
     """
 
     decoding: Decoding | None = None
@@ -105,9 +113,13 @@ class Outcome(Record):
     positive: str | None = None
     mapping: Mapping[str, float | str | None] | None = None
     classes: tuple[str, ...] = ()
+    tag_format: str | None = None
+    tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._freeze()
+        checked_format(self.tag_format)
+        self._set(tags=tuple(self.tags))
         if self.decoding is not None:
             refuse_unknown("decoding of labels", self.decoding, DECODINGS)
         if self.scale is not None:
@@ -123,6 +135,16 @@ class Outcome(Record):
             self._set(bounds=(low, high))
         if self.mapping is not None:
             self._set(mapping=dict(self.mapping))
+
+    @property
+    def holds_sets(self) -> bool:
+        """Whether labels and answers are sets of tags."""
+        return self.tag_format not in (None, NO_SETS)
+
+    @property
+    def label_format(self) -> str | None:
+        """How labels are written, in words; None if they are no sets of tags."""
+        return how_to_write(str(self.tag_format), self.tags) if self.holds_sets else None
 
     @property
     def stands_for_numbers(self) -> bool:

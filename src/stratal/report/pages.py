@@ -50,7 +50,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     ----------
     found : dict
         `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`; of a
-        pilot also `pilot`, why it is as large.
+        pilot also `pilot`, why it is as large; `label_format`, if labels are sets of tags.
     strata : sequence of (name, units, drawn units)
     shown : bool
         Whether the table for the annotators has more than ids.
@@ -64,11 +64,12 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     """
     added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
     table = ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata)
+    how = f" with {found['label_format']}" if "label_format" in found else ""
     return Page(
         lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
         notes=[
-            f"To label: {found['to_label']}  (fill in the column `label`)",
+            f"To label: {found['to_label']}  (fill in the column `label`{how})",
             f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
             *([] if shown else [_IDS_ALONE]),
             *([found["pilot"]] if "pilot" in found else []),

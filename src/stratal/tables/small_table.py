@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,8 @@ class SmallTable:
         Columns of numbers that may be read in two ways, with an entry.
     index : pandas Index, optional
         That of a dataframe, where it identifies rows: its last column, and its ids unless others are named.
+    single : mapping of column to list (m,)
+        Columns of lists of one value each, or none, as they were read; `lists` has these values.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class SmallTable:
     log: Log | None = None
     ambiguous: Mapping[str, str] = field(default_factory=dict)
     index: Any = None
+    single: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
@@ -100,7 +104,13 @@ class SmallTable:
     def only(self, rows: Sequence[int]) -> SmallTable:
         """Return some of the rows, in this order."""
         lists = {name: [column[row] for row in rows] for name, column in self.lists.items()}
-        return replace(self, lists=lists, places=tuple(self.places[row] for row in rows))
+        single = {name: [column[row] for row in rows] for name, column in self.single.items()}
+        return replace(self, lists=lists, single=single, places=tuple(self.places[row] for row in rows))
+
+    def answers(self, name: str, action: str | None = None) -> list[Any]:
+        """Return a column of labels or answers, of which lists of one value stay lists: they may be sets."""
+        values = self.values(name, action)
+        return self.single.get(self.find(name) or name, values)
 
     def find(self, *names: str) -> str | None:
         """Return the first of these columns that is there, without regard to case where that is unique."""
@@ -141,9 +151,13 @@ class SmallTable:
             raise ambiguous_number(self.label, name, self.ambiguous[name])
         return self.lists[name]
 
-    def texts(self, name: str) -> AnyArray:
-        """Return a column as text, whole numbers without a point, refusing what is missing."""
-        found = [plain_text(entry) for entry in self.values(name)]
+    def texts(self, name: str, *, sets: bool = False) -> AnyArray:
+        """Return a column as text, whole numbers without a point, refusing what is missing.
+
+        Lists are JSON if they are `sets` of tags.
+        """
+        entries = self.answers(name) if sets else self.values(name)
+        found = [json.dumps(entry) if isinstance(entry, list) else plain_text(entry) for entry in entries]
         if None in found:
             raise InputError(
                 f"{self.label}: column {name!r} is empty in {self.places[found.index(None)]}",
@@ -253,8 +267,10 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         }
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
     lists |= {name: [None] * len(places) for name in repeated if name not in lists}
-    lists = {name: _single_entries(entries) for name, entries in lists.items()}
-    whole = SmallTable(str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous)
+    plain = {name: _single_entries(entries) for name, entries in lists.items()}
+    single = {name: entries for name, entries in lists.items() if plain[name] is not entries}
+    lists = plain
+    whole = SmallTable(str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous, single=single)
     rows_of = zip(*lists.values(), strict=True) if lists else ()
     full = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
     blank = blank_note(str(path), len(places) - len(full))

@@ -98,6 +98,7 @@ LATER = {
     *("--allow-images", "--submit-on-choice"),  # the labelling page
     "--label",  # labels of the demonstration
     "--failed-answers",  # answers of a log that failed
+    "--tags",  # answers and labels that are sets
 }
 """Options of capabilities that came after the limit was set, and that no other option can say."""
 

@@ -12,6 +12,7 @@ from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation import confusion as measures
+from stratal.estimation.answered_sets import AnsweredSets, answered_sets, compares_sets
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
@@ -30,7 +31,7 @@ from stratal.estimation.estimands.answered import (
 )
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
-from stratal.estimation.resolve import GIVEN, compared_column, split_answers, with_group
+from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies
@@ -133,14 +134,32 @@ class Classification(Estimand):
         left, counted = (outside, inside) if answered else (inside, outside)
         return Cells(names=(left, counted), tests=(test,)), (left,)
 
+    def _sets(self, sample: Sample, labels: Any) -> AnsweredSets | None:
+        """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
+        if self.of is None or not compares_sets(sample, labels, self.predicted):
+            return None
+        return answered_sets(sample, labels, self.predicted)
+
+    def _of_sets(self, sets: AnsweredSets) -> int | str:
+        """Return the number of the tag that the metric is of, or how it is averaged over tags."""
+        return sets.number(str(self.of)) if self.classes else str(self.of)
+
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
+        sets = self._sets(sample, labels)
+        if sets is not None:
+            found = sets.counts.metric(self.name, self._of_sets(sets), request.target)
+            found = sets.frame.complete(found, sample)
+            return replace(found, label=self.label, remarks=(*found.remarks, *sets.remarks))
         answered = self._answered(sample, labels)
         found = answered.metric(sample, self.name, self._which(answered.levels), request.target)
         return replace(found, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
-        """Return the metric of each group: a rate of a class, or kappa."""
+        """Return the metric of each group: a rate of a class, kappa, or an average over tags."""
+        sets = self._sets(sample, labels)
+        if sets is not None:
+            return self._sets_by(sets, sample, group, request)
         answered = self._answered(sample, labels)
         which = self._which(answered.levels)
         if isinstance(which, str):
@@ -149,8 +168,22 @@ class Classification(Estimand):
         rows = [replace(row, label={"domain": name}) for name, row in found.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
 
+    def _sets_by(self, sets: AnsweredSets, sample: Sample, group: Any, request: Request) -> Estimates:
+        """Return the metric of a tag, or its average over the tags, of each group."""
+        groups, names = named_groups(sample, group)
+        inside = groups[sets.labelled]
+        rows = []
+        for level in names:
+            metric = sets.counts.metric(self.name, self._of_sets(sets), request.target, inside == level)
+            rows.append(sets.frame.complete(metric, sample, label={"domain": level}))
+        return Estimates.from_rows(sample, rows, "domains", (*sets.frame.notes, *sets.remarks))
+
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
+        sets = self._sets(sample, labels)
+        if sets is not None and not self.classes:
+            u = sets.counts.influence(self.name, str(self.of))
+            return LabelledInfluence(u=u, labelled=sets.labelled)
         answered = self._answered(sample, labels)
         confusion = answered.confusion
         weights = confusion.weighting.weights
@@ -165,6 +198,15 @@ class Classification(Estimand):
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+        sets = self._sets(sample, labels)
+        if sets is not None:
+            return AnsweredClasses(
+                levels=[f"not {self.of}", str(self.of)],
+                known=[],
+                confusion=sets.counts.confusion(sets.number(str(self.of))),
+                frame=sets.frame,
+                labelled=sets.labelled,
+            )
         labels, given = split_answers(labels)
         answers = self.predicted or sample.question.answer
         needless = needless_units(self.name, self.of, answers if given is None else None)
@@ -380,6 +422,14 @@ class BalancedAccuracy(_OfAll, kind="balanced_accuracy"):
     'balanced_accuracy:predicted=answer'
     """
 
+    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+        if compares_sets(sample, labels, self.predicted):
+            raise InputError(
+                "balanced accuracy is of classes, and the answers are sets of tags",
+                action="Ask for the mean recall over the tags: average:recall.",
+            )
+        return super(BalancedAccuracy, self)._answered(sample, labels)
+
 
 @dataclass(frozen=True, slots=True)
 class MatthewsCorrelation(_OfAll, kind="mcc"):
@@ -394,13 +444,14 @@ class MatthewsCorrelation(_OfAll, kind="mcc"):
 
 @dataclass(frozen=True, slots=True)
 class Average(Classification, kind="average", listed="metric"):
-    """A metric of each class, averaged over all classes.
+    """A metric of each class, averaged over all classes; of each tag where answers are sets of tags.
 
     Parameters
     ----------
     metric : str
         One of the metrics of a class, such as `f1`.
     average : {"macro", "micro", "weighted"}
+        Of tags the first two.
     predicted : str, optional
         As for `Accuracy`.
 
@@ -719,6 +770,8 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
+        if compares_sets(sample, labels, self.predicted):
+            return self._of_sets(sample, labels, request)
         given, answers = split_answers(labels)
         compared, column = answers, None
         if answers is None:
@@ -761,6 +814,27 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
             remarks.append(_ONLY_SEEN.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
+
+    def _of_sets(self, sample: Sample, labels: Any, request: Request) -> Estimates:
+        """Return the metrics of sets of tags, a row for each metric and tag."""
+        sets = answered_sets(sample, labels, self.predicted)
+        target = Request(target=request.target)
+        reported = [sets.number(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
+        averages = self.average if len(reported) > 1 else ()
+        averaged = sets.counts.restricted(reported)
+        rows: list[Estimate] = []
+        for name in self.metrics:
+            if name in measures.OVERALL_METRICS:
+                estimand: Estimand = Estimand.of_kind(name)(predicted=self.predicted)
+                overall: Any = estimand.estimate(sample, labels, target)
+                rows.append(replace(overall, label={"metric": name, "class": None}))
+                continue
+            of_each = {sets.tags[tag]: sets.counts.metric(name, tag, target.target) for tag in reported}
+            of_each |= {average: averaged.metric(name, average, target.target) for average in averages}
+            for tag_name, metric in of_each.items():
+                label = {"metric": name, "class": tag_name}
+                rows.append(sets.frame.complete(metric, sample, label=label))
+        return Estimates.from_rows(sample, rows, "metrics", (*sets.frame.notes, *sets.remarks))
 
 
 _ONLY_SEEN = (

@@ -10,3 +10,4 @@ from stratal.estimation.estimands.losses import *
 from stratal.estimation.estimands.means import *
 from stratal.estimation.estimands.numbers import *
 from stratal.estimation.estimands.ranking import *
+from stratal.estimation.estimands.sets import *

@@ -684,6 +684,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         id_name=declared.id,
         row_base=row_base,
         predicted=declared.predicted,
+        tags=declared.tags,
         notes=source.notes,
         own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
         units=units,

@@ -1,0 +1,180 @@
+"""Sets of tags: how a cell is read as one, and the one text that stands for it.
+
+A set is held as a JSON list of its tags, each once and in their order, so that two cells hold the same set
+exactly if their texts are equal. All else that compares answers and labels needs to know nothing of sets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stratal.errors import InputError
+
+# How cells hold sets: lists or JSON lists, or texts with this character between tags.
+JSON_LISTS = "json"
+SEPARATORS = (";", "|", ",")
+# Declares that cells hold no sets, though they look like JSON lists.
+NO_SETS = "none"
+FORMATS = (JSON_LISTS, *SEPARATORS, NO_SETS)
+
+
+def checked_format(given: str | None) -> str | None:
+    """Return how cells hold sets of tags, as it was declared; None if nothing was.
+
+    Examples
+    --------
+    >>> checked_format(";"), checked_format(None)
+    (';', None)
+    """
+    if given is not None and given not in FORMATS:
+        allowed = "json, none, or the separator: ';' '|' ','"
+        raise InputError(
+            "tags= (--tags) states how cells hold sets of tags", given=repr(given), allowed=allowed
+        )
+    return given
+
+
+def set_text(tags: Iterable[str]) -> str:
+    """Return the text of a set of tags.
+
+    Examples
+    --------
+    >>> set_text(["b", "a", "b"]), set_text([])
+    ('["a", "b"]', '[]')
+    """
+    return json.dumps(sorted(set(tags)), ensure_ascii=False)
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """Return the tags of the text of a set.
+
+    Examples
+    --------
+    >>> tags_of('["a", "b"]')
+    ('a', 'b')
+    """
+    return tuple(json.loads(text))
+
+
+def read_set(cell: Any, separator: str | None = None) -> str | None:
+    """Return the text of the set that a cell holds; None if it holds none.
+
+    Parameters
+    ----------
+    cell : str, list, tuple, set or array
+        A JSON list is read as text too.
+    separator : str, optional
+        What separates the tags of any other text.
+
+    Examples
+    --------
+    >>> read_set(["b", "a"]), read_set('["b", "a"]'), read_set("b; a", ";"), read_set("b")
+    ('["a", "b"]', '["a", "b"]', '["a", "b"]', None)
+    """
+    if isinstance(cell, str):
+        entries = _json_list(cell)
+        if entries is None and separator is not None:
+            entries = cell.split(separator)
+    elif isinstance(cell, list | tuple | set | frozenset):
+        entries = list(cell)
+    elif hasattr(cell, "tolist") and getattr(cell, "ndim", 0) == 1:
+        entries = cell.tolist()
+    else:
+        entries = None
+    if entries is None or any(isinstance(entry, list | dict | tuple) or entry is None for entry in entries):
+        return None
+    tags = (_tag_text(entry) for entry in entries)
+    return set_text(tag for tag in tags if tag)
+
+
+def _json_list(text: str) -> list[Any] | None:
+    """Return the entries of a JSON list; None if the text is none."""
+    plain = text.strip()
+    if not (plain.startswith("[") and plain.endswith("]")):
+        return None
+    try:
+        entries = json.loads(plain)
+    except ValueError:
+        return None
+    return entries if isinstance(entries, list) else None
+
+
+def _tag_text(entry: Any) -> str:
+    """Return a tag as text: whole numbers have no decimals."""
+    if isinstance(entry, float) and entry.is_integer():
+        return str(int(entry))
+    return str(entry).strip()
+
+
+def read_sets(cells: Sequence[str], tag_format: str | None) -> tuple[list[str] | None, int | None]:
+    """Return the texts of the sets of a column, and the position of the first cell that holds none.
+
+    Parameters
+    ----------
+    cells : sequence of str (n,)
+    tag_format : str, optional
+        As declared: one of `FORMATS`.
+
+    Returns
+    -------
+    (list of str (n,), None)
+        If every cell holds a set.
+    (None, int)
+        If some cells hold a set, or sets were declared, and this cell holds none.
+    (None, None)
+        If no cell holds a set, or none was declared.
+
+    Examples
+    --------
+    >>> read_sets(['["b"]', "[]"], None), read_sets(['["b"]', "a"], None), read_sets(["a", "b"], None)
+    ((['["b"]', '[]'], None), (None, 1), (None, None))
+    """
+    if tag_format == NO_SETS:
+        return None, None
+    separator = tag_format if tag_format in SEPARATORS else None
+    read = {cell: read_set(cell, separator) for cell in dict.fromkeys(cells)}
+    if tag_format is None and not any(text is not None for text in read.values()):
+        return None, None
+    for position, cell in enumerate(cells):
+        if read[cell] is None:
+            return None, position
+    return [str(read[cell]) for cell in cells], None
+
+
+def is_set(text: Any) -> bool:
+    """Return whether a value is the text of a set of tags.
+
+    Examples
+    --------
+    >>> is_set('["a"]'), is_set("a"), is_set(1.0)
+    (True, False, False)
+    """
+    return isinstance(text, str) and _json_list(text) is not None
+
+
+def vocabulary(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of the texts of sets, in their order.
+
+    Examples
+    --------
+    >>> vocabulary(['["b", "c"]', '["a"]'])
+    ('a', 'b', 'c')
+    """
+    return tuple(sorted({tag for text in set(texts) for tag in tags_of(text)}))
+
+
+def how_to_write(tag_format: str, tags: Sequence[str]) -> str:
+    """Return how a label that is a set of tags is written.
+
+    Examples
+    --------
+    >>> how_to_write("json", ["a", "b", "c"])
+    'sets of tags such as ["a", "b"], or [] for no tags'
+    >>> how_to_write(";", [])
+    'sets of tags such as a;b, or [] for no tags'
+    """
+    first = list(tags[:2]) if len(tags) > 1 else ["a", "b"]
+    example = set_text(first) if tag_format == JSON_LISTS else tag_format.join(first)
+    return f"sets of tags such as {example}, or [] for no tags"
