@@ -171,3 +171,147 @@ def test_a_report_has_the_numbers_of_the_estimate(world, run_command, tmp_path, 
     assert [reported[0][name] for name in (*PLAIN, "notes")] == [
         printed[0][name] for name in (*PLAIN, "notes")
     ]
+
+
+# ---- labels and answers that are sets of tags
+
+TAGS = ("billing", "login", "refund")
+# How sets are written in the files of answers and of labels, and what declares it.
+FORMS = {"json": None, "text": ";"}
+DESIGNS = ("simple-random", "stratified", "elsewhere")
+OF_SETS = (
+    *(None, "accuracy", "mean_jaccard", "hamming_loss", "kappa"),
+    *("f1:refund", "recall:refund", "precision:refund"),
+    *("average:f1", "average:recall", "average:f1,average=micro", "average:precision,average=micro"),
+)
+SETS = list(itertools.product(DESIGNS, OF_SETS, GROUPS))[:: sized(5, 1)]
+
+
+def written(row, form):
+    """A set of tags as a cell, in the order of its tags or against it."""
+    tags = [tag for tag, there in zip(TAGS, row, strict=True) if there]
+    tags = tags[::-1] if sum(row) > 1 else tags
+    return json.dumps(tags) if form == "json" else ";".join(tags) or "[]"
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def sets(request, tmp_path_factory):
+    """Samples whose answers are sets of tags, and the files of their labels."""
+    form, folder = request.param, tmp_path_factory.mktemp(request.param)
+    draws = np.random.default_rng(11)
+    true = draws.random((N, len(TAGS))) < 0.4
+    answer = np.where(draws.random(true.shape) < 0.85, true, ~true)
+    site = draws.choice(SITES, N)
+    population = stratal.Population.from_arrays(
+        ids=[f"u{row}" for row in range(N)],
+        proxy=draws.uniform(0.5, 1.0, N),
+        groups={"answer": [written(row, form) for row in answer], "site": site.tolist()},
+        predicted="answer",
+        tags=FORMS[form],
+    )
+    plan = stratal.plan(population, budget=BUDGET, by="site")
+    samples = {
+        "simple-random": stratal.designs.SimpleRandom(budget=BUDGET).draw(population, seed=3),
+        "stratified": plan.draw(seed=3),
+    }
+    rows = {}
+    for name, sample in samples.items():
+        sample.write(folder / f"{name}.parquet")
+        rows[name] = [int(unit[1:]) for unit in sample.ids.tolist()]
+        lines = [[unit, written(true[row], form)] for unit, row in zip(sample.ids, rows[name], strict=True)]
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([["id", "label"], *lines])
+    rows["elsewhere"] = rows["simple-random"]
+    with (folder / "elsewhere.csv").open("w", newline="", encoding="utf-8") as stream:
+        lines = [
+            [f"u{row}", written(true[row], form), written(answer[row], form), site[row]]
+            for row in rows["elsewhere"]
+        ]
+        csv.writer(stream).writerows([["id", "label", "answer", "site"], *lines])
+    return folder, FORMS[form], true, answer, rows
+
+
+def value_of_sets(estimand, true, answer):
+    """The value of an estimand over units with these tags (n, T), by counting."""
+    name, _, rest = (estimand or "accuracy").partition(":")
+    hits, union = true & answer, true | answer
+    if name == "accuracy":
+        return np.mean((true == answer).all(axis=1))
+    if name == "hamming_loss":
+        return np.mean(true != answer)
+    if name == "mean_jaccard":
+        return np.mean([h.sum() / u.sum() if u.any() else 1.0 for h, u in zip(hits, union, strict=True)])
+    name, _, average = rest.partition(",average=") if name == "average" else (name, "", "")
+    column = TAGS.index(rest) if rest in TAGS else slice(None)
+    axis = None if average == "micro" or rest in TAGS else 0
+    h, t, a = (np.sum(table[:, column], axis=axis) for table in (hits, true, answer))
+    return np.mean({"f1": 2 * h / (t + a), "recall": h / t, "precision": h / a}[name])
+
+
+def sets_in_python(folder, separator, design, estimand, by):
+    """What Python returns for labels that are sets: the parts that every entry point shows."""
+    options = {"estimand": estimand}
+    if design == "elsewhere":
+        groups = {"groups": [by]} if by is not None else {}
+        sample, labels = stratal.Sample.from_labelled(
+            folder / "elsewhere.csv",
+            value="label",
+            predicted="answer",
+            tags=separator,
+            population_size=N,
+            **groups,
+        )
+    else:
+        sample = stratal.Sample.read(folder / f"{design}.parquet")
+        labels = stratal.read_labels(folder / f"{design}.csv")
+    rows = [stratal.estimate(sample, labels, **options).to_dict()]
+    if by is not None:
+        rows += stratal.estimate(sample, labels, by=by, **options).rows()
+    return rows
+
+
+def sets_by_command(run, folder, separator, design, estimand, by, command="estimate", *more):
+    """What a command prints as JSON for labels that are sets."""
+    words = [command, folder / f"{design}.parquet", folder / f"{design}.csv"]
+    if design == "elsewhere":
+        words = [command, "--labelled", folder / "elsewhere.csv", "--population-size", N]
+        words += ["--predicted", "answer"]
+        words += [] if separator is None else ["--tags", separator]
+    for name, value in (("estimand", estimand), ("by", by)):
+        words += [] if value is None else [f"--{name}", value]
+    done = run(*words, "--json", *more)
+    assert done.status == 0, done.message
+    printed = json.loads(done.stdout)
+    printed = printed["estimate"] if command == "report" else printed
+    return [printed, *printed.get("domains", [])]
+
+
+def test_sets_of_tags_have_the_same_numbers_at_every_entry_point(sets, run_command):
+    folder, separator, true, answer, rows = sets
+    for design, estimand, by in SETS:
+        question = (design, estimand, by)
+        ours = sets_in_python(folder, separator, *question)
+        printed = sets_by_command(run_command, folder, separator, *question)
+        assert len(ours) == len(printed), question
+        for own, theirs in zip(ours, printed, strict=True):
+            for name in PLAIN:
+                assert own[name] == theirs[name], (question, name)
+        if estimand != "kappa" and design != "stratified":
+            drawn = rows[design]
+            expected = value_of_sets(estimand, true[drawn], answer[drawn])
+            # The proxy moves a mean of right answers by no more than its noise.
+            wide = 0.02 if estimand in (None, "accuracy") else 1e-12
+            assert ours[0]["estimate"] == pytest.approx(expected, abs=wide), question
+
+
+@pytest.mark.parametrize("estimand", [None, "average:f1,average=micro", "mean_jaccard", "recall:refund"])
+@pytest.mark.parametrize("design", ["simple-random", "elsewhere"])
+def test_a_report_of_sets_has_the_numbers_of_the_estimate(sets, run_command, tmp_path, design, estimand):
+    folder, separator, *_ = sets
+    question = (folder, separator, design, estimand, None)
+    printed = sets_by_command(run_command, *question)
+    reported = sets_by_command(run_command, *question, "report", "--output", tmp_path / "report.html")
+
+    assert [reported[0][name] for name in (*PLAIN, "notes")] == [
+        printed[0][name] for name in (*PLAIN, "notes")
+    ]

@@ -89,6 +89,8 @@ class ToolQuestion:
     free : bool
         Whether an answer may be in the annotator's own words.
     rubric : str
+    sets : bool
+        Whether an answer is a set of any number of the choices.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class ToolQuestion:
     keys: tuple[str, ...] = ()
     free: bool = False
     rubric: str = ""
+    sets: bool = False
 
     def keyed(self) -> list[tuple[str, str]]:
         """Return each choice with its key."""

@@ -40,6 +40,7 @@ from stratal.labels.annotation_tools import (
 from stratal.labels.labels import ADJUDICATED, SKIPPED, SUBMITTED, Labels
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
+from stratal.question.tags import JSON_LISTS, how_to_write
 from stratal.randomness import id_text
 from stratal.tables import files
 from stratal.tables.files import (
@@ -334,7 +335,12 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
         sheet.column_dimensions[get_column_letter(place)].width = 50
     column = get_column_letter(len(rows[0]) - 1)
     listed = ",".join(requested.choices)
-    if requested.choices and not requested.free and len(listed) <= _LONGEST_LIST and '"' not in listed:
+    if (
+        requested.choices
+        and not (requested.free or requested.sets)
+        and len(listed) <= _LONGEST_LIST
+        and '"' not in listed
+    ):
         picking = DataValidation(type="list", formula1=f'"{listed}"', allow_blank=True)
         picking.add(f"{column}2:{column}{len(rows)}")
         sheet.add_data_validation(picking)
@@ -345,6 +351,8 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
 
 def _advice(requested: ToolQuestion) -> str:
     given = f" ({', '.join(requested.choices)})" if requested.choices else ""
+    if requested.sets:
+        given += f" with {how_to_write(JSON_LISTS, requested.choices)}"
     return f"Fill in the column {LABEL!r}{given}; {NOTE!r} is for remarks. Leave empty what cannot be said."
 
 
@@ -448,6 +456,12 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
     >>> write_tasks(TOOLS["csv"], [Task(id="q7", payload={"q": "?"})], asked, path)[:27]
     "Fill in the column 'label' "
     """
+    if requested.sets and tool not in _TABLES:
+        raise InputError(
+            f"{tool.title} cannot ask for sets of tags",
+            allowed=", ".join(["html", *(table.name for table in _TABLES)]),
+            action="Use the page, or a table: stratal study export STUDY --output items.csv.",
+        )
     allowed = _SUFFIXES.get(tool.name, ())
     if allowed and path.suffix.lower() not in allowed:
         raise InputError(f"{path}: {tool.title} needs another name", allowed=f"a file {' or '.join(allowed)}")

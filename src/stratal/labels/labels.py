@@ -255,7 +255,8 @@ class Labels(Record):
     def _read_lists(self) -> None:
         """Read the values that are lists of tags as the texts of their sets."""
         sets = tuple(read_set(entry) if _is_list(entry) else None for entry in self.values)
-        single = all(len(entry) <= 1 for entry in self.values if _is_list(entry))
+        lists = [entry for entry in self.values if _is_list(entry)]
+        single = all(isinstance(entry, list | tuple) and len(entry) <= 1 for entry in lists)
         values = []
         for entry, text in zip(self.values, sets, strict=True):
             if text is None:

@@ -32,7 +32,7 @@ from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import block, form_of, give, save, sides
 from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, Entry, How
-from stratal.study.question import CLASSES, TIE, Form, Plain, Question
+from stratal.study.question import CLASSES, TAGS, TIE, Form, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 BACK = "stratal-actions"
@@ -241,6 +241,7 @@ def tool_question(question: Question) -> ToolQuestion:
     return ToolQuestion(
         text=question.text,
         choices=(LEFT, RIGHT, TIE) if _shuffles(question) else names,
+        sets=question.kind == TAGS,
         keys=tuple(choice.key for choice in question.choices),
         free=question.kind == CLASSES,
         rubric=question.rubric,

@@ -105,7 +105,7 @@ def create_study(
     ...     study.submit("ann", item.id, "Pass").action
     'submit'
     """
-    place, form = Path(folder), Form.of(question)
+    place, form = Path(folder), Form.of(question).compared_with(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)

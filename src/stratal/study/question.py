@@ -17,10 +17,15 @@ import msgspec
 
 from stratal.arrays import Record, number_of_text, plain
 from stratal.errors import InputError
+from stratal.question import Outcome
+from stratal.question.tags import SEPARATORS, read_set, tags_of
 
 CHOICES, SCALE, PAIR, CLASSES = "choices", "scale", "pair", "classes"
 SEVERAL, NUMBER, TEXT = "several", "number", "short-text"
-KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT)
+TAGS = "tags"
+KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER, TEXT, TAGS)
+# Kinds of which any number of choices may be taken.
+ANY_NUMBER = (SEVERAL, TAGS)
 TIE, LABEL, ASKED = "tie", "label", "asked"
 # Characters of an answer in the annotator's own words.
 LONGEST = {CLASSES: 200, TEXT: 2000}
@@ -83,7 +88,7 @@ class Question(Plain):
     Parameters
     ----------
     text : str
-    kind : {"choices", "scale", "pair", "classes", "several", "number", "short-text"}
+    kind : {"choices", "scale", "pair", "classes", "several", "number", "short-text", "tags"}
     choices : tuple of Choice
         Of a pair: the two columns and `tie`. Of classes: those known beforehand, which annotators may add to.
     scale : (float, float), optional
@@ -179,6 +184,15 @@ class Question(Plain):
         return cls(text=text.strip(), kind=SEVERAL, choices=made, rubric=rubric)
 
     @classmethod
+    def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> Question:
+        """Return a question of which any number of choices may be taken; their set is the label.
+
+        An estimate compares it with the set of tags that the model answers.
+        """
+        made = _choices((name.strip(), None, False) for name in choices)
+        return cls(text=text.strip(), kind=TAGS, choices=made, rubric=rubric)
+
+    @classmethod
     def from_table(cls, table: Mapping[str, Any], *, rubric: str = "") -> Question:
         """Return the question that a table of a TOML file describes.
 
@@ -225,7 +239,7 @@ class Question(Plain):
     @property
     def counted(self) -> bool:
         """Whether every answer counts as a number."""
-        if self.kind in (CLASSES, TEXT, SEVERAL):
+        if self.kind in (CLASSES, TEXT, SEVERAL, TAGS):
             return False
         return all(choice.value is not None or choice.none for choice in self.choices)
 
@@ -246,7 +260,12 @@ class Question(Plain):
         '4'
         """
         names, text = [choice.name for choice in self.choices], _text_of(value)
-        if self.kind == SEVERAL:
+        if self.kind == TAGS:
+            sets = (read_set(text, separator) for separator in SEPARATORS)
+            known = next((one for one in sets if one is not None and {*tags_of(one)} <= {*names}), None)
+            if text and known is not None:
+                return known
+        elif self.kind == SEVERAL:
             with suppress(ValueError, RecursionError):
                 taken = json.loads(text) if text.startswith("[") else [text]
                 if all(one in names for one in taken):
@@ -362,6 +381,29 @@ class Form(Plain):
         questions = found if isinstance(found, list) else [found]
         return cls(questions=tuple(msgspec.convert(questions, list[Question])))
 
+    def compared_with(self, outcome: Outcome) -> Form:
+        """Return the form for answers that a sample holds: sets of tags have any number of choices.
+
+        Choices that are classes become tags; classes in the annotator's own words are those of the answers.
+
+        Examples
+        --------
+        >>> form = Form.of(Question.of_classes("What is it about?"))
+        >>> asked = form.compared_with(Outcome(tag_format="json", tags=("a", "b"))).first
+        >>> asked.kind, [choice.name for choice in asked.choices]
+        ('tags', ['a', 'b'])
+        """
+        if not outcome.holds_sets:
+            return self
+        questions = []
+        for question in self.questions:
+            if question.kind in (CHOICES, CLASSES) and not question.counted:
+                names = [choice.name for choice in question.choices] or outcome.tags
+                tags = _choices((name, None, False) for name in names)
+                question = replace(question, kind=TAGS, choices=tags)
+            questions.append(question)
+        return replace(self, questions=tuple(questions))
+
     def encode(self) -> str:
         """Return the form as a setting of the study."""
         described = [question.to_dict() for question in self.questions]
@@ -375,7 +417,7 @@ class Form(Plain):
     @property
     def plain(self) -> bool:
         """Whether there is one question, whose answer is kept as it is."""
-        return len(self.questions) == 1 and self.first.kind in KINDS[:4]
+        return len(self.questions) == 1 and self.first.kind in (*KINDS[:4], TAGS)
 
     def said(self, column: str, kept: str | None) -> str | None:
         """Return the answer for one of `columns`, in its own words; None where it was not asked."""

@@ -24,7 +24,7 @@ from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection
 from stratal.study.journal import head
-from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, Form, Question
+from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, Question
 from stratal.study.study import Study, anytime_interval, estimate_study, look, planned_look, present_labels
 
 # Parts of an annotator's work that drift compares.
@@ -223,7 +223,10 @@ def _agreement(
     """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
         return None, None
-    classes, pairs = question.kind in (CLASSES, CHOICES) and not question.counted, _pairs(answers, question)
+    classes, pairs = (
+        question.kind in (CLASSES, CHOICES, TAGS) and not question.counted,
+        _pairs(answers, question),
+    )
     try:
         found = agreement_of(labels, classes=classes)
         return found, {**({} if found is None else found.to_dict()), "pairs": pairs}

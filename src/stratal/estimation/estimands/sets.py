@@ -48,7 +48,7 @@ class MeanOfSets(Estimand):
         question = sample.question.with_outcome(
             decoding=NUMBER, scale=None, bounds=None, tag_format=None, tags=()
         )
-        bounded = replace(request, outcome="bounded", bounds=(0.0, 1.0))
+        bounded = replace(request, outcome="bounded", bounds=(0.0, 1.0), predicted=False)
         # A proxy that predicts whether a set is right is on another scale than these numbers.
         info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
         return replace(sample, question=question, proxy_info=info), outcomes, bounded

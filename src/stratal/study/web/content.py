@@ -28,7 +28,7 @@ from stratal.labels.annotation_tools import is_chat
 from stratal.study.database import StudyError
 from stratal.study.exchange import page_action
 from stratal.study.items import AHEAD, sides
-from stratal.study.question import PAIR, SEVERAL, TIE, Answer, Form, Item, Question
+from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, Question
 from stratal.study.study import Study
 
 # How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
@@ -393,7 +393,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> dict[str, Any]:
         value = shown.get(question.name)
         if question.kind == PAIR and item.sides and value in item.sides:
             shown[question.name] = SIDES[item.sides.index(str(value))]
-        elif question.kind == SEVERAL and value is not None:
+        elif question.kind in ANY_NUMBER and value is not None:
             shown[question.name] = json.loads(value)
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 

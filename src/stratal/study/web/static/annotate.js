@@ -315,9 +315,12 @@ export function annotate(root, transport, { keys, tools = [] }) {
       button("Close", "Esc", () => $(".help").close()));
   }
 
+  // Of which any number of choices may be taken, none too.
+  const anyNumber = (question) => ["several", "tags"].includes(question.kind);
+
   function asked(question, k) {
     const typed = question.kind === "number" || question.kind === "short-text" || (question.kind === "scale" && question.choices.length > MANY);
-    const type = question.kind === "several" ? "checkbox" : "radio";
+    const type = anyNumber(question) ? "checkbox" : "radio";
     const choices = typed ? [] : question.choices.map((choice) => {
       const input = make("input", { type, name: `choice-${k}-${state.study}`, value: choice.value });
       const node = make("label", { className: "choice" }, input, make("span", { dir: "auto" }, choice.label));
@@ -354,7 +357,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   function valueOf(question, k) {
     const typed = fields(k).find((node) => node.type === "text")?.value.trim();
     const ticked = fields(k).filter((node) => node.checked).map((node) => node.value);
-    if (question.kind === "several") return ticked;
+    if (anyNumber(question)) return ticked;
     return typed || ticked[0] || null;
   }
 
@@ -380,7 +383,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   const unanswered = () => state.form.questions.findIndex((question, k) => !sets()[k].disabled
-    && !["several", "short-text"].includes(question.kind) && valueOf(question, k) === null);
+    && !anyNumber(question) && question.kind !== "short-text" && valueOf(question, k) === null);
 
   const note = () => $(".note textarea").value;
   const seconds = () => (shown?.answer ? undefined : Math.round(watch.seconds() * 10) / 10);
@@ -388,7 +391,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   function chosen() {
     conditions(); keepDraft();
     const atOnce = kept.get("stratal-at-once") ? kept.get("stratal-at-once") === "on" : state.form.submit_on_choice;
-    const simple = state.form.questions.every((question, k) => sets()[k].disabled || !["several", "short-text", "number"].includes(question.kind));
+    const simple = state.form.questions.every((question, k) => sets()[k].disabled || !(anyNumber(question) || ["short-text", "number"].includes(question.kind)));
     if (atOnce && simple && unanswered() < 0 && shown && !shown.answer && deciding === null) submit();
   }
 
@@ -401,7 +404,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       return undefined;
     }
     const given = values();
-    state.form.questions.forEach((question, k) => { if (question.kind === "several" && !sets()[k].disabled) given[question.name] ??= []; });
+    state.form.questions.forEach((question, k) => { if (anyNumber(question) && !sets()[k].disabled) given[question.name] ??= []; });
     const body = { item: shown.id, value: given, note: note() };
     if (deciding !== null) return act({ action: "adjudicate", ...body }, decide);
     return act({ action: "submit", ...body, seconds: seconds() }, advance("Saved."));
