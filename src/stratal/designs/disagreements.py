@@ -18,9 +18,11 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
+from stratal.population.answer_sets import mixed_answers
 from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size
 from stratal.proxy.agreement import answer_codes
+from stratal.question.tags import read_sets
 
 # The least size of a unit on which survivors differ, over the root mean square of these: no label then
 # counts for more than about twice the others, whoever leads in the end. .3 to .6 need the same labels, .1 a
@@ -208,6 +210,17 @@ class Disagreements(Design):
 def units_and_answers(
     population: Population, answers: tuple[str, ...], seed: int
 ) -> tuple[Candidates, IntArray]:
-    """Return all units with their permanent random numbers, and the models' answers (N, k) as numbers."""
+    """Return all units with their permanent random numbers, and the models' answers (N, k) as numbers.
+
+    Sets of tags are equal whatever the order of their tags.
+    """
     found = population.below(Size(kind="equal"), 1.0, seed)
-    return found, answer_codes([found.drawn.groups[population.require_group(name)] for name in answers])
+    columns = {name: found.drawn.groups[population.require_group(name)] for name in answers}
+    for name, column in columns.items():
+        texts, other = read_sets(column.tolist(), population.tags)
+        if other is not None:
+            place = f"id {str(found.drawn.ids[other])!r}"
+            raise mixed_answers(name, column[other], place, population.tags)
+        columns[name] = column if texts is None else np.array(texts, dtype=np.str_)
+    drawn = replace(found.drawn, groups={**found.drawn.groups, **columns})
+    return replace(found, drawn=drawn), answer_codes(list(columns.values()))

@@ -619,7 +619,9 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     columns: dict[str, AnyArray] = {}
     for name, cells in sample.groups.items():
         is_answer = name == answer
-        texts, other = read_sets(cells.tolist(), declared if is_answer else None)
+        # Without a column of the model's own answers, separated text is an answer of one of several models.
+        separated = answer is None and any(str(declared) in cell for cell in set(cells.tolist()))
+        texts, other = read_sets(cells.tolist(), declared if is_answer or separated else None)
         if texts is not None:
             columns[name] = np.array(texts, dtype=np.str_)
         elif is_answer and other is not None and not lenient:

@@ -105,7 +105,12 @@ def mismatches_by_model(
     """
     if len(labels) < _ENOUGH_TO_MATCH:
         return {}
-    known = set(labels.tolist())
+    if all(map(is_set, set(labels.tolist()))):
+        # Sets seldom repeat, and tags do.
+        vocabulary = {name: _tags_among(column) for name, column in vocabulary.items()}
+        known = {*_tags_among(labels).tolist(), _NO_TAGS}
+    else:
+        known = set(labels.tolist())
     left = [name for name, given in answers.items() if np.mean(given == labels) <= _ALMOST_NONE]
     for name in answers:
         known |= set() if name in left else set(vocabulary[name].tolist())
@@ -120,6 +125,20 @@ def mismatches_by_model(
         for name in passing:
             known |= set(vocabulary[name].tolist())
     return {name: _most_frequent_mismatches(labels, answers[name]) for name in left}
+
+
+# Stands for the set without tags among tags.
+_NO_TAGS = "[]"
+
+
+def _tags_among(texts: AnyArray) -> AnyArray:
+    """Return the tags of sets (N,), and texts that are no sets as they are."""
+    tags = [
+        tag
+        for text in texts.tolist()
+        for tag in ((tags_of(text) or (_NO_TAGS,)) if is_set(text) else (text,))
+    ]
+    return np.array(tags, dtype=object)
 
 
 def _most_frequent_mismatches(labels: AnyArray, answers: AnyArray) -> str:

@@ -23,6 +23,7 @@ from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DifferenceLimits
 from stratal.population.population import Population, require_population
 from stratal.population.summary import Candidates
 from stratal.proxy.agreement import likely_right
+from stratal.question.tags import NO_SETS, is_set
 from stratal.report.text import Page, Printed, ReportTable, noted, plain_dict
 from stratal.strata.allocation import check_budget, whole_number
 
@@ -695,6 +696,13 @@ def select(
     if criterion == PREFERENCE and TIE in names:
         raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
     found, codes = units_and_answers(population, names, seed)
+    of_sets = population.tags != NO_SETS and is_set(str(found.drawn.groups[names[0]][0]))
+    if of_sets and criterion not in ("accuracy", PREFERENCE):
+        raise InputError(
+            "models that answer with sets of tags are selected by exact match",
+            given=f"criterion {criterion!r}",
+            allowed=f"accuracy, {PREFERENCE}",
+        )
     if budget is not None:
         check_budget(budget, population.size)
     if positive is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import class_text
+from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
 from stratal.population.population import Population
@@ -326,6 +327,15 @@ CREDIT = 0.99
 UNTOLD = 0.8
 
 
+def right_answers(population: Population) -> Expression:
+    """Return the probability that an answer is right: the first proxy, if it is a probability."""
+    if population.proxies:
+        info = population.proxy_info()
+        if info.scaled and info.bounds == (0.0, 1.0):
+            return Number(name=info.name)
+    return Constant(value=UNTOLD)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs(Record):
     """The probabilities of K classes for each unit, and its answer.
@@ -342,6 +352,8 @@ class Beliefs(Record):
         The classes' expected shares of the population.
     told : (int, Expression), optional
         A class, and its probability where a column says it.
+    level_of : mapping of str to int, optional
+        The level of each text of the column, where several texts are of one: answers that have a tag.
 
     Examples
     --------
@@ -357,6 +369,7 @@ class Beliefs(Record):
     right: Expression
     shares: tuple[float, ...]
     told: tuple[int, Expression] | None = None
+    level_of: Mapping[str, int] | None = None
 
     @classmethod
     def of(
@@ -387,31 +400,48 @@ class Beliefs(Record):
             raise InputError("the estimand needs the model's answers", action=action)
         counts = population.levels(population.require_group(name))
         levels = tuple(sorted({*counts, *needed}))
+        sets = sets_by_text(population, name) if needed else {}
+        level_of = None
+        if sets:
+            levels = (f"not {needed[0]}", needed[0])
+            level_of = {text: int(needed[0] in tags) for text, tags in sets.items()}
+            having = sum(units for text, units in counts.items() if level_of[text])
+            counts = {levels[0]: population.size - having, levels[1]: having}
         for column in filter(None, (right, probability)):
             numbers = (*population.proxy_names, *population.feature_names)
             refuse_unknown("column of probabilities", column, numbers)
-        told, is_right = None, cast(Expression, Constant(value=UNTOLD))
+        told, is_right = None, right_answers(population)
         if right is not None:
             is_right = Number(name=right)
         elif probability is not None:
             told = levels.index(needed[0]), Number(name=probability)
-        elif population.proxies:
-            info = population.proxy_info()
-            if info.scaled and info.bounds == (0.0, 1.0):
-                is_right = Number(name=info.name)
+            is_right = Constant(value=UNTOLD)
         observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(observed), told=told)
+        plain = cls(
+            answers=name,
+            levels=levels,
+            right=is_right,
+            shares=tuple(observed),
+            told=told,
+            level_of=level_of,
+        )
         # The classes' shares are those that the beliefs themselves make of the population.
         found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
         return replace(plain, shares=tuple(found.tolist()))
 
     def is_answer(self, level: str) -> Expression:
         """Return the formula that is 1 where the answer is this class, else 0."""
-        return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
+        if self.level_of is None:
+            return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
+        texts = tuple(text for text, at in self.level_of.items() if self.levels[at] == level)
+        return ByLevel(name=self.answers, levels=texts, values=(1.0,) * len(texts))
 
     def by_answer(self, values: FloatArray) -> Expression:
         """Return the formula of a number (K,) for each answer."""
-        return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
+        if self.level_of is None:
+            return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
+        of_texts = tuple(float(values[at]) for at in self.level_of.values())
+        return ByLevel(name=self.answers, levels=tuple(self.level_of), values=of_texts)
 
     def of_class(self, values: FloatArray) -> Expression:
         """Return the formula Σ_c P(c | x) values[c], with values (K,)."""

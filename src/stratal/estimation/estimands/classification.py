@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -12,7 +12,12 @@ from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation import confusion as measures
-from stratal.estimation.answered_sets import AnsweredSets, answered_sets, compares_sets
+from stratal.estimation.answered_sets import (
+    AnsweredSets,
+    answered_sets,
+    compares_sets,
+    unknown_tag,
+)
 from stratal.estimation.estimand import (
     PLAIN,
     RIGHT_OPTIONS,
@@ -28,13 +33,15 @@ from stratal.estimation.estimands.answered import (
     judged_classes,
     labels_as_verdicts,
     needless_units,
+    right_answers,
 )
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.meanings import class_text
-from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies
+from stratal.population.answer_sets import population_tags, sets_by_text
+from stratal.population.expressions import ByLevel, Cells, Expression, Number, implies, total
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
@@ -82,6 +89,10 @@ class Classification(Estimand):
         With slopes H, P, T and e of the metric in the shares of hits, of answers, of truths and of all,
         u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
         """
+        answers = self.predicted or population.predicted
+        sets = {} if answers is None else sets_by_text(population, population.require_group(answers))
+        if sets:
+            return self._influence_of_sets(population, sets)
         beliefs = self._beliefs(population)
         levels, k = beliefs.levels, len(beliefs.levels)
         each = np.eye(k)
@@ -112,6 +123,59 @@ class Classification(Estimand):
         )
         cells, known = self._cells(beliefs)
         return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
+
+    def _influence_of_sets(self, population: Population, sets: Mapping[str, tuple[str, ...]]) -> Influence:
+        """Return the conditional moments of the influence of a tag's metric, or of its average over the tags.
+
+        u = Σ_t (1(tag in both) H_t + 1(in the label) T_t + 1(in the answer) P_t) + e. The tags of one label
+        are taken as independent, given the answer and the probabilities.
+        """
+        if self.of is None:
+            right = right_answers(population)
+            value = float(averages(population, [right])[0])
+            mean = right - value
+            square = mean * mean + right * (1.0 - right)
+            return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
+        every = sorted({tag for tags in sets.values() for tag in tags})
+        tags = self.classes or tuple(every)
+        for tag in tags:
+            if tag not in every:
+                raise unknown_tag(tag, tuple(every))
+        observed = (getattr(self, "probability", None), getattr(self, "right", None))
+        each = [Beliefs.of(population, self.predicted, (tag,), *observed) for tag in tags]
+        there = np.array([0.0, 1.0])
+        parts = [
+            expression
+            for beliefs in each
+            for expression in (beliefs.of_answer(there), beliefs.by_answer(there), beliefs.of_class(there))
+        ]
+        sums = averages(population, parts).reshape(len(tags), 3)
+        shares = measures.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0)
+        which = 0 if self.classes else self.of
+        value, slopes, why = measures.metric_function(self.name, which, len(tags))(shares)
+        if not np.isfinite(value):
+            action = "Ask for a micro average, or plan for the accuracy."
+            raise InputError(f"nothing can be expected of {self.text!r}: {why}", action=action)
+        means, variances = [], []
+        for at, beliefs in enumerate(each):
+            hits, answered, true = (
+                there * float(slope[at]) for slope in (slopes.hits, slopes.predicted, slopes.true)
+            )
+            mean = beliefs.by_answer(answered) + beliefs.of_class(true) + beliefs.of_answer(hits)
+            square = (
+                beliefs.of_class(true**2)
+                + 2.0 * beliefs.by_answer(answered) * beliefs.of_class(true)
+                + beliefs.by_answer(answered**2)
+                + beliefs.of_answer(hits**2 + 2.0 * hits * (true + answered))
+            )
+            means.append(mean)
+            variances.append(square - mean * mean)
+        whole = total(means) + slopes.everything
+        cells = Cells(names=("all",))
+        if self.classes:
+            names = (f"answer {tags[0]}", "other answers")
+            cells = Cells(names=names, tests=(each[0].is_answer(tags[0]),))
+        return Influence(value=value, mean=whole, square=whole * whole + total(variances), cells=cells)
 
     def _beliefs(self, population: Population) -> Beliefs:
         observed = (getattr(self, "probability", None), getattr(self, "right", None))
@@ -247,6 +311,8 @@ class Classification(Estimand):
         smoothed, as a mean's proxy is. For averages of several classes, and where no population is at hand,
         as of other estimands.
         """
+        if not self.classes and self._sets(sample, labels) is not None:
+            return Estimand.learned_deviations(self, sample, labels, strata, planned)
         answered = self._answered(sample, labels)
         rates = None if sample.population is None else self._rates(answered)
         if rates is None or sample.population is None:
@@ -523,6 +589,11 @@ class OfClass(Classification, listed="positive", shown="match"):
         if answers not in population.group_names:
             return
         levels = tuple(population.levels(str(answers)))
+        tags = population_tags(population, str(answers))
+        if tags:
+            if self.positive not in tags:
+                raise unknown_tag(self.positive, tags)
+            return
         if self.positive in levels:
             return
         alike = [level for level in levels if level.strip().casefold() == self.positive.strip().casefold()]
@@ -558,6 +629,8 @@ right answer all the same: f1:yes,right=score.
         if not population.proxies or self.probability is not None or self.right is not None:
             return
         answers, proxy = self.predicted or population.predicted, population.proxy_info()
+        if answers in population.group_names and sets_by_text(population, str(answers)):
+            return  # whether a whole set is right says little of one of its tags
         if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
             return
         named = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))

@@ -1,6 +1,7 @@
 """Metrics of sets of tags: those of scikit-learn when every unit is labelled, however sets are written."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import stratal
 from stratal.errors import InputError, LabelError
+from stratal.question import Outcome
 
 N = 240
 TAGS = ("billing", "login", "refund", "spam")
@@ -284,3 +286,138 @@ def test_sets_are_read_from_every_kind_of_table(table, tmp_path, kind):
     for each, given in ((sample, labels), (elsewhere, own)):
         estimate = stratal.estimate(each, given, estimand="average:f1,average=micro")
         assert estimate.value == pytest.approx(value)
+
+
+PLANNED = ("accuracy", "mean_jaccard", "f1:spam", "recall:login", "average:f1", "average:f1,average=micro")
+
+
+@pytest.mark.parametrize("form", ["json", ";"])
+def test_a_plan_expects_the_metrics_of_sets(table, form):
+    population = stratal.Population.from_arrays(
+        ids=[f"u{row}" for row in range(N)],
+        proxy=table["proxy"],
+        groups={"answer": write(table["answer"], form)},
+        predicted="answer",
+        tags=form if form == ";" else None,
+    )
+    for text in PLANNED:
+        plan = stratal.plan(population, budget=80, estimand=text)
+        assert 0 < plan.recommended.expected_standard_error < 0.2, text
+        sample = plan.draw(seed=2)
+        labels = labelled(table, sample, form)
+        estimate = stratal.estimate(sample, labels)
+        value = peers(*indicators(table))[text]
+        assert abs(estimate.value - value) < 5 * estimate.standard_error, text
+        more = stratal.next_round(sample, labels, additional=20)
+        assert more.size == 100
+        assert more.question.outcome.tags == TAGS
+    with pytest.raises(InputError, match="no answer has the tag 'spma'"):
+        stratal.plan(population, budget=80, estimand="f1:spma")
+
+
+def test_models_that_answer_with_sets_are_compared_and_selected(table):
+    draws = np.random.default_rng(2)
+    worse = [[tag for tag in TAGS if (draws.random() < 0.6) == (tag in row)] for row in table["true"]]
+    columns = {}
+    for name, rows in {"good": table["answer"], "bad": worse}.items():
+        columns[name] = [json.dumps(draws.permutation(row).tolist()) for row in rows]
+    population = stratal.Population.from_arrays(ids=[f"u{row}" for row in range(N)], groups=columns)
+    right = {
+        name: np.mean([set(json.loads(a)) == set(b) for a, b in zip(cells, table["true"], strict=True)])
+        for name, cells in columns.items()
+    }
+    sample = stratal.designs.SimpleRandom(budget=N).draw(population, seed=1)
+    difference = stratal.estimate(
+        sample, labelled(table, sample), estimand="difference:good,bad", target="population"
+    )
+    assert difference.value == pytest.approx(right["good"] - right["bad"])
+
+    selection = stratal.select(population, ["good", "bad"], seed=1)
+    while not selection.done:
+        selection = selection.update(labelled(table, selection.sample))
+    assert selection.winner == "good"
+    with pytest.raises(InputError, match="sets of tags are selected by exact match"):
+        stratal.select(population, ["good", "bad"], criterion="f1")
+
+
+def test_annotators_agree_by_exact_set(table):
+    sample = sampled(table, budget=30)
+    rows = labelled(table, sample)
+    ids = [unit for unit in sample.ids.tolist() for _ in range(2)]
+    first = sample.ids[0]
+    values = [row for unit in sample.ids.tolist() for row in (rows[unit], rows[unit][::-1])]
+    labels = stratal.Labels(ids=tuple(ids), values=tuple(values), annotators=("ann", "bob") * 30)
+
+    assert stratal.estimate(sample, labels, estimand="average:f1").n == 30
+    values[1] = ["billing", "login", "refund", "spam"] if len(set(rows[first])) < 4 else []
+    other = stratal.Labels(ids=tuple(ids), values=tuple(values), annotators=("ann", "bob") * 30)
+    # A tie of two sets is no label.
+    assert stratal.estimate(sample, other, estimand="average:f1").n == 29
+
+
+def test_a_judge_of_sets_agrees_by_exact_set(table):
+    sample = sampled(table)
+    report = stratal.estimate(sample, labelled(table, sample), estimand="agreement:answer")
+
+    assert report.value == pytest.approx(peers(*indicators(table))["accuracy"])
+
+
+def test_answers_of_a_new_version_are_sets_too(table, tmp_path, run_command):
+    sample = sampled(table, "json")
+    sample.write(tmp_path / "sample.parquet")
+    cells = labelled(table, sample, "json")
+    pd.DataFrame({"id": list(cells), "label": list(cells.values())}).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    new = [json.dumps(sorted(set(row))) for row in table["true"]]
+    pd.DataFrame({"id": [f"u{row}" for row in range(N)], "answer": new}).to_csv(
+        tmp_path / "new.csv", index=False
+    )
+    words = [
+        "estimate",
+        tmp_path / "sample.parquet",
+        tmp_path / "labels.csv",
+        "--against",
+        tmp_path / "new.csv",
+    ]
+    done = run_command(*words, "--json")
+
+    assert done.status == 0, done.message
+    assert json.loads(done.stdout)["estimate"] == 1.0
+
+
+def test_a_draw_states_how_to_write_tags_and_is_extended(table, tmp_path, run_command):
+    answers = write(table["answer"], ";")
+    path = tmp_path / "predictions.csv"
+    pd.DataFrame({"id": [f"u{row}" for row in range(N)], "answer": answers, "proxy": table["proxy"]}).to_csv(
+        path, index=False
+    )
+    options = ["--predicted", "answer", "--tags", ";", "--proxy", "proxy", "--budget", "60"]
+    first = run_command("draw", path, *options, "--output", tmp_path / "audit")
+    assert "with sets of tags such as billing;login, or [] for no tags)" in first.stdout
+    header, *rows = (tmp_path / "audit" / "to_label.csv").read_text().splitlines()
+    assert header == "id,label"
+    true = write(table["true"], ";")
+    lines = [f"{row.rstrip(',')},{true[int(row[1:-1])]}" for row in rows]
+    (tmp_path / "labels.csv").write_text("\n".join([header, *lines]))
+    again = [
+        "--extend",
+        tmp_path / "audit" / "sample.parquet",
+        "--labels",
+        tmp_path / "labels.csv",
+        "--additional",
+        "20",
+    ]
+    done = run_command("draw", *again, "--output", tmp_path / "round2")
+    assert done.status == 0, done.message
+    assert stratal.Sample.read(tmp_path / "round2" / "sample.parquet").question.outcome.tag_format == ";"
+
+
+def test_an_older_sample_of_json_lists_is_read_as_one_of_sets(table, tmp_path):
+    sample = sampled(table, "json", budget=40)
+    outcome = Outcome(scale="binary")
+    old = replace(sample, question=replace(sample.question, outcome=outcome))
+    read = stratal.Sample.read(old.write(tmp_path / "sample.parquet"))
+
+    assert read.question.outcome.holds_sets
+    assert set(read.question.outcome.tags) <= set(TAGS)
