@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from stratal.errors import InputError
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
+from stratal.population.summary import Drawn
+from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 
 _LISTED = 3
@@ -57,7 +60,8 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     if -1 in rows:
         given = f"no unit {texts[rows.tolist().index(-1)]!r}"
         raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
-    refuse_other_units(texts, unit_columns(found.only(rows), population.proxy_names), unit_columns(sample))
+    units = with_set_texts(found.only(rows), sample)
+    refuse_other_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
     known = sample.population_digest()
     if known is None:
         _compare_strata(sample, population)
@@ -67,6 +71,20 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
         what = "other ids" if changed.startswith(" ids") else "other values"
         raise not_drawn_from(changed, given=f"{what} among the units that were not drawn")
     return population
+
+
+def with_set_texts(drawn: Drawn, sample: Sample) -> Drawn:
+    """Return units of a population with their answers as the texts of sets, if those of a sample are."""
+    outcome = sample.question.outcome
+    if not outcome.holds_sets:
+        return drawn
+    separator = outcome.tag_format if outcome.tag_format in SEPARATORS else None
+    groups = dict(drawn.groups)
+    for name, cells in sample.groups.items():
+        if name in groups and all(map(is_set, set(cells.tolist()))):
+            texts = [read_set(cell, separator) or cell for cell in groups[name].tolist()]
+            groups[name] = np.array(texts, dtype=np.str_)
+    return replace(drawn, groups=groups)
 
 
 def require_same_draw(earlier: Sample, later: Sample) -> None:
