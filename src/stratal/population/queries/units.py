@@ -11,7 +11,6 @@ from operator import add, or_
 from typing import Any
 
 import ibis
-import ibis.expr.datatypes as dt
 import numpy as np
 
 from stratal.errors import InputError, duplicated, near_names
@@ -197,7 +196,7 @@ def category(column: Any, words: str) -> Any:
     if kind.is_floating():
         double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
         return whole_number(double).cast("string").coalesce(double.cast("string"))
-    if kind.is_array() and column.get_backend().name == "duckdb":
+    if kind.is_array():
         return _json_text(column)
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
@@ -206,14 +205,12 @@ def category(column: Any, words: str) -> Any:
     return column.cast("string")
 
 
-@ibis.udf.scalar.builtin(name="to_json")  # type: ignore[untyped-decorator]
-def _to_json(column: Any) -> dt.json:
-    """Return a list as JSON, by the engine's own function."""
-
-
 def _json_text(column: Any) -> Any:
-    """Return a column of lists as JSON text."""
-    return _to_json(column).cast("string")
+    """Return a column of lists as JSON text, null where there is none."""
+    quoted = column.map(
+        lambda entry: '"' + entry.cast("string").replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
+    return ibis.ifelse(column.isnull(), ibis.null("string"), "[" + quoted.join(",").coalesce("") + "]")
 
 
 def is_nan(column: Any) -> Any:

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -258,6 +260,20 @@ def test_answers_may_come_with_the_labels(table):
     for text in ("accuracy", "average:f1,average=micro", "mean_jaccard"):
         value = stratal.estimate(sample, both, estimand=text).value
         assert value == pytest.approx(peers(*indicators(table))[text])
+
+
+def test_a_table_on_a_connection_may_hold_lists(table):
+    connection = duckdb.connect()
+    frame = pa.table({"id": [f"u{row}" for row in range(N)], "answer": table["answer"]})
+    connection.register("frame", frame)
+    connection.execute("CREATE TABLE held AS SELECT * FROM frame")
+    source = ibis.duckdb.from_connection(connection).table("held")
+    population = stratal.Population.from_table(source, predicted="answer")
+    sample = stratal.designs.SimpleRandom(budget=N).draw(population, seed=3)
+
+    assert sample.question.outcome.tags == TAGS
+    value = stratal.estimate(sample, labelled(table, sample), estimand="average:f1").value
+    assert value == pytest.approx(peers(*indicators(table))["average:f1"])
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "pandas", "polars", "arrow"])
