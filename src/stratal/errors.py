@@ -355,6 +355,12 @@ def near_names(name: str, names: Iterable[str]) -> str:
     return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 
 
+def no_effect(option: str, allowed: str) -> InputError:
+    """Return the error that an option would have no effect."""
+    action = "Leave it out, or change the other option."
+    return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
+
+
 def refuse_unknown(what: str, given: object, known: Iterable[str]) -> None:
     """Raise an `InputError` for a name that is none of the known ones.
 

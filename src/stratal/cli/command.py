@@ -16,7 +16,7 @@ import click
 from msgspec import NODEFAULT, Struct, structs
 
 from stratal.cli.output import Result
-from stratal.errors import InputError, utf8_path
+from stratal.errors import InputError, no_effect, utf8_path
 
 Body = TypeVar("Body", bound=Callable[..., Result | None])
 Chosen = TypeVar("Chosen", bound=Struct)
@@ -361,12 +361,6 @@ class Command(click.Command):
         if len(shown) < len(others):
             formatter.write_paragraph()
             formatter.write_text(f"{len(others) - len(shown)} more options: --help-all.")
-
-
-def no_effect(option: str, allowed: str) -> InputError:
-    """Return the error that an option would have no effect."""
-    action = "Leave it out, or change the other option."
-    return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
 
 
 def _several(rules: Any) -> list[Any]:

@@ -14,7 +14,7 @@ import click
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Needs, Option, argument, command, given, no_effect, part, words
+from stratal.cli.command import Needs, Option, argument, command, given, part, words
 from stratal.cli.draw import (
     DRAW_NEEDS,
     PlanFile,
@@ -27,7 +27,7 @@ from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
 from stratal.cli.parsing import finite_number, listed, mapping, pairs, place, text_of, whole_numbers
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, MissingExtraError, no_effect
 
 if TYPE_CHECKING:
     from stratal.study import Form, Question

@@ -408,11 +408,15 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     if len(given.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"
         raise InputError(what, given=", ".join(given.proxies), allowed="one proxy")
+    id_name = id_column(columns, given.id)
+    row_numbers = np.arange(len(columns))
+    labelled = _labelled_rows(columns, given)
     columns, others = _labelled_and_others(columns, given)
-    ids = ids_of(columns, given.id)
-    id_name = given.id
-    if id_name is None and columns.index is not None:
-        id_name = id_column(columns, None)
+    if id_name is None:
+        # Rows keep their numbers if those without a label were taken out.
+        ids = row_numbers if len(columns) == len(row_numbers) else row_numbers[labelled]
+    else:
+        ids = ids_of(columns, given.id)
     surveyed = (given.weight, given.inclusion_probability, given.cluster) != (None, None, None)
     known = (_by_weight if surveyed else _by_stratum)(columns, given, others)
     bounds = given.bounds
@@ -433,6 +437,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
         "level_means": level_means_of(columns, given, others, known),
         "question": Question(
             id=id_name or "id",
+            row_base=0 if id_name is None else None,
             scores=(info.score(given.predicted),) if given.first_proxy else (),
             answer=given.predicted,
             outcome=Outcome(tag_format=given.tags),

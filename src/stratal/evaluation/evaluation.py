@@ -1,4 +1,4 @@
-"""`evaluate`: all that is asked of a sample and its labels, in one result."""
+"""`evaluate`: the estimate with the requested tables, verdicts and notes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, MissingExtraError, listing, refuse_unknown
+from stratal.errors import InputError, MissingExtraError, listing, no_effect, refuse_unknown
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_tables
 from stratal.estimation.evaluation import at_look, compared_answers, estimate
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 # Modules that only some requests need are imported where they are used.
 
-# Reads the sample's population again with more columns; None where that is not needed.
-ReadPopulation = Callable[[Sample, Sequence[str]], Population | None]
+# Takes a sample and column names; returns the population with these columns, None if none is needed.
+PopulationReader = Callable[[Sample, Sequence[str]], Population | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The estimate, and every table, verdict and note that was asked for with it.
+    """An estimate with the requested tables, verdicts and notes.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Evaluation:
     sample : Sample
         With the answers, verdicts and weights that the request names.
     labels : Labels, or mapping of column to Labels
-        What the estimate is from.
+        The labels used for the estimate.
     words : Labels
-        The labels in the annotators' words.
+        The labels as the annotators wrote them.
     estimate : Estimate or Estimates
         Several if the estimand has several values.
     tables : tuple of Estimates
@@ -52,11 +52,11 @@ class Evaluation:
     remarks : tuple of str
         What else a reader must know.
     model : str, optional
-        The model that the estimate is of, if several are compared.
+        Name of the estimated model, if several are compared.
     verdicts : tuple of dict, optional
         On each requirement; None if nothing is required.
     unscored : dict, optional
-        Of the log of an evaluation tool: answers that failed, and missing scores.
+        Numbers of failed answers and missing scores in the log of an evaluation tool.
     new : NewVersion, optional
         What the labels show of the answers of a new version.
     old : Evaluation, optional
@@ -87,18 +87,23 @@ class Evaluation:
         return None if self.verdicts is None else status_of(list(self.verdicts))
 
     @property
-    def undecided_answers(self) -> bool:
-        """Whether a new version's answers lack outcomes, so that only its requirements can be judged."""
+    def new_outcomes_missing(self) -> bool:
+        """Whether outcomes of a new version's answers are missing, so that it has no estimate."""
         return self.new is not None and self.old is None
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict: what the command prints with `--json`."""
         request = self.request
         level = request.confidence_level
-        if self.new is not None and self.old is None:
+        if self.new is not None and self.old is None:  # its outcomes are missing
             return {"new_version": self.new.to_dict(), "requirements": list(self.verdicts or ())}
         if isinstance(self.estimate, Estimates):
             described = self.estimate.to_dict(level)
+            overall = {name: described[name] for name in described if name == self.estimate.kind}
+            described = with_tables(described, list(self.tables), level, list(self.remarks))
+            if any(table.kind == self.estimate.kind for table in self.tables):
+                # The estimands of groups are of the same kind, and follow those of all units.
+                described |= {name: [*rows, *described[name]] for name, rows in overall.items()}
         else:
             described = self.estimate.to_dict(level, request.interval)
             described = with_tables(described, list(self.tables), level, list(self.remarks))
@@ -114,13 +119,13 @@ class Evaluation:
         return described
 
     def page(self, described: dict[str, Any] | None = None, *, details: bool = False) -> Page:
-        """Return the page of the result, given what `to_dict` returns or a part of it."""
+        """Return the page of the result; `described` is what `to_dict` returned, computed unless given."""
         from stratal.report.estimates import answer_page, estimate_page
         from stratal.report.sections import new_answers_page
 
         described = self.to_dict() if described is None else described
-        if self.undecided_answers:
-            return new_answers_page(described, title=f"Answers in {self._new_source()}")
+        if self.new_outcomes_missing:
+            return new_answers_page(described, title=f"Answers in {self._new_answers_label()}")
         if not isinstance(self.estimate, Estimates):
             return estimate_page(described) if details else answer_page(described)
         if details:
@@ -144,7 +149,7 @@ class Evaluation:
         commands: Sequence[str] = (),
         examples: int = 0,
     ) -> Findings:
-        """Return the report: of the answers that the sample keeps, with a section on new ones.
+        """Return the report on the stored answers; a new version gets its own section.
 
         Parameters
         ----------
@@ -159,16 +164,17 @@ class Evaluation:
         """
         result = self.old or self
         request = result.request
-        pairs: list[dict[str, Any]] = []
+        annotator_pairs: list[dict[str, Any]] = []
         if result.study is not None:
             from stratal.study import open_study
             from stratal.study.status import pairs_of
 
             with open_study(result.study, reading=True) as study:
-                pairs, choices = pairs_of(study), study.question.choices
-                question = question or study.question.text
-            positive = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
-            quantity = quantity or (f"share of {positive[0]!r}" if len(positive) == 1 else None)
+                annotator_pairs = pairs_of(study)
+                columns = study.form.columns
+                asked, _ = columns.get(request.value or "", next(iter(columns.values())))
+            question = question or asked.text
+            quantity = quantity or _share_of_positive_choice(asked.choices)
         if quantity is None and request.positive is not None:
             quantity = f"share of {request.positive!r}"
         if result.model is not None:
@@ -180,10 +186,10 @@ class Evaluation:
             tables=result.tables,
             notes=result.remarks,
             require=self.verdicts or (),
-            title=None if question else title,
+            title=None if question else title,  # the question is the heading
             question=question,
             quantity=quantity,
-            pairs=pairs,
+            pairs=annotator_pairs,
             new=self.new,
             commands=commands,
             examples=examples,
@@ -204,10 +210,10 @@ class Evaluation:
 
         request = self.request
         if not request.judge:
-            raise InputError("there is no judge that people could disagree with", allowed="judge= (--judge)")
+            raise InputError("no judge was requested", allowed="judge= (--judge)")
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
-    def _new_source(self) -> str:
+    def _new_answers_label(self) -> str:
         against = self.request.against
         return str(against) if isinstance(against, str | Path) else "the new answers"
 
@@ -215,10 +221,16 @@ class Evaluation:
         """Return the note that the estimate is of new answers."""
         counts = new.to_dict()
         return (
-            f"the estimate is of the answers in {self._new_source()}: {counts['changed']:,} of "
+            f"the estimate is of the answers in {self._new_answers_label()}: {counts['changed']:,} of "
             f"{counts['units']:,} differ from those that the sample keeps, whose estimate is "
             f"{counts['old']['estimate']:.4g}"
         )
+
+
+def _share_of_positive_choice(choices: Sequence[Any]) -> str | None:
+    """Return the name of the quantity if one of two choices counts as 1."""
+    positive = [choice.name for choice in choices if choice.value == 1]
+    return f"share of {positive[0]!r}" if len(choices) == 2 and len(positive) == 1 else None
 
 
 @listing(EvaluationRequest)
@@ -228,10 +240,10 @@ def evaluate(
     *,
     labelled: Any = None,
     design: Any = None,
-    read_population: ReadPopulation | None = None,
+    read_population: PopulationReader | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Estimate how good the model is, with all tables and verdicts that are asked for.
+    """Estimate a quantity from labels, with tables and verdicts.
 
     Parameters
     ----------
@@ -245,8 +257,8 @@ def evaluate(
         How the units of `labelled` were drawn: keywords of `Sample.from_labelled`, such as `proxy`,
         `stratum`, `sizes`, `cluster`, `weight` and `population_size`.
     read_population : callable, optional
-        Reads the population of the sample again with further columns (sample, names); `population=` is
-        another way to name it.
+        Reads the population of the sample again with further columns (sample, names). Ignored if
+        `population=` is given.
     value : str
         Column of the label, `label` unless given.
     id : str
@@ -256,7 +268,7 @@ def evaluate(
     mapping : mapping of label to number, class or None
         What labels count as; None is no answer.
     predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
-        As of `stratal.estimate`; `predicted="none"` says that labels are no classes.
+        See `stratal.estimate`. `predicted="none"`: labels are numbers.
     population : path, table or Population
         All units, for calibration, for a coefficient, and for a table from elsewhere.
     post_stratify : str
@@ -279,14 +291,13 @@ def evaluate(
     judge : sequence of str
         Columns of verdicts, or proxies with scores, that are compared with the labels.
     failed_answers : {"missing", "wrong"}
-        What answers of a log count as whose application failed; wrong for requirements and missing otherwise
-        unless given.
+        How failed answers in a log count. Default: wrong for requirements, missing otherwise.
     require : str or sequence of str
         What the whole interval must satisfy, such as `value>=.9` or `recall:cat>=.8`.
     against : path
         Answers of a new version of the model, joined by id; requirements are then about these.
     answers : str
-        Their column, or `old=new` where the sample's column has another name.
+        Column of the new answers, or `old=new` if the sample's column has another name.
     new_labels : list of paths
         Labels of answers that changed.
 
@@ -297,7 +308,7 @@ def evaluate(
     Raises
     ------
     InputError, LabelError
-        For anything that cannot be answered as asked.
+        For contradictory options, missing columns, and labels that do not fit.
 
     Examples
     --------
@@ -310,14 +321,14 @@ def evaluate(
     """
     request = EvaluationRequest(**options)
     evidence = gather(request, sample, labels, labelled, design or {})
-    if labelled is None:
+    if labelled is None:  # a table from elsewhere has its population already
         evidence = _with_population(evidence, read_population)
     if request.against is None:
-        return _evaluated(evidence)
-    return _of_new_version(evidence)
+        return _evaluate_evidence(evidence)
+    return _evaluate_new_version(evidence)
 
 
-def _with_population(evidence: Evidence, read_population: ReadPopulation | None) -> Evidence:
+def _with_population(evidence: Evidence, read_population: PopulationReader | None) -> Evidence:
     """Return the evidence with the population in the sample, for calibration and coefficients."""
     request, sample = evidence.request, evidence.sample
     estimand = as_estimand(request.estimand or sample.question.estimand)
@@ -333,26 +344,26 @@ def _with_population(evidence: Evidence, read_population: ReadPopulation | None)
 
         units = population_of(sample, request.population, (*request.features, *columns))
     else:
-        read = None if read_population is None else read_population(sample, columns)
-        if read is None:
+        reread = None if read_population is None else read_population(sample, columns)
+        if reread is None:
             return evidence
-        units = require_same_population(sample, read)
+        units = require_same_population(sample, reread)
     return replace(evidence, sample=replace(sample, population=units))
 
 
-def _of_new_version(evidence: Evidence) -> Evaluation:
+def _evaluate_new_version(evidence: Evidence) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
     from stratal.estimation.new_version import NEW_ANSWER, with_new_answers
     from stratal.estimation.requirement import held_against_new_version
 
     request = evidence.request
-    old = _evaluated(replace(evidence, request=replace(request, require=None)))
+    old = _evaluate_evidence(replace(evidence, request=replace(request, require=None)))
     answers = _new_answers(evidence)
-    new = _new_version(request, old, answers)
+    new = _compare_new_answers(request, old, answers)
     if new.found["compared"] and new.found["complete"]:
         sample = with_new_answers(evidence.sample, answers)
-        asked = replace(request, predicted=NEW_ANSWER)
-        result = _evaluated(replace(evidence, sample=sample, request=asked))
+        new_request = replace(request, predicted=NEW_ANSWER)
+        result = _evaluate_evidence(replace(evidence, sample=sample, request=new_request))
         return replace(result, new=new, old=old)
     verdicts = None
     if request.require is not None:
@@ -360,20 +371,21 @@ def _of_new_version(evidence: Evidence) -> Evaluation:
     return replace(old, request=request, new=new, verdicts=verdicts)
 
 
-def _evaluated(evidence: Evidence) -> Evaluation:
+def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     """Return the estimate, the tables and the verdicts that are requested of the evidence."""
     request, sample = evidence.request, evidence.sample
     columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
     if columns and request.judge:
-        raise _no_effect("--judge", f"with one column of labels, not with {', '.join(columns)}")
+        raise no_effect("--judge", f"with one column of labels, not with {', '.join(columns)}")
+    # Agreement and notes are of the first of several columns.
     evidence = replace(evidence, column=columns[0]) if columns else evidence
-    unscored = _unscored(evidence)
+    unscored = _count_failed_answers(evidence)
     if request.failed_answers == WRONG:
         evidence = evidence.with_failed_as_wrong()
     result, labels = _estimate_and_labels(evidence, columns)
     if isinstance(result, Estimates):
-        _refuse_of_several(request)
-    tables = _tables(evidence)
+        _refuse_single_estimand_options(request)
+    tables = _compute_tables(evidence)
     remarks = _remarks(evidence)
     for table in tables:
         if table.kind == "judge":
@@ -383,7 +395,7 @@ def _evaluated(evidence: Evidence) -> Evaluation:
     verdicts = None
     if request.require is not None:
         verdicts = tuple(_verdicts(evidence, columns, result, tables))
-    of_one_model = not columns and evidence.column != (request.value or LABEL)
+    is_first_model = not columns and evidence.column != (request.value or LABEL)
     return Evaluation(
         request=request,
         sample=sample,
@@ -392,28 +404,22 @@ def _evaluated(evidence: Evidence) -> Evaluation:
         estimate=result,
         tables=tuple(tables),
         remarks=tuple(remarks),
-        model=evidence.column if of_one_model else None,
+        model=evidence.column if is_first_model else None,
         verdicts=verdicts,
         unscored=unscored,
         study=evidence.study,
     )
 
 
-def _no_effect(option: str, allowed: str) -> InputError:
-    """Return the error that an option would have no effect."""
-    action = "Leave it out, or change the other option."
-    return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
-
-
-def _refuse_of_several(request: EvaluationRequest) -> None:
+def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
     """Refuse options that have no meaning for several estimands."""
     for name in ("interval", "metric", "compare", "judge"):
         if getattr(request, name) not in (None, (), "auto"):
-            raise _no_effect(f"--{name}", "with one estimand")
+            raise no_effect(f"--{name}", "with one estimand")
 
 
 def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Estimate | Estimates, Any]:
-    """Return the estimate, or several of an estimand of several columns, and the labels that it is from."""
+    """Return the estimate (or several) and the labels used."""
     request = evidence.request
     labels: Any = {name: evidence.read(name) for name in columns} or evidence.labels
     result = estimate(
@@ -428,13 +434,13 @@ def _estimate_and_labels(evidence: Evidence, columns: Sequence[str]) -> tuple[Es
     return result, labels
 
 
-def _unscored(evidence: Evidence) -> dict[str, Any] | None:
-    """Return how many drawn answers of a log failed and how many scores are missing; None of other labels."""
+def _count_failed_answers(evidence: Evidence) -> dict[str, Any] | None:
+    """Return the numbers of failed answers and missing scores; None if the labels are not from a log."""
     request = evidence.request
     labels = {name: evidence.read(name) for name in evidence.names}
     if all(column.failed is None for column in labels.values()):
         if request.failed_answers is not None:
-            raise _no_effect("--failed-answers", "with scores in the log of an evaluation tool")
+            raise no_effect("--failed-answers", "with scores in the log of an evaluation tool")
         return None
     failed = {}
     missing = {}
@@ -450,9 +456,10 @@ def _unscored(evidence: Evidence) -> dict[str, Any] | None:
 def _verdicts(
     evidence: Evidence, columns: Sequence[str], result: Estimate | Estimates, tables: list[Estimates]
 ) -> list[dict[str, Any]]:
-    """Return the verdicts on what is required, for which failed answers are wrong unless an option says else.
+    """Return the verdicts on the requirements.
 
-    Wrong is the outcome that speaks against the requirement: the highest where it is to be at most so much.
+    Unless an option says otherwise, a failed answer counts against the requirement: as the lowest outcome for
+    >=, as the highest for <=.
     """
     from stratal.estimation.requirement import Requirement, held_against
 
@@ -463,14 +470,14 @@ def _verdicts(
         return held_against(result, list(request.requirements), tables=tables, **level)
     verdicts = []
     for text in request.requirements:
-        lowest = Requirement.parse(text).sign == ">="
-        strict = evidence.with_failed_as_wrong(lowest=lowest)
+        failed_is_lowest = Requirement.parse(text).sign == ">="
+        strict = evidence.with_failed_as_wrong(lowest=failed_is_lowest)
         strict_result, _ = _estimate_and_labels(strict, columns)
-        verdicts += held_against(strict_result, [text], tables=_tables(strict), **level)
+        verdicts += held_against(strict_result, [text], tables=_compute_tables(strict), **level)
     return verdicts
 
 
-def _tables(evidence: Evidence) -> list[Estimates]:
+def _compute_tables(evidence: Evidence) -> list[Estimates]:
     """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
     request, sample = evidence.request, evidence.sample
     tables = []
@@ -513,11 +520,11 @@ def _judge_tables(evidence: Evidence) -> list[Estimates]:
 
     request, sample = evidence.request, evidence.sample
     judges = JudgeReport(request.judge)
-    gives_scores = set(judges.judges) <= set(sample.proxy_names)
-    labels = evidence.labels if gives_scores else evidence.in_words
+    judges_are_proxies = set(judges.judges) <= set(sample.proxy_names)
+    labels = evidence.labels if judges_are_proxies else evidence.in_words
     tables = []
-    # Groups first: a reader must not miss that a judge is worse in one of them.
-    if request.by is not None and not gives_scores:
+    # Groups first, so that a group with a worse judge is visible.
+    if request.by is not None and not judges_are_proxies:
         tables.append(estimate(sample, labels, estimand=judges, by=request.by, **request.target_option))
     tables.append(estimate(sample, labels, estimand=judges, **request.target_option))
     return tables
@@ -536,7 +543,7 @@ def _question_table(evidence: Evidence) -> Estimates:
                 row = estimate_study(study, name, **evidence.request.target_option)
                 rows.append(replace(row, label={"question": name}))
             else:
-                remarks.append(f"the question {name!r} has no answer yet, and no estimate")
+                remarks.append(f"question {name!r} has no answers yet, so it has no estimate")
     return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
 
 
@@ -552,11 +559,11 @@ def _remarks(evidence: Evidence) -> list[str]:
         if agreement is not None:
             remarks += [str(agreement), *agreement.warnings]
     except MissingExtraError as error:
-        remarks.append(f"how far the annotators agree: {error}")
+        remarks.append(f"annotator agreement was not computed: {error}")
     if sample.looks is not None and request.look is None:
         remarks.append(
-            f"looks were planned ({sample.looks}): this interval is right if there was no look before; "
-            "otherwise say which look this is: --look N"
+            f"looks were planned ({sample.looks}): this interval is valid only for a first look; otherwise "
+            "give look= (--look N)"
         )
     if evidence.column != (request.value or LABEL) and evidence.models:
         remarks.append(f"the estimate is of {evidence.column!r}, the first of the models compared")
@@ -573,14 +580,14 @@ def _new_answers(evidence: Evidence) -> Labels:
     return with_ids_of(sample, request.against)
 
 
-def _new_version(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
+def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
     """Return what the labels show of the new answers."""
     from stratal.estimation.new_version import new_version
 
     sample = result.sample
     before, equals, _ = (request.answers or "").partition("=")
     # One name is that of both, where the sample has such a column; else of the new answers alone.
-    of_both = equals or before in {*sample.shown, *sample.groups}
+    same_name_in_sample = equals or before in {*sample.shown, *sample.groups}
     changed = None
     if request.new_labels:
         changed = read_labels(
@@ -590,15 +597,15 @@ def _new_version(request: EvaluationRequest, result: Evaluation, answers: Labels
             **request.keywords("value", "positive"),
         )
     value = result.estimate
-    graded = isinstance(value, Estimate) and value.outcome == "bounded"
+    bounds = value.bounds if isinstance(value, Estimate) and value.outcome == "bounded" else None
     options = result.request.estimand_options | result.request.estimator_options
     return new_version(
         sample,
         result.labels,
         answers,
-        old_answers=before if of_both else None,
+        old_answers=before if same_name_in_sample else None,
         new_labels=changed,
-        bounds=value.bounds if graded and isinstance(value, Estimate) else None,
+        bounds=bounds,
         **request.interval_options,
         **options,
     )

@@ -1,4 +1,4 @@
-"""What an evaluation is made from: a sample, its labels by column, and what a study says of both."""
+"""Inputs of an evaluation: the sample, its labels by column, and what a study declares."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.elsewhere import labels_of
 from stratal.designs.handover import SAMPLE_NAME
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, MissingColumnError
+from stratal.estimation.estimand import as_estimand
+from stratal.estimation.evaluation import compared_answers
 from stratal.estimation.resolve import with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.exchange import by_model, label_rows, read_labels
@@ -87,7 +89,8 @@ class Evidence:
 
     def with_failed_as_wrong(self, *, lowest: bool = True) -> Evidence:
         """Return the evidence in which answers that failed count as the lowest (or highest) outcome."""
-        classes = self.request.predicted is not None
+        estimand = as_estimand(self.request.estimand or self.sample.question.estimand)
+        classes = bool(compared_answers(estimand, self.sample, self.labels, self.request.predicted))
 
         def read(name: str) -> Labels:
             return self.read(name).failed_as_wrong(self.bounds, lowest=lowest, classes=classes)
@@ -136,7 +139,11 @@ def require_present(path: Path) -> None:
 def _is_study(source: Any) -> bool:
     if isinstance(source, str | Path):
         return sample_file(Path(source)).is_dir()
-    return source is not None and not isinstance(source, Sample)
+    if source is None or isinstance(source, Sample):
+        return False
+    from stratal.study import Study  # loaded only where there may be one
+
+    return isinstance(source, Study)
 
 
 def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence:
@@ -144,7 +151,10 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Evidence
     allowed = "SAMPLE LABELS…, STUDY, or --labelled FILE"
     if source is None:
         raise InputError("nothing to estimate from", allowed=allowed)
-    sample = source if isinstance(source, Sample) else _read_sample(Path(source), labels, allowed)
+    if isinstance(source, str | Path):
+        sample = _read_sample(Path(source), labels, allowed)
+    else:
+        sample = require_sample(source, "evaluate")
     if labels is None:
         raise InputError("the labels are missing", allowed=allowed)
     if isinstance(sample.design, Disagreements):
@@ -174,12 +184,11 @@ def _paths(labels: Any) -> tuple[Path, ...] | None:
     """Return the files of labels; None for labels in memory."""
     if isinstance(labels, str | Path):
         return (Path(labels),)
-    if isinstance(labels, list | tuple) and labels and all(isinstance(path, str | Path) for path in labels):
-        texts = [path for path in labels if isinstance(path, str)]
-        # A list of texts is a list of labels unless all of them are files.
-        if all(Path(text).is_file() for text in texts):
-            return tuple(map(Path, labels))
-    return None
+    if not isinstance(labels, list | tuple) or not all(isinstance(path, str | Path) for path in labels):
+        return None
+    # A list of texts is a list of labels unless one of them is a file: then another one is mistyped.
+    are_files = any(isinstance(path, Path) or Path(path).is_file() for path in labels)
+    return tuple(map(Path, labels)) if are_files else None
 
 
 def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:
@@ -241,6 +250,7 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
 
 
 def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
+    from stratal.study.question import ASKED
     from stratal.study.study import estimate_options, sample_for_column
 
     form = study.form
@@ -256,10 +266,10 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
             f"{study.folder}: nothing is labelled yet",
             action=f"Let annotators label: stratal study label {folder}.",
         )
-    single = request.estimand is not None or request.compare or request.model or request.metric
+    one_question = request.estimand is not None or request.compare or request.model or request.metric
     questions: tuple[str, ...] = ()
-    if request.value in (None, LABEL) and len(form.questions) > 1 and not single:
-        questions = tuple(name for name in columns if not name.endswith("_asked"))
+    if request.value in (None, LABEL) and len(form.questions) > 1 and not one_question:
+        questions = tuple(name for name in columns if not name.endswith(f"_{ASKED}"))
 
     def read(name: str) -> Labels:
         if name != LABEL and name not in columns:
@@ -282,15 +292,21 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> Evidence:
 
 def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> Evidence:
     """Return the evidence of units that were drawn and labelled elsewhere."""
-    known = {name: value for name, value in dict(design).items() if value is not None}
+    design_options = {name: value for name, value in dict(design).items() if value is not None}
     if request.model is not None:
+        # From here on each model is a column of labels.
         table, models = _one_row_for_each_unit(table, request)
         request = replace(request, model=None, value=None, compare=models)
     groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
-    kept = tuple(dict.fromkeys(name for name in groups if name and name != known.get("stratum")))
-    if known.get("sizes") is not None and request.population is None and known.get("proxy") is not None:
-        moments = SmallTable.of(known["sizes"], "--sizes").find("variance") is not None
-        known["proxy_moments"] = known["sizes"] if moments else None
+    kept = tuple(dict.fromkeys(name for name in groups if name and name != design_options.get("stratum")))
+    # A file of sizes with a column of variances also holds the proxy's moments.
+    if (
+        design_options.get("sizes") is not None
+        and request.population is None
+        and design_options.get("proxy") is not None
+    ):
+        moments = SmallTable.of(design_options["sizes"], "--sizes").find("variance") is not None
+        design_options["proxy_moments"] = design_options["sizes"] if moments else None
     sample, first = Sample.from_labelled(
         table,
         value=request.label_column,
@@ -298,7 +314,7 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         id=request.id,
         predicted=request.answer_column,
         population=request.population,
-        **known,
+        **design_options,
     )
 
     def read(name: str) -> Labels:
@@ -412,7 +428,7 @@ def _with_models(evidence: Evidence) -> Evidence:
     request = evidence.request
     if not request.compare and request.model is None:
         return evidence
-    if request.predicted is None and not request.metric:
+    if request.answer_column is None and not request.metric:
         # The columns of several models are outcomes, not classes.
         question = evidence.sample.question.refine(predicted=False)
         evidence = replace(evidence, sample=replace(evidence.sample, question=question))

@@ -116,8 +116,8 @@ class EvaluationRequest(Record):
     @property
     def label_column(self) -> str:
         """The column of the labels: the first model's where only models are compared."""
-        plain = not self.metric and self.predicted is None and self.value in (None, LABEL)
-        if plain and self.compare and self.model is None:
+        only_models = not self.metric and self.answer_column is None and self.value in (None, LABEL)
+        if only_models and self.compare and self.model is None:
             return self.compare[0]
         return self.value or LABEL
 

@@ -497,7 +497,8 @@ def estimate_study(study: Study, column: str | None = None, **options: Any) -> E
     """
     sample = sample_for_column(study, column)
     known: dict[str, Any] = {**estimate_options(study, column), **options}
-    columns = as_estimand(known.get("estimand")).label_columns(sample)
+    estimand = as_estimand(known.get("estimand") or sample.question.estimand)
+    columns = estimand.label_columns(sample)
     labels = {name: study.labels(name) for name in columns} if columns else study.labels(column)
     found: Estimate = estimate(sample, labels, **known)
     return found

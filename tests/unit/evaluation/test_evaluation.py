@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def units():
     }
 
 
-def drawn_and_table(units, proxies=("confidence",), groups=("site", "verdict")):
+def sample_and_table(units, proxies=("confidence",), groups=("site", "verdict")):
     """Return a simple random sample, its labels by column, and the same as one table."""
     population = stratal.Population.from_arrays(
         proxy={name: units[name] for name in proxies},
@@ -56,7 +57,7 @@ def drawn_and_table(units, proxies=("confidence",), groups=("site", "verdict")):
     return sample, labels, table
 
 
-QUESTIONS = {
+REQUESTS = {
     "mean of numbers": {"value": "right", "predicted": "none"},
     "accuracy": {"value": "truth", "predicted": "answer"},
     "groups": {"value": "right", "predicted": "none", "by": "site"},
@@ -89,10 +90,10 @@ def flat(described, path=""):
         yield path, described
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", REQUESTS)
 def test_a_table_gives_what_the_drawn_sample_gives(units, question):
-    options = QUESTIONS[question]
-    sample, labels, table = drawn_and_table(units)
+    options = REQUESTS[question]
+    sample, labels, table = sample_and_table(units)
     drawn = stratal.evaluate(sample, labels, **options)
 
     from_table = stratal.evaluate(labelled=table, design={"proxy": "confidence"}, **options)
@@ -109,7 +110,7 @@ def test_a_table_gives_what_the_drawn_sample_gives(units, question):
 
 
 def test_several_proxies_of_a_table_are_those_of_the_sample(units):
-    sample, labels, table = drawn_and_table(units, ("confidence", "second"))
+    sample, labels, table = sample_and_table(units, ("confidence", "second"))
     options = {"value": "right", "predicted": "none"}
     drawn = stratal.evaluate(sample, labels, **options).estimate
 
@@ -120,7 +121,7 @@ def test_several_proxies_of_a_table_are_those_of_the_sample(units):
 
 
 def test_strata_of_a_table_are_given_by_a_column(units):
-    _, _, table = drawn_and_table(units)
+    _, _, table = sample_and_table(units)
 
     found = stratal.evaluate(
         labelled=table,
@@ -135,7 +136,7 @@ def test_strata_of_a_table_are_given_by_a_column(units):
 
 
 def test_rows_without_ids_are_numbered_by_their_place(units):
-    _, _, table = drawn_and_table(units)
+    _, _, table = sample_and_table(units)
     without = {name: column for name, column in table.items() if name != "id"}
     options = {"design": {"proxy": "confidence"}, "value": "right", "compare": ["right", "right_b"]}
 
@@ -146,15 +147,15 @@ def test_rows_without_ids_are_numbered_by_their_place(units):
 
 
 def test_a_table_says_that_its_labels_are_taken_as_random(units):
-    _, _, table = drawn_and_table(units)
+    _, _, table = sample_and_table(units)
 
     found = stratal.evaluate(labelled=table, value="right", predicted="none")
 
     assert any(f"{LABELLED} rows with a label are taken" in note for note in found.to_dict()["notes"])
 
 
-def test_a_result_holds_no_callable_and_is_small(units):
-    sample, labels, _ = drawn_and_table(units)
+def test_a_result_can_be_pickled(units):
+    sample, labels, _ = sample_and_table(units)
 
     found = stratal.evaluate(sample, labels, value="right", predicted="none", judge="verdict", by="site")
 
@@ -163,7 +164,7 @@ def test_a_result_holds_no_callable_and_is_small(units):
 
 
 def test_a_result_prints_its_answer_and_writes_a_report(units, tmp_path):
-    sample, labels, _ = drawn_and_table(units)
+    sample, labels, _ = sample_and_table(units)
     found = stratal.evaluate(sample, labels, value="right", predicted="none", require="value>=.9")
 
     path = found.report(quantity="accuracy").write(tmp_path / "report.html")
@@ -174,7 +175,7 @@ def test_a_result_prints_its_answer_and_writes_a_report(units, tmp_path):
 
 
 def test_disagreements_need_a_judge(units, tmp_path):
-    sample, labels, _ = drawn_and_table(units)
+    sample, labels, _ = sample_and_table(units)
     judged = stratal.evaluate(sample, labels, value="right", predicted="none", judge="verdict")
     alone = stratal.evaluate(sample, labels, value="right", predicted="none")
 
@@ -193,15 +194,15 @@ def test_disagreements_need_a_judge(units, tmp_path):
         {"value": "right", "population": "nowhere.csv"},
     ],
 )
-def test_options_that_contradict_each_other_are_refused(units, options):
-    sample, labels, _ = drawn_and_table(units)
+def test_invalid_options_are_refused(units, options):
+    sample, labels, _ = sample_and_table(units)
 
     with pytest.raises(InputError):
         stratal.evaluate(sample, labels, **{"value": "truth", **options})
 
 
-def test_a_missing_column_is_named(units):
-    sample, labels, _ = drawn_and_table(units)
+def test_a_missing_label_column_is_named_in_the_error(units):
+    sample, labels, _ = sample_and_table(units)
 
     with pytest.raises(MissingColumnError) as error:
         stratal.evaluate(sample, labels, value="verdict_of_nobody")
@@ -247,3 +248,71 @@ def test_two_rows_of_one_unit_and_model_are_refused():
 def test_a_table_without_any_label_is_refused(units):
     with pytest.raises(InputError, match="no row of column 'label' has a label"):
         stratal.evaluate(labelled={**units, "label": [None] * N})
+
+
+def test_groups_of_several_estimands_are_in_the_result(units):
+    sample, labels, _ = sample_and_table(units)
+
+    found = stratal.evaluate(sample, labels, value="truth", estimand=["accuracy", "f1:cat"], by="site")
+
+    rows = found.to_dict()["estimands"]
+    assert [row.get("domain") for row in rows] == [None, None, "north", "south", "north", "south"]
+
+
+@pytest.mark.parametrize("id_name", ["item_id", None])
+def test_a_second_column_of_labels_is_read_for_the_same_units(units, id_name):
+    """With a population in a file of its own, rows without a label are left out, and rows keep their ids."""
+    _, _, table = sample_and_table(units)
+    names = ("confidence", "right", "right_b")
+    table = {name: table[name] for name in names} | ({} if id_name is None else {id_name: table["id"]})
+    others = {"confidence": units["confidence"]}
+    if id_name is not None:
+        others[id_name] = units["id"]
+
+    found = stratal.evaluate(
+        labelled=table,
+        population=others,
+        design={"proxy": "confidence"},
+        value="right",
+        compare=["right", "right_b"],
+        predicted="none",
+    )
+
+    labelled = np.isfinite(table["right"])
+    expected = table["right"][labelled].mean() - table["right_b"][labelled].mean()
+    (difference,) = found.tables[0]
+    assert difference.value == pytest.approx(expected)
+
+
+def test_a_mistyped_file_of_labels_is_named(units, tmp_path):
+    sample, labels, _ = sample_and_table(units)
+    file = tmp_path / "labels.csv"
+    rows = zip(labels["id"], labels["right"], strict=True)
+    file.write_text("id,right\n" + "".join(f"{unit},{label}\n" for unit, label in rows))
+
+    with pytest.raises(InputError, match=r"nowhere\.csv"):
+        stratal.evaluate(sample, [str(file), str(tmp_path / "nowhere.csv")], value="right")
+
+
+def test_anything_but_a_sample_is_refused(units):
+    with pytest.raises(InputError, match="takes a Sample"):
+        stratal.evaluate(units, [1.0])
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_a_report_has_the_text_of_the_question_that_it_is_of(units, tmp_path):
+    from stratal.study import Question, create_study
+
+    sample = sample_and_table(units)[0]
+    sample = replace(sample, question=replace(sample.question, answer=None))
+    first = replace(Question.of_choices("Is it polite?", ["Yes", "No"]), name="polite")
+    second = replace(Question.of_choices("Is it correct?", ["Right", "Wrong"]), name="correct")
+    with create_study(tmp_path / "study", sample, [first, second], annotators=["ann"]) as study:
+        for _ in range(6):
+            item = study.next_item("ann")
+            study.submit("ann", item.id, {"polite": "Yes", "correct": "Right"})
+
+    found = stratal.evaluate(tmp_path / "study", value="correct").report().to_dict()
+
+    assert found["question"] == "Is it correct?"
+    assert found["quantity"] == "share of 'Right'"
