@@ -216,9 +216,8 @@ def test_other_labels_are_one_number_or_one_refusal_in_every_file(given, message
     assert len(set(found)) == 1
 
 
-@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}])
-def test_a_cell_that_holds_a_list_or_an_object_is_refused(cell, tmp_path):
-    values: dict[str, Any] = dict.fromkeys(RIGHT, cell)
+def test_a_cell_that_holds_an_object_is_refused(tmp_path):
+    values: dict[str, Any] = dict.fromkeys(RIGHT, {"a": 1})
     frame = pd.DataFrame({"id": list(values), "label": list(values.values())})
     for name in ("labels.jsonl", "labels.json", "labels.parquet", "labels.feather"):
         FORMATS[name](frame, tmp_path / name)
