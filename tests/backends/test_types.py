@@ -88,7 +88,7 @@ REFUSED = {
     "pandas integers of 31 digits": in_pandas(id=[10**30 + k for k in range(4)]),
     "pandas complex": in_pandas(p=[1j] * 4),
     "polars null enum": in_polars(g=pl.Series(["a", None, "a", "b"], dtype=pl.Enum(["a", "b"]))),
-    "polars list": in_polars(g=[[1], [2], [1], [2]]),
+    "polars list of lists": in_polars(g=[[[1]], [[2]], [[1]], [[2]]]),
     "polars object": in_polars(g=pl.Series([object()] * 4, dtype=pl.Object)),
     "arrow struct": in_arrow(g=[{"a": 1}] * 4),
     "arrow bytes": in_arrow(g=[b"a", b"b"] * 2),

@@ -403,8 +403,6 @@ class Rows(Record):
         column = self.columns[name]
         if kind == "boolean":
             return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
-        if kind in ("list", "array"):
-            return f"CAST(to_json({column}) AS VARCHAR)"
         return f"CAST({column} AS VARCHAR)" if kind in (*WHOLE, "varchar", "date", "enum") else None
 
 

@@ -196,7 +196,7 @@ def category(column: Any, words: str) -> Any:
     if kind.is_floating():
         double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
         return whole_number(double).cast("string").coalesce(double.cast("string"))
-    if kind.is_array():
+    if kind.is_array() and not kind.value_type.is_nested():
         return _json_text(column)
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
