@@ -10,17 +10,17 @@ its degrees of freedom are those of its kurtosis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
 from stratal.estimation.confusion import mixed_variance, smoothed_variance
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.answered import (
@@ -30,10 +30,17 @@ from stratal.estimation.estimands.answered import (
     no_verdicts,
 )
 from stratal.estimation.estimands.means import Mean
-from stratal.estimation.estimands.ranking import only_proxy
+from stratal.estimation.estimands.ranking import area_under_curve, only_proxy, ranking_metric
 from stratal.estimation.estimate import Estimate, Estimates, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import kurtosis_freedom, numeric_gradient, of_variable, undefined
-from stratal.estimation.resolve import class_column, number_column, number_columns, with_group
+from stratal.estimation.resolve import (
+    class_column,
+    compared_column,
+    number_column,
+    number_columns,
+    outcomes,
+    with_group,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_mean, mean_of
 from stratal.intervals.evidence import OutcomeKind
@@ -42,6 +49,7 @@ from stratal.intervals.proportion import student_quantile
 from stratal.population.expressions import Cells, Expression, Number
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.question.question import ORDER
 
 # Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
@@ -541,29 +549,31 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return PearsonCorrelation(first).influence(population)
         return Estimand.parse_text(f"agreement:{first}").influence(population)
 
-    def _scores(self, sample: Sample) -> bool:
-        """Return whether the judges give scores; refuse some that do and some that do not."""
-        return all(name in sample.proxy_names and name not in sample.groups for name in self.judges)
+    def _scores(self, sample: Sample, labels: Any) -> bool:
+        """Return whether the judges give scores: proxies, or columns of ratings where labels are 0 and 1."""
+        if all(name in sample.proxy_names and name not in sample.groups for name in self.judges):
+            return True
+        return all(_rates(sample, labels, name) for name in self.judges)
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        if self._scores(sample):
-            return np.isfinite(number_column(sample, labels, "label"))
+        if self._scores(sample, labels):
+            return np.isfinite(number_column(sample, _label_numbers(sample, labels), "label"))
         return judged_classes(sample, labels, self.judges[0]).labelled
 
     def decoded(self, sample: Sample, labels: Any) -> Any:
         """Return labels in the spelling of the first judge's verdicts."""
-        return labels if self._scores(sample) else labels_as_verdicts(sample, labels, self.judges[0])
+        return labels if self._scores(sample, labels) else labels_as_verdicts(sample, labels, self.judges[0])
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
         target, judges, count = request.target, self.judges, len(self.judges)
         each: list[tuple[str, Iterable[Row]]]
-        if self._scores(sample):
-            each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
+        if self._scores(sample, labels):
+            numbers = _label_numbers(sample, labels)
+            each = [(name, _of_scores(sample, numbers, name, target)) for name in judges]
             if count > 1:
-                mean = np.mean([number_column(sample, name, name) for name in judges], axis=0)
-                each.append((f"mean of {count}", _associations(sample, labels, mean, target)))
+                each.append((f"mean of {count}", _of_mean_score(sample, numbers, judges, target)))
         else:
             if count > 2:  # of two, that of the first
                 sample, judges = with_majority(sample, judges, labels)
@@ -577,7 +587,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             replace(row, label={"judge": name} | {key: of.get(key) for key in keys})
             for name, of, row in found
         ]
-        verdicts = () if self._scores(sample) else self.judges
+        verdicts = () if self._scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         about = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, about)
@@ -588,7 +598,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         A remark names each group in which a judge is worse than over all units: the group's interval, at a
         level that holds for all groups and quantities of a judge together (Bonferroni), lies below.
         """
-        if self._scores(sample):
+        if self._scores(sample, labels):
             return Estimand.by(self, sample, labels, group, request)
         rows, remarks = [], []
         for judge in self.judges:
@@ -669,21 +679,97 @@ def with_majority(sample: Sample, judges: tuple[str, ...], labels: Any) -> tuple
     return with_group(sample, name, dict(zip(sample.ids.tolist(), chosen, strict=True))), (*judges, name)
 
 
-def _associations(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
-    """Yield the correlations of scores: a proxy's name, or one for each drawn unit (n,)."""
+def _label_numbers(sample: Sample, labels: Any) -> Any:
+    """Return the number of each label; of compared classes whether the answer is right.
+
+    Labels that are numbers, or words that stand for numbers, stay as they are.
+    """
+    if compared_column(sample, labels) is None:
+        return labels
+    observed = outcomes(sample, labels)
+    numbers = np.full(sample.size, np.nan)
+    numbers[observed.labelled] = observed.z
+    return numbers
+
+
+def _of_mean_score(sample: Sample, labels: Any, judges: Sequence[str], target: str) -> Iterator[Row]:
+    """Yield what compares the mean of several judges' scores with labels."""
+    scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
+    same = all(_on_scale_of_labels(sample, labels, name) for name in judges)
+    yield from _associations(sample, labels, scores, target, same_scale=same)
+
+
+def _associations(
+    sample: Sample, labels: Any, scores: Any, target: str, *, same_scale: bool
+) -> Iterator[Row]:
+    """Yield how far scores go together with labels: a proxy's name, or a score for each drawn unit (n,).
+
+    An intraclass correlation compares values, and is of one scale alone. Labels of right and wrong have an
+    area under the curve, whatever the scale of the score.
+    """
     x, y, frame, _ = OfScores().units(sample, labels, scores)
-    for name, statistic in (("pearson", pearson), ("spearman", spearman), ("icc", intraclass)):
+    statistics = {"pearson": pearson, "spearman": spearman}
+    if same_scale:
+        statistics["icc"] = intraclass
+    for name, statistic in statistics.items():
         found = association(statistic, x, y, frame.weighting, target)
         yield {"metric": name}, frame.complete(found, sample)
+    if _are_binary(y):
+        area = ranking_metric(area_under_curve, x, y == 1, frame.weighting, target)
+        yield {"metric": "auc"}, frame.complete(area, sample)
+
+
+def _rates(sample: Sample, labels: Any, judge: str) -> bool:
+    """Return whether a column of verdicts holds numbers other than 0 and 1, and labels count as 0 or 1."""
+    verdicts = sample.groups.get(judge)
+    if verdicts is None:
+        return judge in sample.proxy_names
+    given = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
+    ratings = np.array([number_of_text(text) for text in given], dtype=np.float64)
+    if len(ratings) == 0 or not np.all(np.isfinite(ratings)) or _are_binary(ratings):
+        return False
+    try:
+        numbers = number_column(sample, _label_numbers(sample, labels), "label")
+    except LabelError:
+        return False
+    return _are_binary(numbers[np.isfinite(numbers)])
+
+
+def _are_binary(numbers: FloatArray) -> bool:
+    """Return whether all numbers (m,) are 0 or 1."""
+    return bool(np.all((numbers == 0) | (numbers == 1)))
+
+
+def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
+    """Return whether a score is on the scale of the labels, so that their difference means something.
+
+    Labels of right and wrong are on the scale of probabilities.
+    """
+    if judge not in sample.proxy_names:
+        return False
+    x, y, _, _ = OfScores().units(sample, labels, judge)
+    role = sample.question.score(judge)
+    info = next(entry for entry in sample.proxy_info if entry.name == judge)
+    if not info.scaled or (role is not None and role.predicts == ORDER):
+        return False
+    low, high = (0.0, 1.0) if _are_binary(y) else info.bounds or (-np.inf, np.inf)
+    stated = sample.question.outcome.bounds
+    if stated is not None and info.bounds is not None and stated != info.bounds:
+        return False
+    return bool(np.all((x >= low) & (x <= high)) and np.all((y >= low) & (y <= high)))
 
 
 def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
-    yield from _associations(sample, labels, judge, target)
-    info = next(entry for entry in sample.proxy_info if entry.name == judge)
-    numbers = number_column(sample, labels, "label")
+    same_scale = _on_scale_of_labels(sample, labels, judge)
+    yield from _associations(sample, labels, judge, target, same_scale=same_scale)
+    if not same_scale:
+        return
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
-    if info.bounds == (0.0, 1.0) and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 1:
+    x, y, _, _ = OfScores().units(sample, labels, judge)
+    info = next(entry for entry in sample.proxy_info if entry.name == judge)
+    in_range = np.all((x >= 0) & (x <= 1)) and np.all((y >= 0) & (y <= 1))
+    if info.bounds == (0.0, 1.0) and in_range:
         found = CalibrationError(judge).estimate(sample, labels, Request(target=target))
         yield {"metric": "calibration_error"}, found
 

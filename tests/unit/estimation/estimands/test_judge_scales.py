@@ -1,0 +1,115 @@
+"""Judges whose scores are on another scale than the labels: area under the curve and rank correlation."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import stratal
+
+SIZE, BUDGET = 400, 120
+DRAWS = np.random.default_rng(8)
+QUALITY = DRAWS.random(SIZE)
+RIGHT = DRAWS.random(SIZE) < QUALITY
+STARS = 1.0 + np.minimum(np.floor(5 * QUALITY), 4.0)
+CLASSES = DRAWS.choice(["a", "b"], SIZE)
+OTHER = np.where(CLASSES == "a", "b", "a")
+
+# Labels of right and wrong, in words and numbers.
+LABELS = {
+    "pass-fail": lambda rows: np.where(RIGHT[rows], "pass", "fail"),
+    "zero-one": lambda rows: RIGHT[rows].astype(float),
+    "truth": lambda rows: RIGHT[rows],
+}
+
+
+def drawn(judge, **more):
+    population = stratal.Population.from_arrays(**judge, **more)
+    return stratal.designs.SimpleRandom(budget=BUDGET).draw(population, seed=2)
+
+
+def metrics(sample, labels, **options):
+    return {row.label["metric"]: row for row in stratal.estimate(sample, labels, judge="judge", **options)}
+
+
+def area(scores, right):
+    """The area under the curve by counting pairs."""
+    above = scores[right][:, None] - scores[~right][None, :]
+    return np.mean((above > 0) + 0.5 * (above == 0))
+
+
+def proxies(values, **more):
+    return {"proxy": {"judge": values}, **more}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("kind", ["rating", "order", "column"])
+def test_a_rating_is_compared_with_right_and_wrong(labels, kind):
+    ways = {
+        "rating": proxies(STARS, bounds=(1.0, 5.0)),
+        "order": proxies(STARS, scaled=False),
+        "column": {"groups": {"judge": [f"{stars:g}" for stars in STARS]}},
+    }
+    sample = drawn(ways[kind])
+    found = metrics(sample, LABELS[labels](sample.ids))
+    assert set(found) == {"pearson", "spearman", "auc"}
+    assert found["auc"].value == pytest.approx(area(STARS[sample.ids], RIGHT[sample.ids]))
+    low, high = found["spearman"].confidence_interval()
+    assert 0 < low < found["spearman"].value < high < 1
+
+
+def test_a_probability_is_calibrated_too():
+    sample = drawn(proxies(QUALITY))
+    found = metrics(sample, RIGHT[sample.ids].astype(float))
+    assert {"auc", "spearman", "icc", "bias", "calibration_error"} <= set(found)
+
+
+def test_a_score_that_only_orders_has_neither_bias_nor_calibration():
+    sample = drawn(proxies(QUALITY, scaled=False))
+    assert set(metrics(sample, RIGHT[sample.ids].astype(float))) == {"pearson", "spearman", "auc"}
+
+
+def test_ratings_by_people_are_on_the_scale_of_ratings_by_a_judge():
+    sample = drawn(proxies(STARS, bounds=(1.0, 5.0)))
+    people = np.clip(STARS + DRAWS.integers(-1, 2, SIZE), 1, 5)
+    found = metrics(sample, people[sample.ids])
+    assert set(found) == {"pearson", "spearman", "icc", "bias"}
+
+
+def test_a_score_of_the_answer_is_compared_with_whether_the_answer_is_right():
+    answers = {"answer": CLASSES}
+    sample = drawn(proxies(STARS, scaled=False), groups=answers, predicted="answer")
+    true = np.where(RIGHT, CLASSES, OTHER)
+    found = metrics(sample, true[sample.ids])
+    assert found["auc"].value == pytest.approx(area(STARS[sample.ids], RIGHT[sample.ids]))
+
+
+def test_labels_of_one_class_give_no_area_and_say_why():
+    sample = drawn(proxies(STARS, bounds=(1.0, 5.0)))
+    table = stratal.estimate(sample, ["pass"] * BUDGET, judge="judge")
+    found = {row.label["metric"]: row for row in table}
+    assert np.isnan(found["auc"].value)
+    assert any("all of one class" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("kind", ["proxy", "groups"])
+def test_command_and_report_have_the_same_rows(tmp_path, run_command, kind):
+    rows = [f"u{row},{STARS[row]:g}" for row in range(SIZE)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,judge", *rows]) + "\n")
+    options = ["--proxy", "judge", "--bounds", "1,5"] if kind == "proxy" else ["--groups", "judge"]
+    folder = tmp_path / "drawn"
+    drawn = run_command("draw", tmp_path / "p.csv", *options, "--budget", "60", "--output", folder)
+    assert not drawn.status, drawn.message
+    units = [line.split(",")[0] for line in (folder / "to_label.csv").read_text().splitlines()[1:]]
+    labels = [f"{unit},{'pass' if RIGHT[int(unit[1:])] else 'fail'}" for unit in units]
+    (tmp_path / "l.csv").write_text("\n".join(["id,label", *labels]) + "\n")
+    words = (folder / "sample.parquet", tmp_path / "l.csv", "--judge", "judge", "--json")
+    done = run_command("estimate", *words)
+    assert not done.status, done.message
+    table = json.loads(done.stdout)["judge"]
+    assert {row["metric"] for row in table} == {"pearson", "spearman", "auc"}
+    reported = run_command("report", *words, "--output", tmp_path / "report.html")
+    assert json.loads(reported.stdout)["estimate"]["judge"] == table
+    assert "auc" in (tmp_path / "report.html").read_text()
