@@ -514,6 +514,7 @@ def _parts_of_whole_table(
         "groups": {name: values[rows] for name, values in groups.items()},
         "totals": {name: levels for name, levels in sizes.items() if len(levels) <= MOST_LEVELS},
         "population": population,
+        "declared_random": True,
         "question": Question(
             id=id_name or "id",
             row_base=0 if id_name is None else None,

@@ -13,6 +13,7 @@ from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, names_mistyped, near_names, refuse_unknown, warn_caller
+from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 
@@ -439,7 +440,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         Simple random, or of any other design.
     by : str
         A group column of the sample, such as the language, or the model's answer: precision and recall then
-        know how often each class is predicted.
+        know how often each class is predicted. Or a proxy of a sample whose population is in memory: its
+        strata, cut at quantiles of all units.
     sizes : mapping of level to N_h, optional
         Units of the population in each level. The sample's own (`totals`) unless given; levels of 0 units
         are left out.
@@ -471,6 +473,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     (array([80, 20]), array([19,  1]))
     """
     require_sample(sample, "post_stratify")
+    if sizes is None and by in sample.proxy_names and by not in sample.groups:
+        sample, by, sizes = _with_strata_of_proxy(sample, by)
     if not sample.design.one_simple_sample:
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
     known = _sizes(sample, by, sizes)
@@ -495,3 +499,34 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         proxies=sample.proxies if kept else np.empty((sample.size, 0)),
         proxy_info=sample.proxy_info if kept else (),
     )
+
+
+# Strata of a proxy, and the fewest labels for each on average.
+_MOST_PROXY_STRATA = 10
+_LABELS_OF_STRATUM = 10
+
+
+def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict[str, int]]:
+    """Return the sample with the strata of a proxy as a group, their name, and their sizes in the population.
+
+    Cuts are quantiles of all units. Names of strata begin with their number, so that they sort by the proxy.
+    """
+    population = sample.population
+    if not isinstance(population, ArrayPopulation):
+        raise InputError(
+            f"strata of the proxy {proxy!r} need the proxy of all units",
+            given="a sample without its population",
+            action="Give a table of all units, or name a group column whose sizes are known.",
+        )
+    values = population.values[proxy]
+    own = sample.proxies[:, sample.proxy_names.index(proxy)]
+    count = int(np.clip(sample.size // _LABELS_OF_STRATUM, 2, _MOST_PROXY_STRATA))
+    cuts = np.unique(np.quantile(values, np.arange(1, count) / count))
+    ends = [f"{proxy} < {cut:.4g}" for cut in cuts.tolist()]
+    ends.append(f"{proxy} >= {cuts[-1]:.4g}")
+    names = [f"{k:02d}: {end}" for k, end in enumerate(ends, start=1)]
+    sizes = np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(names))
+    group = f"strata of {proxy}"
+    column = np.array(names)[np.searchsorted(cuts, own, side="right")]
+    filled = {name: int(size) for name, size in zip(names, sizes.tolist(), strict=True) if size}
+    return replace(sample, groups={**sample.groups, group: column}), group, filled

@@ -180,6 +180,9 @@ class Sample(Record, Tabular):
         Version of the software that drew it.
     population : Population, optional
         Where it was drawn from, while that is in memory; not written to files and not part of equality.
+    declared_random : bool
+        Of a table from elsewhere: whether its labelled rows are taken as a random sample of `population`, as
+        the user declares. An estimate tests it.
     digest : PopulationDigest or callable, optional
         Of the population that it was drawn from, or what makes it: `population_digest`. Samples from
         elsewhere, and files of 0.1.0 before there were digests, have none.
@@ -213,6 +216,7 @@ class Sample(Record, Tabular):
     looks: str | None = None
     version: str = __version__
     population: Population | None = field(default=None, repr=False, compare=False)
+    declared_random: bool = field(default=False, repr=False, compare=False)
     digest: PopulationDigest | Callable[[], PopulationDigest] | None = field(
         default=None, repr=False, compare=False
     )

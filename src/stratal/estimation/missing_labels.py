@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.margins import PostStratified
 from stratal.designs.sample import Sample
+from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Crossed, Rule
-from stratal.report.notes import Note
+from stratal.report.notes import UNREPRESENTATIVE, Note
 
 # Chance of a warning in total, over all proxies and both statistics, where labels are missing at random.
 RISK = 0.01
@@ -24,6 +26,9 @@ _UNSUSPICIOUS = 2.0
 
 # Random choices for each proxy: a p-value at the limit has a relative error of about 30 %.
 _CHOICES = 4000
+
+# Random numbers that are drawn at once.
+_NUMBERS_AT_ONCE = 2**18
 
 # Unlabelled units, or labelled ones, below which nothing can be told.
 _FEWEST = 4
@@ -95,9 +100,11 @@ def missing_pattern(
     # Within each block, the units with the smallest random numbers are those without a label.
     first = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
     chosen = np.arange(n) - first < counts[block[order]]
-    for _ in range(choices):
-        random_order = np.lexsort(np.stack([generator.random(n), block]))
-        beyond += np.abs(centred[random_order[chosen]].sum(axis=0)) >= np.abs(observed) * (1.0 - 1e-12)
+    at_once = max(_NUMBERS_AT_ONCE // n, 1)
+    for start in range(0, choices, at_once):
+        random_order = np.argsort(block + generator.random((min(at_once, choices - start), n)), axis=1)
+        sums = centred[random_order[:, chosen]].sum(axis=1)
+        beyond += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
     p_values = np.where(deviation > 0, beyond / (choices + 1.0), 1.0)
     best = int(np.argmin(p_values))
     if p_values[best] > risk / (2 * k):
@@ -145,10 +152,9 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     middle = np.median(values)
     below = values < middle if np.any(values < middle) else values <= middle
     parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
-    chance = f"p = {pattern.p_value:.1g}" if pattern.p_value > _LEAST_SHOWN else f"p < {_LEAST_SHOWN}"
     text = (
-        f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, {chance}; "
-        f"without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so "
+        f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, "
+        f"{_chance(pattern)}; without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so "
         "they are not missing at random: find out why, and label these units. The estimate corrects for "
         "different shares of missing labels between strata only, not within them"
     )
@@ -156,3 +162,71 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
 
 
 _LEAST_SHOWN = 0.001
+
+
+def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
+    """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy.
+
+    Labelled rows are compared with all rows of the table, within the strata in which they are declared a
+    random sample. No warning is no evidence that they are one.
+    """
+    population = sample.population
+    if not sample.declared_random or not sample.proxy_names or not isinstance(population, ArrayPopulation):
+        return ()
+    block = _blocks_of_table(sample, population)
+    if block is None:
+        return ()
+    ids = np.arange(population.size) if population.ids is None else population.ids
+    labelled = np.isin(ids, sample.ids)
+    values = np.column_stack([population.values[name] for name in sample.proxy_names])
+    rows = _thinned(labelled, sample.seed)
+    pattern = missing_pattern(values[rows], ~labelled[rows], block[rows], seed=sample.seed)
+    if pattern is None:
+        return ()
+    name = sample.proxy_names[pattern.column]
+    column = values[:, pattern.column]
+    means = f"mean {column[labelled].mean():.3g} of labelled rows, {column.mean():.3g} of all"
+    text = (
+        "the labelled rows are not a random sample of the table: they are more often rows where "
+        f"{name!r} is {_OPPOSITE[pattern.where]} (randomisation test, {_chance(pattern)}; {means}), and the "
+        f"interval may miss the value of all rows. If rows were chosen by {name!r}, weight by its strata: "
+        f"post_stratify={name!r} (--post-stratify {name}); this corrects only for choices that depend on it"
+    )
+    return (Note(UNREPRESENTATIVE, text),)
+
+
+# Where labels are more frequent, by where they are missing more often.
+_OPPOSITE = {"low": "high", "high": "low", "in the middle": "low or high", "low or high": "in the middle"}
+
+# Rows that the test compares; of more, a random part of the rows without a label is left out.
+_MOST_ROWS = 1_500
+
+
+def _thinned(labelled: BoolArray, seed: int) -> IntArray:
+    """Return the labelled rows and a random part of the others, at least as many.
+
+    A random part keeps the test exact: labels at random are as likely on each of the rows that are left.
+    """
+    others = np.flatnonzero(~labelled)
+    labels = len(labelled) - len(others)
+    count = max(_MOST_ROWS - labels, labels)
+    if count < len(others):
+        others = np.random.default_rng([seed, 1]).choice(others, count, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(labelled), others]))
+
+
+def _blocks_of_table(sample: Sample, population: ArrayPopulation) -> IntArray | None:
+    """Return the stratum (N,) of each row of a table; None if strata were made of a proxy afterwards."""
+    design = sample.design
+    if isinstance(design, PostStratified):
+        if design.group not in population.groups:
+            return None
+        return np.unique(population.groups[design.group], return_inverse=True)[1].astype(np.int64)
+    if design.strata is None:
+        return np.zeros(population.size, dtype=np.int64)
+    return exchangeable_blocks(design.strata.rule, population.codes(design.strata.rule), sample.proxy_names)
+
+
+def _chance(pattern: MissingPattern) -> str:
+    """Return the p-value as text."""
+    return f"p = {pattern.p_value:.1g}" if pattern.p_value > _LEAST_SHOWN else f"p < {_LEAST_SHOWN}"

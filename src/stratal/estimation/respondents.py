@@ -13,7 +13,7 @@ from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.estimation.missing_labels import missing_label_notes
+from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
 from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
@@ -334,6 +334,10 @@ class Respondents(Record):
             for note in by_proxy:
                 warn_caller(note)
             notes = (*by_proxy, *notes)
+        chosen = unrepresentative_notes(sample)
+        for note in chosen:
+            warn_caller(note)
+        notes = (*chosen, *notes)
         if empty:
             codes = merge_empty(counts)
             without_proxy = np.zeros(len(counts), dtype=bool)

@@ -298,7 +298,9 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         table, models = _one_row_for_each_unit(table, request)
         request = replace(request, model=None, value=None, compare=models)
     groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
-    kept = tuple(dict.fromkeys(name for name in groups if name and name != design_options.get("stratum")))
+    proxy = design_options.get("proxy") or ()
+    others = {design_options.get("stratum"), *((proxy,) if isinstance(proxy, str) else proxy)}
+    kept = tuple(dict.fromkeys(name for name in groups if name and name not in others))
     # A file of sizes with a column of variances also holds the proxy's moments.
     if (
         design_options.get("sizes") is not None

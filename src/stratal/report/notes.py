@@ -9,7 +9,8 @@ REMARK = "remark"
 
 # Of notes that a reader must not miss; they are printed among the first lines.
 NO_MATCH = "answers-match-no-label"
-WARNINGS = frozenset({NO_MATCH})
+UNREPRESENTATIVE = "labels-by-proxy"
+WARNINGS = frozenset({NO_MATCH, UNREPRESENTATIVE})
 
 
 class Note(str):
