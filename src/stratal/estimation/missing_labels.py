@@ -152,9 +152,10 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     middle = np.median(values)
     below = values < middle if np.any(values < middle) else values <= middle
     parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
+    halves = f"{parts[0]} drawn units of its lower half, {parts[1]} of its upper half"
     text = (
         f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, "
-        f"{_chance(pattern)}; without a label: {parts[0]} drawn units of its lower half, {parts[1]} of its upper half), so "
+        f"{_chance(pattern)}; without a label: {halves}), so "
         "they are not missing at random: find out why, and label these units. The estimate corrects for "
         "different shares of missing labels between strata only, not within them"
     )

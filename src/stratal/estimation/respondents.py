@@ -334,10 +334,7 @@ class Respondents(Record):
             for note in by_proxy:
                 warn_caller(note)
             notes = (*by_proxy, *notes)
-        chosen = unrepresentative_notes(sample)
-        for note in chosen:
-            warn_caller(note)
-        notes = (*chosen, *notes)
+        notes = (*unrepresentative_notes(sample), *notes)
         if empty:
             codes = merge_empty(counts)
             without_proxy = np.zeros(len(counts), dtype=bool)

@@ -697,6 +697,7 @@ def _of_mean_score(sample: Sample, labels: Any, judges: Sequence[str], target: s
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
     same = all(_on_scale_of_labels(sample, labels, name) for name in judges)
     yield from _associations(sample, labels, scores, target, same_scale=same)
+    yield from _area(sample, labels, scores, target)
 
 
 def _associations(
@@ -704,8 +705,7 @@ def _associations(
 ) -> Iterator[Row]:
     """Yield how far scores go together with labels: a proxy's name, or a score for each drawn unit (n,).
 
-    An intraclass correlation compares values, and is of one scale alone. Labels of right and wrong have an
-    area under the curve, whatever the scale of the score.
+    An intraclass correlation compares values, and is of one scale alone.
     """
     x, y, frame, _ = OfScores().units(sample, labels, scores)
     statistics = {"pearson": pearson, "spearman": spearman}
@@ -714,6 +714,11 @@ def _associations(
     for name, statistic in statistics.items():
         found = association(statistic, x, y, frame.weighting, target)
         yield {"metric": name}, frame.complete(found, sample)
+
+
+def _area(sample: Sample, labels: Any, scores: Any, target: str) -> Iterator[Row]:
+    """Yield the area under the curve of scores, on any scale, if labels are right and wrong."""
+    x, y, frame, _ = OfScores().units(sample, labels, scores)
     if _are_binary(y):
         area = ranking_metric(area_under_curve, x, y == 1, frame.weighting, target)
         yield {"metric": "auc"}, frame.complete(area, sample)
@@ -762,8 +767,13 @@ def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
 def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
     same_scale = _on_scale_of_labels(sample, labels, judge)
     yield from _associations(sample, labels, judge, target, same_scale=same_scale)
-    if not same_scale:
-        return
+    if same_scale:
+        yield from _of_one_scale(sample, labels, judge, target)
+    yield from _area(sample, labels, judge, target)
+
+
+def _of_one_scale(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+    """Yield the bias of a score, and the calibration error if it is a probability."""
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
     x, y, _, _ = OfScores().units(sample, labels, judge)

@@ -49,7 +49,7 @@ def test_scores_have_rows_of_scores(judged):
     sample = stratal.plan(population, 200, proxy="score").draw(seed=1)
     found = stratal.estimate(sample, (truth == "pass")[sample.ids], estimand="judge:score")
 
-    metrics = ["pearson", "spearman", "icc", "bias", "calibration_error"]
+    metrics = ["pearson", "spearman", "icc", "bias", "calibration_error", "auc"]
     assert [row.label["metric"] for row in found] == metrics
 
 

@@ -95,10 +95,10 @@ def test_a_word_that_is_a_verdict_is_that_verdict_whatever_its_number():
     assert found.of(metric="agreement").value == pytest.approx(np.mean(agrees))
 
 
-def test_ratings_are_no_verdicts_on_pass_and_fail():
+def test_ratings_of_what_passes_and_fails_are_scores():
     sample = sample_of(np.array([str(1 + k % 5) for k in range(300)]))
-    with pytest.raises(LabelError, match=r"beyond those of the labels.*as a score"):
-        stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
+    found = stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
+    assert [row.label["metric"] for row in found] == ["pearson", "spearman", "auc"]
 
 
 def test_two_verdicts_of_one_number_are_refused():
