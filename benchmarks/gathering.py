@@ -73,7 +73,13 @@ MAIN = {
         Figure("coverage", called="of slices"),
         Figure("mean width", called="width in strata over 3.92 standard errors"),
     ),
+    "graded_widths": (
+        Figure("coverage of `auto`", called="coverage of auto"),
+        Figure("width of `auto`", called="its width"),
+        Figure("coverage of t", called="coverage of Student's t"),
+    ),
     "family_wise": (Figure("family-wise error"), Figure("coverage of a pair")),
+    "weak_proxies": (Figure("coverage"),),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),
     "peers_coverage": (
         Figure("stratal, fitted λ", called="coverage"),

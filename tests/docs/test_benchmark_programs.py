@@ -11,7 +11,15 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from benchmarks import estimands, exact_cells, family_wise, graded, promises
+from benchmarks import (
+    estimands,
+    exact_cells,
+    family_wise,
+    graded,
+    graded_widths,
+    promises,
+    weak_proxies,
+)
 from benchmarks.coverage import sections
 from benchmarks.promises import Case, known
 from benchmarks.rounds import Pool, rounds
@@ -162,6 +170,26 @@ def test_a_quick_run_of_six_models_has_the_cells_of_the_page(tmp_path, monkeypat
     assert headings(quick) == headings(page)
     assert [row[:3] for row in table_rows(quick)] == [row[:3] for row in table_rows(page)]
     assert max(float(row[3]) for row in table_rows(page)[1:]) <= 0.06
+
+
+def test_a_quick_run_of_weak_proxies_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(weak_proxies)
+    quick = quick_run(weak_proxies, "--draws 4", tmp_path / "page.md", monkeypatch)
+    weak = [row for row in table_rows(page)[1:] if row[0] != "---" and float(row[1]) <= 0.2]
+
+    assert headings(quick) == headings(page)
+    assert [row[:3] for row in table_rows(quick)] == [row[:3] for row in table_rows(page)]
+    assert len(weak) == 36
+    assert max(float(error) for row in weak for error in row[3].split(", ")) <= 1.02
+
+
+def test_a_quick_run_of_widths_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(graded_widths)
+    quick = quick_run(graded_widths, "--draws 40", tmp_path / "page.md", monkeypatch)
+
+    assert headings(quick) == headings(page)
+    assert [row[0] for row in table_rows(quick)] == [row[0] for row in table_rows(page)]
+    assert min(float(row[1]) for row in table_rows(page)[1:]) >= 0.94
 
 
 def test_a_quick_run_of_enumerated_cells_has_the_numbers_of_the_page(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +139,10 @@ _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 # Informative labels that one label of a rare class is; with it the classes' λ has half a say.
 _INFORMATION_OF_ONE = 4.0
 
+# Informative labels at which half of what the labels say against a proxy counts. With fewer, the labels that
+# say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0007).
+_LABELS_AGAINST_A_PROXY = 10.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumMoments(Record):
@@ -222,6 +227,8 @@ class LabelledSpread:
         λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
     missed : float (…, 1, 1)
         Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
+    labels : float (…,)
+        Σ n_h.
 
     Examples
     --------
@@ -236,6 +243,7 @@ class LabelledSpread:
     least: FloatArray | float = 0.0
     of_classes: FloatArray | None = None
     missed: FloatArray | float = 0.0
+    labels: FloatArray | float = np.inf
 
     @classmethod
     def of(
@@ -249,7 +257,9 @@ class LabelledSpread:
         """Return the spread of labels with these means (…, H); without bounds every label is informative."""
         labels = np.sum(counts, axis=-1)
         if bounds is None:
-            return cls(proxies=proxies, outcome=outcome, information=labels, least=0.0 * labels)
+            return cls(
+                proxies=proxies, outcome=outcome, information=labels, least=0.0 * labels, labels=labels
+            )
         scale = bounds[1] - bounds[0]
         unit = (means - bounds[0]) / scale
         share = (np.sum(counts * unit, axis=-1) + 0.5) / (labels + 1.0)
@@ -258,6 +268,7 @@ class LabelledSpread:
             outcome=outcome,
             information=4.0 * np.sum(counts * np.maximum(unit * (1.0 - unit), 0.0), axis=-1),
             least=share * (1.0 - share) * scale**2,
+            labels=labels,
         )
 
     def blended(self, population: FloatArray, labels: FloatArray) -> FloatArray:
@@ -292,13 +303,38 @@ class LabelledSpread:
         pull = few[..., None, None] * (calibrated[..., None, None] * parts - own_lam)
         # A proxy that the labels show to explain nothing must not widen the interval: the variance that the
         # pull adds is at most the one that the fitted λ removes. For one proxy λ is then at most doubled.
-        removed, added = (_explained(part, population, factors) for part in (own_lam, pull))
+        removed, added = (explained_variance(part, population, factors) for part in (own_lam, pull))
         excess = added > removed
         scale = np.where(excess, np.sqrt(removed / np.where(excess, added, 1.0)), 1.0)
         return np.asarray(np.where(varies, own_lam + scale[..., None, None] * pull, 0.0))
 
+    def evidence_of_gain(self, lam: FloatArray, cross: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the share (…,) of λ (…, H, k) that the labels support: 1 where a gain is certain.
 
-def _explained(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
+        F = i r² / (1 − r²), with i the informative labels and r the correlation, within strata, of the
+        outcome and the proxies weighted by λ, is about k for proxies that say nothing. λ loses the share
+        (k/F)², at most 1, as far as there are informative labels: a smooth form of dropping proxies
+        below a threshold, which costs strong ones less than 1 − k/F would (James & Stein 1961). `cross`
+        (…, H, k) is the covariance of outcome and proxies.
+        """
+        labels = np.asarray(self.labels if self.information is None else self.information)
+        known = np.isfinite(labels)
+        labels = np.where(known, labels, 0.0)
+        own = np.sum(factors * self.outcome, axis=-1)
+        of_proxies = explained_variance(lam, self.proxies, factors)
+        joint = np.maximum(np.sum(factors * np.sum(lam * cross, axis=-1), axis=-1), 0.0)
+        varies = (own > 0) & (of_proxies > 0)
+        # A product of the two variances could overflow.
+        slopes = (joint / np.where(varies, variance, 1.0) for variance in (own, of_proxies))
+        explained = np.where(varies, np.minimum(math.prod(slopes), 1.0), 0.0)
+        by_chance = lam.shape[-1] * (1.0 - explained)
+        seen = labels * explained
+        against = np.where(seen > by_chance, by_chance / np.where(seen > 0, seen, 1.0), 1.0) ** 2
+        counted = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
+        return np.asarray(np.where(known, 1.0 - counted * against, 1.0))
+
+
+def explained_variance(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
     """Return Σ_h a_h λ_h'V_hλ_h (…,) of λ (…, H, k), V_h (…, H, k, k) and factors a_h (…, H)."""
     return np.asarray(np.sum(factors * np.einsum("...hi,...hij,...hj->...h", lam, covariances, lam), axis=-1))
 

@@ -24,6 +24,7 @@ from stratal.designs import Weighting
 from stratal.designs.stratum_moments import (
     LabelledSpread,
     StratumMoments,
+    explained_variance,
     lam_of_classes,
     stratum_moments,
     unseen,
@@ -279,6 +280,7 @@ def fit_stratified(
     k = cross_covariances.shape[-1]
     factors = factors * (counts > 1)
     whole, free = proxy_covariances, np.maximum(counts - 1.0, 0.0)
+    seen = cross_covariances
     if labelled is not None:
         cross_covariances = cross_covariances + labelled.missed
         whole = labelled.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
@@ -286,7 +288,8 @@ def fit_stratified(
     weight = factors * proxy_covariances.trace(axis1=-2, axis2=-1)
     total = weight.sum(axis=-1, keepdims=True)
     spent = k * weight / np.where(total > 0, total, 1.0)
-    lam: FloatArray = pooled * np.ones_like(cross_covariances)
+    of_all: FloatArray = pooled * np.ones_like(cross_covariances)
+    lam = of_all
     if shrinkage is not None:
         single = proxy_covariances if labelled is None else labelled.blended(proxy_covariances, free)
         away, gain = solve_semidefinite(single, cross_covariances) - pooled, own_share(counts, shrinkage)
@@ -298,7 +301,16 @@ def fit_stratified(
         # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
         spent = np.where((gain > 0) & (weight > 0), float(k), spent)
     if labelled is not None and k > 0:
-        lam = labelled.shrunk(lam, proxy_covariances, factors)
+        # The strata's deviations from the pooled λ have a test of their own (`agreement`).
+        unsupported = 1.0 - labelled.evidence_of_gain(of_all, seen, factors)[..., None, None]
+        of_all = labelled.shrunk(of_all, proxy_covariances, factors)
+        lam = of_all if shrinkage is None else labelled.shrunk(lam, proxy_covariances, factors)
+        lam = lam - unsupported * of_all
+        own = np.sum(factors * labelled.outcome, axis=-1)
+        used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * own
+        lam = np.where(used[..., None, None], lam, 0.0)
+        # A proxy that is not used costs no label.
+        spent = spent * used[..., None]
     return ChosenLam(lam=lam, spent=spent, fitted=True)
 
 

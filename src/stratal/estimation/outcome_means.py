@@ -35,6 +35,8 @@ from stratal.proxy.history import HISTORY, history_columns
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
+# With 2 labels in each of 50 strata a fitted λ covers .931, with 3 at least .941 (2,000 draws).
+_LABELS_PER_STRATUM = 3
 # Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise.
 _HIGHEST_LEVERAGE = 0.75
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
@@ -166,13 +168,8 @@ def default_estimator(
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
         return "ppi++" if k > 0 and scaled and n >= least * k else "hajek"
     # λ is fitted within strata, whose means take a degree of freedom each (Fisch et al. 2024).
-    if (
-        design == "stratified"
-        and not proxy_strata
-        and k > 0
-        and scaled
-        and n - n_strata >= MINIMUM_FOR_FITTING * k
-    ):
+    within = design == "stratified" and not proxy_strata and n >= _LABELS_PER_STRATUM * n_strata
+    if within and k > 0 and scaled and n - n_strata >= MINIMUM_FOR_FITTING * k:
         return "ppi++"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
         return "ppi++"
@@ -464,7 +461,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
     frame = units.respondents
     outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, units.outcomes)
-    separate, folds, column = sample.design.unlabelled, None, list[int]()
+    strata, separate = sample.design.strata, sample.design.unlabelled
+    folds, column = None, list[int]()
     if separate is None:
         column = respondents.proxy_columns(sample, request.proxy)
         if request.cross_fit is not None:
@@ -474,8 +472,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
-        # The strata of a table from elsewhere are named by the user, not cut on the proxy.
-        proxy_strata=sample.design.strata is None or sample.design.strata.method != "given",
+        # λ is fitted within strata that were not cut on the proxy, unless earlier labels decided their sizes.
+        proxy_strata=strata is None or strata.from_proxy or frame.weighting.sizes_follow_labels,
         scaled=all(sample.proxy_info[c].scaled for c in column),
         folds=folds,
         notes=(*units.outcomes.notes, *remarks),

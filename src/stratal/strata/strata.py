@@ -61,6 +61,9 @@ RESIDUALS = (0.5, 1.0, 2.0)
 # A proxy is taken to leave at least this share of a stratum's variance unexplained.
 _LEAST_LEFT = 0.05
 
+# Ways of making strata that do not read the proxy.
+WITHOUT_PROXY = ("given", "category", "features", "none")
+
 # A mean proxy no nearer to 0 or 1 leaves its stratum a variance.
 _EDGE = 1e-9
 
@@ -466,6 +469,11 @@ class Strata(Moments, Tabular, Plotted):
         """Return the strata with these moments; all units as one unless there is a rule."""
         values = {entry.name: getattr(moments, entry.name) for entry in fields(Moments)}
         return cls(rule=Everything() if rule is None else rule, names=names, **{**values, **more})
+
+    @property
+    def from_proxy(self) -> bool:
+        """Whether the strata are cut on the proxy, and not on other columns or by the user."""
+        return self.method not in WITHOUT_PROXY
 
     @property
     def scenarios(self) -> Scenario:

@@ -92,3 +92,41 @@ def test_a_population_without_the_groups_says_so():
     found = stratal.estimate(sample, labels, by="half", estimator="ppi++")
     assert any("lacks a column of the groups" in note for note in labels.notes)
     assert any("used no proxy in the groups" in note for note in found.notes)
+
+
+def drawn_in(method: str, budget: int, levels: int = 3) -> tuple[stratal.Sample, np.ndarray]:
+    """Return a sample of strata made in this way, and the outcomes of all units."""
+    rng = np.random.default_rng(3)
+    truth = (rng.random(3000) < 0.6) * 1.0
+    judge = np.where(rng.random(3000) < 0.88, truth, 1.0 - truth)
+    kind = (np.arange(3000) % levels).astype(str)
+    population = stratal.Population.from_arrays(proxy=judge, groups={"kind": kind})
+    by = "kind" if method == "category" else None
+    strata = stratal.strata.stratify(population, method, by=by)
+    allocation = stratal.strata.allocate(strata, budget, "proportional")
+    design = stratal.designs.Stratified(strata=strata, allocation=allocation)
+    return design.draw(population, seed=5), truth
+
+
+@pytest.mark.parametrize(
+    ("method", "budget", "levels", "estimator"),
+    [
+        ("category", 150, 3, "ppi++"),
+        ("none", 150, 3, "ppi++"),
+        ("k-means", 150, 3, "horvitz-thompson"),
+        ("category", 51, 3, "horvitz-thompson"),
+        ("category", 120, 60, "horvitz-thompson"),
+        ("category", 180, 60, "ppi++"),
+    ],
+)
+def test_auto_fits_lambda_within_strata_that_were_not_cut_on_the_proxy(method, budget, levels, estimator):
+    sample, truth = drawn_in(method, budget, levels)
+    assert stratal.estimate(sample, truth[sample.ids]).estimator == estimator
+
+
+def test_lambda_in_a_drawn_category_makes_the_interval_narrower():
+    sample, truth = drawn_in("category", 300)
+    found = stratal.estimate(sample, truth[sample.ids]).confidence_interval()
+    plain = stratal.estimate(sample, truth[sample.ids], estimator="horvitz-thompson").confidence_interval()
+    assert found.width < 0.8 * plain.width
+    assert truth.mean() in found

@@ -46,7 +46,7 @@ def test_a_sample_from_elsewhere_gives_the_estimate_of_the_one_drawn_here(whole,
     table = labelled_rows(whole, drawn)
     others = whole[~whole["id"].isin(drawn.ids)].reset_index(drop=True)
     answers = dict(zip(table["id"], table["right"], strict=True))
-    expected = stratal.estimate(drawn, answers, estimator="ppi++")  # `auto` for strata that the user named
+    expected = stratal.estimate(drawn, answers)
     population = {
         "all": whole,
         "others": others,

@@ -160,9 +160,10 @@ class TestEstimate:
 
     @staticmethod
     def lam_of(z, x, spread, mean) -> float:
-        """The docs' formula: what is missing filled up, and 20 informative labels for a calibrated proxy."""
+        """The formula of docs/methods/means.md: filled up, shrunk to a calibrated proxy, and as supported."""
         n, p = len(z), z.mean()
         joint = np.cov(z, x)
+        explained = joint[0, 1] ** 2 / (joint[0, 0] * max(joint[1, 1], spread))
         slope = np.clip(((n - 1) * joint[0, 1] + 0.5) / ((n - 1) * joint[1, 1] + 0.5), 0.0, 1.0)
         joint[0, 1] += slope * max(spread - joint[1, 1], 0.0)
         fitted = joint[0, 1] / (((n - 1) * max(joint[1, 1], spread) + 2 * spread) / (n + 1))
@@ -170,7 +171,9 @@ class TestEstimate:
         calibrated = min(1.0, max(joint[0, 0], share * (1 - share), likely * (1 - likely)) / spread)
         informative = 4 * n * p * (1 - p)
         trust = informative**2 / (informative**2 + 20**2)
-        return float(trust * fitted + (1 - trust) * calibrated)
+        against = min(1.0, (1 - explained) / (informative * explained)) ** 2
+        supported = 1 - informative**4 / (informative**4 + 10**4) * against
+        return float(supported * (trust * fitted + (1 - trust) * calibrated))
 
     def test_by_hand(self):
         sample, z, _ = drawn(stratal.designs.SimpleRandom(budget=40))

@@ -175,6 +175,6 @@ def test_coverage_in_four_of_forty_clusters(outcome):
 
 def test_the_page_is_made_of_the_cells():
     cell = ("number", "by", 2, 40, "weights", "equal")
-    text = page(measure(cell, 5, 0), "command", 1.0)
+    text = page(measure(cell, 5, 0), 0, "command", 1.0)
 
     assert "| number | mean of the group | 2 |" in text

@@ -265,7 +265,7 @@ def test_lam_does_not_depend_on_the_unit_of_the_outcome():
 def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
     def estimated(low):
         rng, bounds = np.random.default_rng(4), (low, low + 1.0)
-        proxy = rng.beta(1, 9, 2000)
+        proxy = rng.beta(0.3, 2.7, 2000)
         z = low + (rng.random(2000) < proxy)
         units = stratal.Population.from_arrays(proxy=low + proxy, bounds=bounds)
         sample = stratal.designs.SimpleRandom(budget=120).draw(units, seed=3)
@@ -273,9 +273,59 @@ def test_lam_does_not_depend_on_where_the_outcomes_zero_lies():
 
     here, there = estimated(0.0), estimated(2.0)
 
-    assert 0.5 < float(here.lam[0]) < 0.7
+    assert 0.5 < float(here.lam[0]) < 1.5
     assert there.lam == pytest.approx(here.lam)
     assert there.value - 2.0 == pytest.approx(here.value)
+
+
+def test_a_proxy_that_the_labels_do_not_support_loses_its_lam():
+    one, population = np.ones(1), np.array([[[0.25]]])
+
+    def supported(cross: float, labels: int) -> float:
+        spread = LabelledSpread.of(population, np.array([0.25]), np.array([0.5]), np.array([labels]))
+        return float(spread.evidence_of_gain(np.array([[4 * cross]]), np.array([[cross]]), one))
+
+    # Correlations .1, .2 and .8: F = i r² / (1 − r²) is .5, 2.1 and 89 at 50 labels.
+    assert supported(0.025, 50) == pytest.approx(0.0, abs=0.002)
+    assert supported(0.05, 50) == pytest.approx(1.0 - (0.96 / (50 * 0.04)) ** 2, abs=0.002)
+    assert supported(0.2, 50) == pytest.approx(1.0, abs=0.001)
+    # A negative λ of a proxy that goes the other way is supported alike, and two labels say nothing against.
+    assert supported(-0.2, 50) == supported(0.2, 50)
+    assert supported(0.0, 2) == pytest.approx(1.0, abs=0.002)
+    assert supported(0.0, 200) == pytest.approx(0.0, abs=0.001)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_a_proxy_that_says_nothing_costs_little(rate):
+    rng = np.random.default_rng(round(100 * rate))
+    z = (np.arange(20_000) < rate * 20_000).astype(float)
+    judge = (rng.random(20_000) < rate).astype(float)
+    table = stratal.simulate(
+        stratal.Population.from_arrays(proxy=judge), z, designs=["simple-random"],
+        estimators=("horvitz-thompson", "ppi++"), intervals=(), budgets=(50,), replicates=4000, seed=5,
+    )  # fmt: skip
+    errors = {row["estimator"]: row["mse"] for row in table.rows()}
+
+    assert errors["ppi++"] <= 1.01**2 * errors["horvitz-thompson"]
+
+
+def test_a_proxy_that_is_dropped_changes_no_interval():
+    sizes = {"sizes": np.array([20_000]), "stratum": np.zeros(50, dtype=int)}
+    z = (np.arange(50) >= 10).astype(float)
+    proxy = np.tile([0.0, 1.0, 1.0, 0.0, 1.0], 10)
+    sample = stratal.designs.StratifiedWeighting(**sizes)
+    summary = StratumSummary(
+        sizes=np.array([20_000]), proxy_means=np.array([[0.6]]), proxy_covariances=np.array([[[0.24]]])
+    )
+    plain, fitted = (
+        estimate_mean(
+            z, proxy[:, None], sample, summary, stratum=sizes["stratum"], estimator=name, outcome="binary"
+        )
+        for name in ("horvitz-thompson", "ppi++")
+    )
+
+    assert abs(np.cov(z, proxy)[0, 1]) < 1e-12
+    assert tuple(fitted.confidence_interval()) == pytest.approx(tuple(plain.confidence_interval()), abs=2e-3)
 
 
 def test_the_pull_to_a_calibrated_proxy_at_most_doubles_the_fitted_lam():
