@@ -80,6 +80,7 @@ MAIN = {
     ),
     "family_wise": (Figure("family-wise error"), Figure("coverage of a pair")),
     "weak_proxies": (Figure("coverage"),),
+    "several_proxies": (Figure("coverage"), Figure("error", called="error over that of the labels alone")),
     "heavy_tails": (Figure("`auto`", called="coverage of auto"), Figure("`t`", called="of Student's t")),
     "peers_coverage": (
         Figure("stratal, fitted λ", called="coverage"),

@@ -36,14 +36,14 @@ def proxy_of(kind: str, z: FloatArray, correlation: float, rng: np.random.Genera
     """Return a proxy (N,) of outcomes (N,), with about this correlation."""
     rate = float(z.mean())
     if kind == "judge":
-        return (rng.random(len(z)) < rate + correlation * (z - rate)).astype(np.float64)
+        return np.asarray(rng.random(len(z)) < rate + correlation * (z - rate), dtype=np.float64)
     if kind == "judge of rate .5":
         slope = min(correlation * np.sqrt(0.25 / (rate * (1.0 - rate))), 0.5 / max(rate, 1.0 - rate))
-        return (rng.random(len(z)) < 0.5 + slope * (z - rate)).astype(np.float64)
+        return np.asarray(rng.random(len(z)) < 0.5 + slope * (z - rate), dtype=np.float64)
     standard = (z - rate) / np.sqrt(rate * (1.0 - rate))
     noisy = correlation * standard + np.sqrt(1.0 - correlation**2) * rng.normal(size=len(z))
     if kind == "score":
-        return np.clip(0.5 + 0.15 * noisy, 0.0, 1.0)
+        return np.asarray(np.clip(0.5 + 0.15 * noisy, 0.0, 1.0))
     return np.asarray(np.clip(np.round(4.0 * (0.6 + 0.2 * noisy)) / 4.0, 0.0, 1.0))
 
 

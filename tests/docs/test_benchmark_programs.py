@@ -18,6 +18,7 @@ from benchmarks import (
     graded,
     graded_widths,
     promises,
+    several_proxies,
     weak_proxies,
 )
 from benchmarks.coverage import sections
@@ -181,6 +182,15 @@ def test_a_quick_run_of_weak_proxies_has_the_cells_of_the_page(tmp_path, monkeyp
     assert [row[:3] for row in table_rows(quick)] == [row[:3] for row in table_rows(page)]
     assert len(weak) == 36
     assert max(float(error) for row in weak for error in row[3].split(", ")) <= 1.02
+
+
+def test_a_quick_run_of_three_proxies_has_the_cells_of_the_page(tmp_path, monkeypatch):
+    page = stored_page(several_proxies)
+    quick = quick_run(several_proxies, "--draws 2", tmp_path / "page.md", monkeypatch)
+
+    assert headings(quick) == headings(page)
+    assert [row[:4] for row in table_rows(quick)] == [row[:4] for row in table_rows(page)]
+    assert min(float(row[4]) for row in table_rows(page)[1:]) >= 0.94
 
 
 def test_a_quick_run_of_widths_of_graded_outcomes_has_the_cells_of_the_page(tmp_path, monkeypatch):
