@@ -217,7 +217,7 @@ def test_other_labels_are_one_number_or_one_refusal_in_every_file(given, message
 
 
 def test_a_cell_that_holds_an_object_is_refused(tmp_path):
-    values: dict[str, Any] = dict.fromkeys(RIGHT, {"a": 1})
+    values: dict[str, Any] = {name: {"a": 1} for name in RIGHT}
     frame = pd.DataFrame({"id": list(values), "label": list(values.values())})
     for name in ("labels.jsonl", "labels.json", "labels.parquet", "labels.feather"):
         FORMATS[name](frame, tmp_path / name)

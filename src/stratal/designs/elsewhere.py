@@ -13,6 +13,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.labels import Labels, UnitRows, bare_form
+from stratal.labels.meanings import refuse_no_answer
 from stratal.population.declaration import ROW, id_columns
 from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
@@ -47,6 +48,7 @@ class Labelled:
     bounds: tuple[float, float] | None = (0.0, 1.0)
     groups: Sequence[str] = ()
     predicted: str | None = None
+    placeholders: Sequence[str] = ()
     tags: str | None = None
 
     @property
@@ -405,6 +407,8 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
             )
         if len(labelled) < len(columns):
             return _parts_of_whole_table(columns, given, labelled)
+        # Placeholders such as NA for labels that are not there yet.
+        refuse_no_answer([str(entry) for entry in dict.fromkeys(map(str, columns.values(given.value)))])
     if len(given.proxies) > 1:
         what = "several proxies need a table that has all units, those without a label too"
         raise InputError(what, given=", ".join(given.proxies), allowed="one proxy")
@@ -455,7 +459,12 @@ def _labelled_rows(columns: SmallTable, given: Labelled) -> list[int]:
     """Return the numbers of the rows that have a label."""
     sets = _holds_sets(columns, given.predicted, given.tags)
     entries = columns.answers(given.value, _NAME_IT) if sets else columns.values(given.value, _NAME_IT)
-    return [row for row, entry in enumerate(entries) if not is_missing(entry)]
+    empty = {word.casefold() for word in given.placeholders}
+    return [
+        row
+        for row, entry in enumerate(entries)
+        if not is_missing(entry) and not (isinstance(entry, str) and entry.strip().casefold() in empty)
+    ]
 
 
 def _parts_of_whole_table(
@@ -527,7 +536,8 @@ def _parts_of_whole_table(
     }
     within = "" if given.stratum is None else f" of each {given.stratum}"
     among = f"a random sample{within} of all {len(columns):,} rows"
-    note = f"the {len(rows):,} rows with a label are taken as {among}"
+    shown = "the 1 row with a label is" if len(rows) == 1 else f"the {len(rows):,} rows with a label are"
+    note = f"{shown} taken as {among}"
     labels = _labels(ids[rows], columns.only(labelled), given.value, sets=sets)
     return parts, replace(labels, notes=(*labels.notes, note))
 

@@ -386,7 +386,7 @@ def _evaluate_evidence(evidence: Evidence) -> Evaluation:
     if isinstance(result, Estimates):
         _refuse_single_estimand_options(request)
     tables = _compute_tables(evidence)
-    remarks = _remarks(evidence)
+    remarks = _remarks(evidence, of_columns=bool(columns))
     for table in tables:
         if table.kind == "judge":
             from stratal.report.estimates import judge_notes
@@ -547,8 +547,11 @@ def _question_table(evidence: Evidence) -> Estimates:
     return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
 
 
-def _remarks(evidence: Evidence) -> list[str]:
-    """Return what else a reader must know: the annotators' agreement, planned looks, the model."""
+def _remarks(evidence: Evidence, *, of_columns: bool) -> list[str]:
+    """Return what else a reader must know: the annotators' agreement, planned looks, the model.
+
+    `of_columns` says whether the estimand is of several columns, and so of no single model.
+    """
     request, sample = evidence.request, evidence.sample
     remarks = []
     try:
@@ -565,7 +568,7 @@ def _remarks(evidence: Evidence) -> list[str]:
             f"looks were planned ({sample.looks}): this interval is valid only for a first look; otherwise "
             "give look= (--look N)"
         )
-    if evidence.column != (request.value or LABEL) and evidence.models:
+    if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
         remarks.append(f"the estimate is of {evidence.column!r}, the first of the models compared")
     return remarks
 

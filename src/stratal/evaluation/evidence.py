@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from stratal.arrays import same_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.elsewhere import labels_of
 from stratal.designs.handover import SAMPLE_NAME
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, LabelError, MissingColumnError
+from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.evaluation import compared_answers
 from stratal.estimation.resolve import with_group
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.labels.exchange import by_model, label_rows, read_labels
 from stratal.labels.labels import Labels, with_ids_of
-from stratal.question.question import NOT_COMPARED
 from stratal.tables.files import existing_file
 from stratal.tables.logs import ID_NAMES
+from stratal.tables.no_answer import is_placeholder
 from stratal.tables.small_table import SmallTable
 
 if TYPE_CHECKING:
@@ -113,6 +114,13 @@ def gather(request: EvaluationRequest, source: Any, labels: Any, table: Any, des
     design : mapping
         Keywords of `Sample.from_labelled` that describe how the units of `table` were drawn.
     """
+    if table is None and design:
+        raise no_effect("design=", "with labelled=")
+    if table is not None and (source is not None or labels is not None):
+        raise no_effect("a sample, a study or labels", "without labelled= (--labelled)")
+    if table is not None and not isinstance(design, Mapping):
+        allowed = "a mapping of keywords of Sample.from_labelled, such as {'proxy': 'score'}"
+        raise InputError("design= is not understood", given=repr(design), allowed=allowed)
     if table is not None:
         evidence = _of_external_table(request, table, design)
     elif _is_study(source):
@@ -209,13 +217,15 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
 
 def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
     """Return what gives a column of labels in memory: of a table, a mapping of columns, or the only one."""
-    if _is_table(labels):
+    if _is_table(labels, request):
         table = SmallTable.of(labels, "the labels")
         usual = None if request.value is None else LABEL
         order = sample.ids.tolist()
         id_name = request.id or sample.question.id
         return lambda name: label_rows(table, usual if name == LABEL else name, id_name, order)[0]
-    several = isinstance(labels, Mapping) and all(isinstance(column, Labels) for column in labels.values())
+    several = isinstance(labels, Mapping) and all(
+        isinstance(column, Labels | Mapping) for column in labels.values()
+    )
     columns: Mapping[str, Any] = labels if several and labels else {request.label_column: labels}
 
     def read(name: str) -> Labels:
@@ -227,11 +237,17 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     return read
 
 
-def _is_table(labels: Any) -> bool:
-    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists."""
+def _is_table(labels: Any, request: EvaluationRequest) -> bool:
+    """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
+
+    A mapping of ids to lists of answers is none: it lacks the columns that are requested.
+    """
+    if isinstance(labels, Labels):
+        return False
     if isinstance(labels, Mapping):
-        lengths = {len(column) for column in labels.values() if isinstance(column, list | tuple | np.ndarray)}
-        return len(lengths) == 1 and len(labels) > 1 and not isinstance(labels, Labels)
+        names = {request.label_column, LABEL, request.model, *request.compare, *ID_NAMES}
+        columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
+        return len(columns) == len(labels) > 1 and bool(names & set(labels))
     return hasattr(labels, "columns") or hasattr(labels, "column_names")
 
 
@@ -295,8 +311,10 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
     design_options = {name: value for name, value in dict(design).items() if value is not None}
     if request.model is not None:
         # From here on each model is a column of labels.
-        table, models = _one_row_for_each_unit(table, request)
-        request = replace(request, model=None, value=None, compare=models)
+        needed = [request.by, request.post_stratify, request.answer_column, *request.judge]
+        needed += [design_options.get(name) for name in ("stratum", "cluster", "weight", "proxy")]
+        table, models = _one_row_for_each_unit(table, request, [name for name in needed if name])
+        request = replace(request, model=None, value=models[0], compare=models)
     groups = [request.by, request.post_stratify, *_margin_groups(request), *request.judge]
     proxy = design_options.get("proxy") or ()
     others = {design_options.get("stratum"), *((proxy,) if isinstance(proxy, str) else proxy)}
@@ -316,6 +334,7 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
         id=request.id,
         predicted=request.answer_column,
         population=request.population,
+        placeholders=_placeholders(request),
         **design_options,
     )
 
@@ -331,42 +350,76 @@ def _of_external_table(request: EvaluationRequest, table: Any, design: Any) -> E
     )
 
 
-def _one_row_for_each_unit(table: Any, request: EvaluationRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
+    """Return the words, such as NA, that the request says to be no label."""
+    mapped = request.mapping or {}
+    return tuple(str(word) for word, value in mapped.items() if value is None and is_placeholder(str(word)))
+
+
+def _one_row_for_each_unit(
+    table: Any, request: EvaluationRequest, needed: Sequence[Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return a table with a row per unit and model as one with a column of labels for each model.
 
-    Other columns are kept if they have one value for each unit.
+    Other columns are kept if they have one value for each unit; those that are `needed` must.
     """
     rows = SmallTable.of(table, "the table of labels")
     assert request.model is not None
     models = [str(entry) for entry in rows.values(request.model)]
-    labels = rows.values(request.value or LABEL)
     id_name = request.id or rows.find(*ID_NAMES)
     if id_name is None:
         action = "Name the column: id= (--id COL)."
         raise InputError(f"{rows.label}: rows of several models need a column of ids", action=action)
+    ids = [str(entry) for entry in rows.values(id_name)]
     names = tuple(request.compare) or tuple(dict.fromkeys(models))
-    units: dict[str, int] = {}
-    for unit in rows.values(id_name):
-        units.setdefault(str(unit), len(units))
-    columns: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
-    filled = set()
-    for unit, model, label in zip(rows.values(id_name), models, labels, strict=True):
-        if (str(unit), model) in filled:
-            what = f"{rows.label}: unit {str(unit)!r} has two rows of model {model!r}"
+    for name in names:
+        if name not in models:
+            allowed = near_names(name, dict.fromkeys(models))
+            raise InputError(f"{rows.label}: no row is of the model {name!r}", allowed=allowed)
+    labels = rows.values(request.value or LABEL)
+    units = {unit: number for number, unit in enumerate(dict.fromkeys(ids))}
+    by_model: dict[str, list[Any]] = {name: [None] * len(units) for name in names}
+    seen_pairs = set()
+    for unit, model, label in zip(ids, models, labels, strict=True):
+        if (unit, model) in seen_pairs:
+            what = f"{rows.label}: unit {unit!r} has two rows of model {model!r}"
             raise LabelError(what, allowed="one row for each unit and model")
-        filled.add((str(unit), model))
-        if model in columns:
-            columns[model][units[str(unit)]] = label
-    others = {}
-    for name in rows.lists:
-        if name not in (request.model, request.value or LABEL, id_name):
-            entries: dict[str, Any] = {}
-            for unit, entry in zip(rows.values(id_name), rows.lists[name], strict=True):
-                if entries.setdefault(str(unit), entry) != entry:
-                    break
-            else:
-                others[name] = list(entries.values())
-    return {id_name: list(units), **others, **columns}, names
+        seen_pairs.add((unit, model))
+        if model in by_model:
+            by_model[model][units[unit]] = label
+    others = _columns_of_units(rows, ids, {request.model, request.value or LABEL, id_name}, needed)
+    clash = next((name for name in names if name in (*others, id_name)), None)
+    if clash is not None:
+        what = f"{rows.label}: {clash!r} is a column and the name of a model"
+        raise InputError(what, action="Rename the column or the model.")
+    return {id_name: list(units), **others, **by_model}, names
+
+
+def _columns_of_units(
+    rows: SmallTable, ids: Sequence[str], without: set[str], needed: Sequence[Any]
+) -> dict[str, list[Any]]:
+    """Return the columns that have one value for each unit, an entry per unit.
+
+    `ids` are the units of the rows, `without` columns that are left out.
+    """
+    required = {name for entry in needed for name in ((entry,) if isinstance(entry, str) else entry)}
+    columns = {}
+    for name, entries in rows.lists.items():
+        if name in without:
+            continue
+        first: dict[str, Any] = {}
+        differing = None
+        for unit, entry in zip(ids, entries, strict=True):
+            if not same_value(first.setdefault(unit, entry), entry):
+                differing = unit
+                break
+        if differing is None:
+            columns[name] = list(first.values())
+        elif name in required:
+            what = f"{rows.label}: column {name!r} differs between the rows of unit {differing!r}"
+            action = "Give a column with one value for each unit, or the rows of one model alone."
+            raise InputError(what, action=action)
+    return columns
 
 
 def _margin_groups(request: EvaluationRequest) -> tuple[str, ...]:
@@ -391,7 +444,7 @@ def _with_columns(evidence: Evidence) -> Evidence:
         return replace(read_once(name), positive=request.positive, mapping=request.mapping)
 
     sample = _weighted(evidence.sample, request)
-    sample = _with_answers(sample, request.predicted, read_once, "--predicted", "--predicted")
+    sample = _with_answers(sample, request.answer_column, read_once, "--predicted", "--predicted")
     for judge in request.judge:
         if judge not in sample.proxy_names:
             sample = _with_answers(sample, judge, read_once, "--judge", "--groups")
@@ -410,7 +463,7 @@ def _weighted(sample: Sample, request: EvaluationRequest) -> Sample:
 
 def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: str, kept_by: str) -> Sample:
     """Return the sample with a column of answers or verdicts, from the labels where it was not kept."""
-    if name is None or name == NOT_COMPARED or name in sample.groups:
+    if name is None or name in sample.groups:
         return sample
     try:
         answers = read(name)

@@ -33,7 +33,7 @@ class EvaluationRequest(Record):
     positive: str | None = None
     mapping: Mapping[Any, float | str | None] | None = None
     combine: str = "mean"
-    predicted: str | None = None
+    predicted: bool | str | None = None
     estimand: Any = None
     estimator: str = "auto"
     post_stratify: str | None = None
@@ -111,12 +111,13 @@ class EvaluationRequest(Record):
     @property
     def answer_column(self) -> str | None:
         """The column of answers that is named, if labels are compared with one."""
-        return None if self.predicted == NOT_COMPARED else self.predicted
+        return self.predicted if isinstance(self.predicted, str) and self.predicted != NOT_COMPARED else None
 
     @property
     def label_column(self) -> str:
         """The column of the labels: the first model's where only models are compared."""
-        only_models = not self.metric and self.answer_column is None and self.value in (None, LABEL)
+        is_compared = self.predicted not in (None, False, NOT_COMPARED)
+        only_models = not self.metric and not is_compared and self.value in (None, LABEL)
         if only_models and self.compare and self.model is None:
             return self.compare[0]
         return self.value or LABEL

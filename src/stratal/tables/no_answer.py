@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+# What programs write for an empty cell.
+_PLACEHOLDERS = frozenset({"n/a", "na", "none", "null", "nil", "nan", "?", "-", "--"})
+
 # What people write where they have no answer.
 _NO_ANSWER = frozenset(
     {
-        *("n/a", "na", "none", "null", "nil", "nan", "?", "??", "-", "--", "tbd", "idk", "skip", "skipped"),
+        *_PLACEHOLDERS,
+        *("??", "tbd", "idk", "skip", "skipped"),
         *("unsure", "not sure", "unclear", "unknown", "undecided", "don't know", "dont know"),
         *("cannot tell", "can't tell", "cannot say"),
     }
@@ -36,6 +40,17 @@ _SPREADSHEET_ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
 # lm-evaluation-harness writes [invalid] where its filter found no answer; alone, `invalid` is a class.
 _BRACKETED = re.compile(r"[\[(<{](.*)[\])>}]")
 _BRACKETED_ONLY = "invalid"
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text is what programs write for an empty cell.
+
+    Examples
+    --------
+    >>> is_placeholder("NA"), is_placeholder("unsure")
+    (True, False)
+    """
+    return text.strip().casefold() in _PLACEHOLDERS
 
 
 def is_no_answer(text: str) -> bool:

@@ -316,3 +316,95 @@ def test_a_report_has_the_text_of_the_question_that_it_is_of(units, tmp_path):
 
     assert found["question"] == "Is it correct?"
     assert found["quantity"] == "share of 'Right'"
+
+
+def test_labels_of_every_kind_in_memory_are_read(units):
+    sample, labels, table = sample_and_table(units)
+    by_id = dict(zip(labels["id"].tolist(), labels["right"].tolist(), strict=True))
+    other = dict(zip(labels["id"].tolist(), labels["right_b"].tolist(), strict=True))
+    expected = stratal.evaluate(sample, labels, value="right", predicted=False).estimate.value
+    from_table, read = stratal.Sample.from_labelled(table, value="right", proxy="confidence")
+
+    assert stratal.evaluate(sample, by_id, predicted=False).estimate.value == expected
+    assert stratal.evaluate(from_table, read).estimate.value == pytest.approx(expected)
+    difference = stratal.evaluate(
+        sample, {"right": by_id, "right_b": other}, estimand="difference:right,right_b"
+    )
+    assert difference.estimate.value == pytest.approx(np.mean(labels["right"] - labels["right_b"]), abs=0.05)
+
+
+def test_answers_are_compared_as_declared(units):
+    sample, labels, _ = sample_and_table(units)
+
+    compared = stratal.evaluate(sample, labels, value="truth", predicted=True)
+
+    assert compared.estimate.value == stratal.evaluate(sample, labels, value="truth").estimate.value
+
+
+def test_a_difference_is_of_no_single_model(units):
+    sample, labels, _ = sample_and_table(units)
+    models = ["right", "right_b"]
+
+    found = stratal.evaluate(sample, labels, estimand="difference:right,right_b", compare=models)
+
+    assert not [note for note in found.to_dict()["notes"] if "the first of the models" in note]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sample": True, "labelled": True},
+        {"sample": True, "design": {"proxy": "confidence"}},
+        {"labelled": True, "design": "confidence"},
+    ],
+)
+def test_evidence_that_contradicts_is_refused(units, given):
+    sample, labels, table = sample_and_table(units)
+    evidence = {"sample": sample, "labels": labels} if given.get("sample") else {}
+    evidence |= {"labelled": table} if given.get("labelled") else {}
+    evidence |= {"design": given["design"]} if "design" in given else {}
+
+    with pytest.raises(InputError):
+        stratal.evaluate(value="right", **evidence)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": ["pass"] * 80}, "is a column and the name of a model"),
+        ({"score": [n / 80 for n in range(80)]}, "differs between the rows of unit"),
+    ],
+)
+def test_columns_of_a_long_table_that_mislead_are_refused(change, message):
+    table = {**long_table(), **change}
+
+    with pytest.raises(InputError, match=message):
+        stratal.evaluate(
+            labelled=table, model="model", design={"proxy": "score"} if "score" in change else {}
+        )
+
+
+def test_an_unknown_model_of_a_long_table_is_named():
+    with pytest.raises(InputError, match="no row is of the model 'C'"):
+        stratal.evaluate(labelled=long_table(), model="model", compare=["A", "C"])
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "-"])
+def test_placeholders_of_empty_cells_need_to_be_named(units, word):
+    _, _, table = sample_and_table(units)
+    expected = stratal.evaluate(labelled=table, value="right", predicted=False)
+    written = {**table, "right": [word if np.isnan(entry) else str(int(entry)) for entry in table["right"]]}
+
+    found = stratal.evaluate(labelled=written, value="right", predicted=False, mapping={word: None})
+
+    assert found.estimate.value == expected.estimate.value
+    with pytest.raises(InputError, match="says that there is no answer"):
+        stratal.evaluate(labelled=written, value="right", predicted=False)
+
+
+def test_several_answers_of_a_unit_are_no_table(units):
+    sample, labels, _ = sample_and_table(units)
+    answers = {unit: [1, 0] for unit in labels["id"].tolist()}
+
+    with pytest.raises(InputError, match="is a list"):
+        stratal.evaluate(sample, answers)
