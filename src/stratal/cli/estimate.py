@@ -206,8 +206,14 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
             "classes": listed(self.class_),
             "compare": listed(self.compare),
             "judge": listed(self.judge),
-            "design": given(self, *OF_DESIGN) | {"proxy": listed(self.proxy) or None},
+            "design": self.design or None,
         }
+
+    @property
+    def design(self) -> dict[str, Any]:
+        """How the units of --labelled were drawn, as far as it is stated."""
+        stated = given(self, *OF_DESIGN) | {"proxy": listed(self.proxy)}
+        return {name: value for name, value in stated.items() if value not in (None, ())}
 
     def evaluate(self) -> Evaluation:
         """Return what is asked for."""
