@@ -43,11 +43,9 @@ EXCEPTIONS = {
     ("stratal.planning.planner", "plan_for_rate"): "plans from counts without a file",
     ("stratal.planning.detecting", "width_to_detect"): "plans for a difference",
     ("stratal.planning.selection", "expected_labels"): "plans a selection of models",
-    ("stratal.population.declaration", "PASS_FAIL"): "the value of --label",
     ("stratal.population.declaration", "POINT"): "marks a note on decimal points",
     ("stratal.population.declaration", "columns_fitting"): "columns that fit a pattern",
     ("stratal.population.declaration", "fitting"): "columns that fit a pattern",
-    ("stratal.population.declaration", "label_bounds"): "the bounds that --label names",
     ("stratal.population.declaration", "stored_row_base"): "reads plans of earlier versions",
     ("stratal.population.digest", "PopulationDigest"): "compares a file with its plan",
 }

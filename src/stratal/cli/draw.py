@@ -76,16 +76,9 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
     def declared(self, question: Question) -> Question:
         """Return the question with what the options declare of the labels."""
-        from stratal.population.declaration import PASS_FAIL, label_bounds
-
         if self.outcome is not None or self.bounds is not None:
             scale, bounds = self.outcome or "bounded", pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
-        elif question.outcome.scale is None and self.label is not None:
-            # With a proxy the population declares them already.
-            binary = self.label == PASS_FAIL
-            bounds = None if binary else label_bounds(self.label)
-            question = question.with_outcome(scale="binary" if binary else "bounded", bounds=bounds)
         values = {name: value for name, value in self.counted.items() if value is not None}
         return question.with_outcome(**values)
 

@@ -654,11 +654,11 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
     """
     scaled = [info for info in population.proxies if info.scaled]
     bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
-    scale = None
+    outcome = population.label_outcome
     if scaled:
-        scale = "unbounded" if bounds is None else "bounded"
-    elif population.predicted is not None:
-        scale = "binary"
+        outcome = Outcome(scale="unbounded" if bounds is None else "bounded", bounds=bounds)
+    elif outcome.scale is None and population.predicted is not None:
+        outcome = Outcome(scale="binary")
     return Question(
         id=population.id_name,
         row_base=population.row_base,
@@ -666,7 +666,7 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
         answer=population.predicted,
         groups=groups,
         shown=shown,
-        outcome=Outcome(scale=scale, bounds=bounds, tag_format=population.tags),
+        outcome=replace(outcome, tag_format=population.tags),
     )
 
 

@@ -103,6 +103,7 @@ def expectations(
     rows = []
     for name in usable:
         possible = ways.standard_errors(strata, n_h, name)
+        possible = np.where(possible <= NOTHING * float(np.sqrt(simple.variances[0].max())), 0.0, possible)
         error = float(possible[0])
         rows.append(
             PlannedDesign(
@@ -164,6 +165,11 @@ def influence_spreads(
 # search for a budget starts here too.
 PILOT = 50
 
+
+# A standard error below this share of the standard deviation is rounding.
+NOTHING = 1e-12
+
+EVERY_UNIT = "Every unit is labelled: the value for these units will be exact."
 
 # The rate at which labels say least.
 WORST_RATE = 0.5
@@ -487,6 +493,8 @@ class Planner:
         if usual and proxies and proxies[0].name == HISTORY and self.of_history:
             designs.append(self._successive(chosen, usual, budget))
             chosen = designs[-1] if (designs[-1].expected_standard_error or 0.0) < usual else chosen
+        if budget == size:
+            notes = (*notes, EVERY_UNIT)
         remarks = earlier.notes if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
         if shared is None or chosen.design != Stratified.kind:
@@ -626,6 +634,9 @@ class Planner:
         )
 
 
+SMALLER_WITH_A_FILE = "With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN."
+
+
 def plan_for_rate(
     population_size: int,
     rate: float = WORST_RATE,
@@ -680,7 +691,7 @@ def plan_for_rate(
             designs=(row,),
             recommended=row,
             assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
-            notes=("With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN.",),
+            notes=(EVERY_UNIT if labels == size else SMALLER_WITH_A_FILE,),
             confidence_level=confidence_level,
         )
 

@@ -80,6 +80,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         row_base=declaration.ROW_BASE if ids is None else None,
         predicted=predicted,
         tags=checked_format(given.get("tags")),
+        label_outcome=declaration.label_outcome(given.get("label")),
         notes=notes,
         threads=None if threads is None else arrays.checked_threads(threads),
     )

@@ -12,6 +12,7 @@ from stratal.errors import InputError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
+from stratal.question.question import Outcome
 from stratal.question.tags import checked_format
 from stratal.tables.logs import ID_NAMES, Log
 from stratal.tables.row_index import refuse_two_ids, require_ids
@@ -70,8 +71,8 @@ class Declaration:
         Columns of probabilities that become the proxy of the answer.
     missing : {"own-stratum"}, optional
         What is done with units whose proxy is missing; they are refused if left out.
-    label : (float, float), optional
-        Bounds of what annotators will say, where that is not the proxies' scale.
+    label : "pass/fail" or (float, float), optional
+        What annotators will say, where that is not the proxies' scale.
     answers : tuple of str
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
@@ -100,7 +101,7 @@ class Declaration:
     scaled: bool | None = None
     softmax: tuple[str, ...] = ()
     missing: str | None = None
-    label: tuple[float, float] | None = None
+    label: str | tuple[float, float] | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
     alike: str | None = None
@@ -150,7 +151,7 @@ class Declaration:
                 None if name in made else self.bounds,
                 False if name in made and other else self.scaled,
                 self.second_moments.get(name),
-                self.label,
+                label_bounds(self.label),
             )
             for name in self.proxies
         )
@@ -288,7 +289,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         scaled=given.get("scaled"),
         softmax=tuple(_require(name, existing, label) for name in softmax),
         missing=missing,
-        label=label_bounds(given.get("label")),
+        label=given.get("label"),
         answers=answers,
         agreements=agreements,
         alike=alike,
@@ -407,6 +408,20 @@ def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float]
             return (low, high)
     allowed = f"{PASS_FAIL}, or LOW,HIGH such as 1,5"
     raise InputError("label says what annotators will answer", given=repr(given), allowed=allowed)
+
+
+def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
+    """Return the outcome that annotators will answer with, as far as `label` tells.
+
+    Examples
+    --------
+    >>> label_outcome("pass/fail").scale, label_outcome("1,5").bounds, label_outcome(None).scale
+    ('binary', (1.0, 5.0), None)
+    """
+    bounds = label_bounds(given)
+    if bounds is None:
+        return Outcome()
+    return Outcome(scale="binary") if given == PASS_FAIL else Outcome(scale="bounded", bounds=bounds)
 
 
 def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:

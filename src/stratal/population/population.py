@@ -23,6 +23,7 @@ from stratal.population.distribution import Counter, Distribution, LevelBins, Pi
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.question.question import Outcome
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
 
@@ -72,6 +73,9 @@ class Population(ABC):
 
     # How cells of that answer hold sets of tags, if it was declared; see `Outcome.tag_format`.
     tags: str | None = None
+
+    # What annotators will answer, where that was declared apart from the proxies' scale.
+    label_outcome: Outcome = field(default_factory=Outcome)
 
     # What was done to read the units: blank rows left out, a softmax found, proxies missing.
     notes: tuple[str, ...] = ()

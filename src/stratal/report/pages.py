@@ -131,7 +131,7 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
     tables = [table_of("Estimands", several, columns)] if several else []
     if not details:
         return brief(Page(lines=lines, tables=tables, notes=notes))
-    if plan.get("detectable_difference") is not None:
+    if plan.get("detectable_difference"):
         lines.append(
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
             "be detected with 80 % power (a smaller one will if they err on the same units)."
@@ -156,14 +156,15 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
         )
-    if error is not None:
+    # Where nothing is left open the notes say that the value will be exact.
+    if error is not None and plan["half_width_range"][1] > 0:
         optimistic, conservative = plan["half_width_range"]
         lines.append(
             f"Expected standard error {error:.4f}; {level_text(plan['confidence_level'])} about "
             f"± {plan['expected_half_width']:.4f} "
             f"(optimistic {optimistic:.4f}, conservative {conservative:.4f})"
         )
-    elif plan.get("worst_half_width") is not None:
+    elif plan.get("worst_half_width"):
         low, high = plan["worst_bounds"]
         between = "of 0 or 1" if (low, high) == (0, 1) else f"of {low:g} to {high:g}"
         lines.append(

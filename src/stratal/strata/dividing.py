@@ -825,7 +825,9 @@ def stratify(
         how = {"method": method, "n_strata": n_strata, "budget": budget, "minimum": minimum}
         return _by_influence(population, influence, how)
     info = population.proxy_info(proxy) if population.proxies else None
-    bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
+    # Without a proxy only what was declared of the labels is known.
+    limits = population.label_outcome.bounds if info is None else info.bounds
+    bounds = (-math.inf, math.inf) if limits is None else limits
     refuse_unknown("stratification", method, METHODS)
     whole = isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
     if n_strata != "auto" and not whole:

@@ -19,7 +19,7 @@ from stratal.errors import InputError
 from stratal.population import distribution as pictures
 from stratal.population import rules
 from stratal.population import summary as summaries
-from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
+from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
@@ -685,6 +685,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         row_base=row_base,
         predicted=declared.predicted,
         tags=declared.tags,
+        label_outcome=label_outcome(declared.label),
         notes=source.notes,
         own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
         units=units,
