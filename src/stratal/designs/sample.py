@@ -464,6 +464,8 @@ class Sample(Record, Tabular):
             Column of the model's answers.
         tags : {"json", ";", "|", ",", "none"}, optional
             How answers and labels hold sets of tags, as in `Population.read`.
+        placeholders : sequence of str
+            Words in the column of labels, such as NA, that stand for an empty cell.
 
         Returns
         -------

@@ -334,7 +334,7 @@ class Population(ABC):
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
             The index of a pandas dataframe becomes the ids, as in `Population.from_arrays`.
-        ids, groups, features, show, bounds, scaled, id_name, label, history, threads
+        ids, groups, features, show, bounds, scaled, id_name, label, history, tags, threads
             As in `Population.from_arrays`.
 
         Raises
