@@ -234,6 +234,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Labels so far, for --extend; may be repeated.
     value : str, default label
         Column of the label, for --extend.
+    same_rows : bool
+        Row numbers in the labels are those of the sample's rows.
     additional : int
         Units to add, for --extend.
 
@@ -248,6 +250,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     extend: Path | None = None
     labels: Annotated[list[Path] | None, Option(needs="with --extend")] = None
     value: Annotated[Text, Option(needs="with --extend")] = None
+    same_rows: Annotated[bool, Option(needs="with --extend")] = False
     additional: Annotated[Whole, Option(needs="with --extend")] = None
 
     def with_plan(self, plan: PlanFile | None, *, extending: bool) -> DrawOptions:
@@ -370,7 +373,8 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
         what = "--extend needs the labels so far and the number of units to add, or a half-width"
         raise InputError(what, allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W")
     earlier = stratal.Sample.read(extend)
-    labels = stratal.read_labels(*requested.labels, id_name=earlier.question.id, value=requested.value)
+    how: Any = {"value": requested.value, "same_rows": requested.same_rows}
+    labels = stratal.read_labels(*requested.labels, id_name=earlier.question.id, **how)
     labels = replace(labels, **requested.counted)
     shared: dict[str, Any] = {"confidence_level": requested.confidence_level}
     if requested.predicted is not None:
@@ -534,6 +538,8 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
         The class of a metric; else the average over classes.
     map : LABEL=NUMBER,…
         What labels count as: a class (kitty=cat), or no answer (unsure=).
+    same_rows : bool
+        Row numbers in the labels are those of the sample's rows.
     additional : int, default 50, then a quarter of those drawn
         Units of the next round.
 
@@ -556,6 +562,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     labels: Annotated[list[Path] | None, Option(needs="with --extend")] = None
     value: Annotated[Text, Option(needs="with --extend")] = None
     map: Annotated[Text, Option(needs="with --extend")] = None
+    same_rows: Annotated[bool, Option(needs="with --extend")] = False
     additional: Whole = None
 
 
@@ -640,7 +647,7 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
             raise file_unknown(extend)
         reading = part(Reading, plan.options)
     meant = mapping("--map", requested.map)
-    how: Any = {"id_name": earlier.question.id, "mapping": meant}
+    how: Any = {"id_name": earlier.question.id, "mapping": meant, "same_rows": requested.same_rows}
     with progress("reading and drawing"):
         units = population_again(reading, earlier, part(Reading, requested))
         selection = stratal.Selection.resume(earlier, units)

@@ -40,6 +40,7 @@ SAME_KEYWORDS = (
     *("value", "id", "positive", "combine", "predicted", "estimand", "estimator", "post_stratify"),
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
+    "same_rows",
 )
 
 ELSEWHERE = "with --labelled"
@@ -118,6 +119,8 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         Column of the answers in that file, and in the sample where that is another.
     new_labels : paths
         Labels of answers that changed, as far as they are there.
+    same_rows : bool
+        Row numbers in the labels are those of the sample's rows, though no column sample_token states it.
     labelled : path
         Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
     tags : FORMAT, default json if every answer is a list
@@ -184,6 +187,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     against: Annotated[Path | None, Option(needs=DRAWN)] = None
     answers: Annotated[Text, Option(needs=OF_NEW_VERSION)] = None
     new_labels: Annotated[list[Path] | None, Option(needs=OF_NEW_VERSION)] = None
+    same_rows: Annotated[bool, Option(needs=DRAWN)] = False
     labelled: Path | None = None
     tags: Annotated[Text, Option(needs="with --labelled and --predicted")] = None
     stratum: Annotated[Text, Option(needs=ELSEWHERE)] = None

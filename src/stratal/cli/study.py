@@ -728,6 +728,8 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
         Column of ids in a table.
     map : LABEL=ANSWER,…
         What else is written there stands for: n/a= is no answer, OK=Pass an answer of the question.
+    same_rows : bool
+        Row numbers in the file are those of the study's rows, though no column sample_token states it.
     dry_run : bool
         Say what would be taken in, and save nothing.
 
@@ -742,6 +744,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     annotator: Text = None
     id: Text = None
     map: Text = None
+    same_rows: bool = False
     dry_run: bool = False
 
 
@@ -779,7 +782,8 @@ def take_in(requested: ImportOptions) -> Result:
     with stratal.study.open_study(study) as opened:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
         answers = answers.mapped(mapping("--map", requested.map))
-        taken = opened.take_in_answers(answers, annotator=people, dry_run=dry_run)
+        same_rows = requested.same_rows
+        taken = opened.take_in_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
     return Result(found | taken.to_dict(), import_page, then)
 
 

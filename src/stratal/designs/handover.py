@@ -15,6 +15,7 @@ import numpy as np
 from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
+from stratal.labels.labels import SAMPLE_TOKEN
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 from stratal.tables.spilling import locked
@@ -26,7 +27,7 @@ PLAN_NAME = "plan.json"
 
 LABEL = "label"
 # Columns that mean something in a file of labels, and so cannot be shown ones.
-RESERVED = (LABEL, "annotator", "status")
+RESERVED = (LABEL, "annotator", "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +196,26 @@ def _nobody_answered(path: Path) -> bool:
     return bool(header) and header[-1] == LABEL and all(len(row) > 1 and row[-1] == "" for row in rows)
 
 
+def token_columns(sample: Sample) -> dict[str, str]:
+    """Return the column, with its value, that states of which rows a sample's ids are the numbers.
+
+    Empty for other ids.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
+    >>> token_columns(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
+    {}
+    """
+    token = sample.question.sample_token
+    return {} if token is None else {SAMPLE_TOKEN: token}
+
+
 def write_to_label(sample: Sample, path: Path) -> int:
     """Write the table that the annotators fill in: id, shown columns, an empty column `label`.
+
+    If ids are row numbers, a column `sample_token` states of which rows.
 
     Units of the newest round alone, in the sample's order, which is random across strata. A text that a
     spreadsheet would run gets an apostrophe before it, which is taken away when labels are read.
@@ -221,11 +240,12 @@ def write_to_label(sample: Sample, path: Path) -> int:
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
         payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
-        stream.write(csv_line([sample.question.id, *payload, LABEL]))
+        token = token_columns(sample)
+        stream.write(csv_line([sample.question.id, *payload, *token, LABEL]))
         columns = [values.tolist() for values in payload.values()]
         ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
         newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
         for row in newest:
-            stream.write(csv_line([ids[row], *(column[row] for column in columns), ""]))
+            stream.write(csv_line([ids[row], *(column[row] for column in columns), *token.values(), ""]))
     on_disk(path)
     return len(newest)

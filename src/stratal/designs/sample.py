@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from abc import ABC, abstractmethod
@@ -587,7 +589,10 @@ def sample_of(
         proxy_info=population.proxies,
         groups=drawn.groups,
         shown=drawn.shown,
-        question=question_of(population, tuple(drawn.groups), tuple(drawn.shown)),
+        question=replace(
+            question_of(population, tuple(drawn.groups), tuple(drawn.shown)),
+            sample_token=None if population.row_base is None else token_of_rows(population.size, drawn),
+        ),
         totals={name: levels for name, levels in totals.items() if len(levels) <= MOST_LEVELS},
         summary=population.summarise(Everything()) if summary is None else summary,
         design=design,
@@ -670,6 +675,30 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
         shown=shown,
         outcome=replace(outcome, tag_format=population.tags),
     )
+
+
+# Hexadecimal digits of a token: two samples have the same with probability 2⁻⁴⁰.
+_TOKEN_DIGITS = 10
+
+
+def token_of_rows(size: int, drawn: Drawn) -> str:
+    """Return a short text that differs between samples of different rows, whatever numbers these have.
+
+    It begins with a word, so that no spreadsheet takes it for a number.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    drawn : Drawn
+        The drawn units, with all columns that the sample keeps.
+    """
+    digest = hashlib.sha256(f"{size}:{json.dumps(drawn.ids.tolist())}".encode())
+    digest.update(np.ascontiguousarray(drawn.proxies, dtype="<f8").tobytes())
+    for columns in (drawn.groups, drawn.shown):
+        for name, values in columns.items():
+            digest.update(json.dumps([name, values.tolist()], default=str).encode())
+    return f"rows-{digest.hexdigest()[:_TOKEN_DIGITS]}"
 
 
 def require_sample(given: Any, verb: str) -> Sample:

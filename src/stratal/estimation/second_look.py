@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.designs.files import replacing
+from stratal.designs.handover import token_columns
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimands.answered import labels_as_verdicts, no_verdicts
@@ -57,13 +58,14 @@ def write_disagreements(
     Examples
     --------
     >>> import stratal, tempfile
-    >>> population = stratal.Population.from_arrays(groups={"judge": ["pass", "fail", "pass"]})
+    >>> columns = {"ids": ["a", "b", "c"], "groups": {"judge": ["pass", "fail", "pass"]}}
+    >>> population = stratal.Population.from_arrays(**columns)
     >>> sample = stratal.designs.SimpleRandom(budget=3).draw(population, seed=7)
     >>> path = Path(tempfile.mkdtemp()) / "again.csv"
-    >>> write_disagreements(sample, {0: "pass", 1: "pass", 2: "pass"}, ["judge"], path)
+    >>> write_disagreements(sample, {"a": "pass", "b": "pass", "c": "pass"}, ["judge"], path)
     1
     >>> path.read_text().splitlines()
-    ['id,judge,differs_from,first_label,label', '1,fail,judge,pass,']
+    ['id,judge,differs_from,first_label,label', 'b,fail,judge,pass,']
     """
     target = Path(path)
     if target.suffix.lower() != ".csv" or target.exists():
@@ -107,11 +109,12 @@ def write_disagreements(
     )
     written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
     with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        head = (sample.question.id, *payload, *shown, DIFFERS_FROM, FIRST + value, value)
+        token = token_columns(sample)
+        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST + value, value)
         stream.write(csv_line(head))
         for row in rows:
             which = " ".join(judge for judge, apart in zip(judges, differ, strict=True) if apart[row])
             first = written.get((row, people[row]), people[row])
             given = (column[row] for column in (*payload.values(), *shown.values()))
-            stream.write(csv_line((ids[row], *given, which, first, "")))
+            stream.write(csv_line((ids[row], *given, *token.values(), which, first, "")))
     return len(rows)

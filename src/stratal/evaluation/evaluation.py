@@ -300,6 +300,8 @@ def evaluate(
         Column of the new answers, or `old=new` if the sample's column has another name.
     new_labels : list of paths
         Labels of answers that changed.
+    same_rows : bool
+        Row numbers in files of labels are those of the sample's rows; see `read_labels`.
 
     Returns
     -------
@@ -597,7 +599,7 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
             *request.new_labels,
             id_name=request.id or sample.question.id,
             mapping=request.mapping,
-            **request.keywords("value", "positive"),
+            **request.keywords("value", "positive", "same_rows"),
         )
     value = result.estimate
     bounds = value.bounds if isinstance(value, Estimate) and value.outcome == "bounded" else None

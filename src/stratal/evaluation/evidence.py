@@ -210,7 +210,8 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
 
     def read(name: str) -> Labels:
         value = usual if name == LABEL else name
-        return read_labels(*files, id_name=id_name, value=value, order=order)
+        how: Any = {"order": order, "same_rows": request.same_rows}
+        return read_labels(*files, id_name=id_name, value=value, **how)
 
     return read
 

@@ -60,6 +60,7 @@ class EvaluationRequest(Record):
     against: Any = None
     answers: str | None = None
     new_labels: Any = None
+    same_rows: bool = False
 
     def __post_init__(self) -> None:
         self._freeze()

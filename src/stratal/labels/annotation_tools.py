@@ -54,6 +54,8 @@ class Task:
     id : str
     payload : mapping of column to value
         What annotators see, in this order; lists of turns and dicts as JSON has them.
+    token : str, optional
+        States of which rows the ids are the numbers; see `Question.sample_token`.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Task:
 
     id: str
     payload: Mapping[str, Any]
+    token: str | None = None
 
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return columns as text, by other names; what the task lacks is empty."""
@@ -128,6 +131,8 @@ class ToolAnswer:
     seconds : float, optional
     place : str
         Where it stands in the file, for errors.
+    token : str, optional
+        Of a table: the token of the sample that the item was handed out for, empty where there is none.
 
     Examples
     --------
@@ -142,6 +147,7 @@ class ToolAnswer:
     at: str = ""
     seconds: float | None = None
     place: str = ""
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

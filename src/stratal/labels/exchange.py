@@ -37,7 +37,7 @@ from stratal.labels.annotation_tools import (
     newest,
     write_lines,
 )
-from stratal.labels.labels import ADJUDICATED, SKIPPED, SUBMITTED, Labels
+from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.question.tags import JSON_LISTS, how_to_write
@@ -116,7 +116,8 @@ def label_rows(
             what, allowed = f"{table.label}, {at}: unknown status", f"{SUBMITTED} or {SKIPPED}"
             raise LabelError(what, given=repr(entry), allowed=allowed)
     skipped = [entry == SKIPPED for entry in given]
-    read = {table.find(id_name, *ID_NAMES), value, who, status}
+    token = table.find(SAMPLE_TOKEN)
+    read = {table.find(id_name, *ID_NAMES), value, who, status, token}
     labels = Labels(
         ids=ids,
         columns={name: tuple(entries) for name, entries in table.lists.items() if name not in read},
@@ -126,6 +127,7 @@ def label_rows(
         source=table.label,
         notes=notes,
         failed=table.failed(value),
+        tokens=None if token is None else tuple(plain_text(entry) or "" for entry in table.values(token)),
     )
     return labels, skipped
 
@@ -256,7 +258,7 @@ def _stand_for_numbers(values: list[Any]) -> bool:
 LABEL = "label"
 
 
-_OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)
+_OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE, SAMPLE_TOKEN)
 
 
 # Characters that Excel takes in a list of choices.
@@ -271,8 +273,11 @@ def _header(tasks: Sequence[Task]) -> dict[str, str]:
 def _rows(tasks: Sequence[Task]) -> list[list[str]]:
     """Return the table of some tasks as texts, with its header."""
     names = _header(tasks)
-    rows = ([task.id, *task.texts(names).values(), "", ""] for task in tasks)
-    return [[ITEM_ID, *names.values(), LABEL, NOTE], *rows]
+    token = [SAMPLE_TOKEN] if any(task.token for task in tasks) else []
+    rows = (
+        [task.id, *task.texts(names).values(), *[task.token or "" for _ in token], "", ""] for task in tasks
+    )
+    return [[ITEM_ID, *names.values(), *token, LABEL, NOTE], *rows]
 
 
 def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
@@ -308,7 +313,9 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
 
     shown = ({names[name]: value for name, value in task.payload.items()} for task in tasks)
     lines = zip(tasks, shown, strict=True)
-    write_lines(path, ({ITEM_ID: task.id, **own, LABEL: None, NOTE: None} for task, own in lines))
+    tokens = {task.id: {SAMPLE_TOKEN: task.token} if task.token else {} for task in tasks}
+    empty = {LABEL: None, NOTE: None}
+    write_lines(path, ({ITEM_ID: task.id, **own, **tokens[task.id], **empty} for task, own in lines))
     return _advice(requested)
 
 
@@ -389,6 +396,7 @@ def read_table(path: Path, id_name: str) -> Answers:
             note=notes[row],
             at=times[row],
             place=labels.place(row),
+            token="" if labels.tokens is None else labels.tokens[row],
         )
         for row, value in enumerate(labels.values)
         if skipped[row] or value is not None
@@ -581,6 +589,7 @@ def read_labels(
     positive: str | None = None,
     mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[Any] | None = None,
+    same_rows: bool = False,
 ) -> Labels:
     """Read labels from one file or several: of several rounds, or of several annotators.
 
@@ -603,6 +612,9 @@ def read_labels(
         What labels count as: a number, the name of a class, or None for no answer.
     order : sequence (n,), optional
         The sample's ids, for rows without ids.
+    same_rows : bool
+        Of ids that are row numbers: these are the rows of the sample, so that no column `sample_token` needs
+        to state it.
 
     Returns
     -------
@@ -633,7 +645,8 @@ def read_labels(
     for part in read:
         if part is not None and part.replaced is not None:
             labels = _looked_again(labels, part, part.replaced)
-    return replace(labels, positive=positive, mapping=mapping)
+    tokens = None if same_rows else labels.tokens or ("",) * len(labels.ids)
+    return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
 
 
 def read_labels_or_verdicts(
@@ -641,6 +654,7 @@ def read_labels_or_verdicts(
     models: Sequence[str],
     id_name: str = "id",
     mapping: Mapping[Any, float | str | None] | None = None,
+    same_rows: bool = False,
 ) -> Labels | dict[str, Labels]:
     """Read labels from files, or verdicts on several models' answers: a column for each model, of its name.
 
@@ -655,7 +669,7 @@ def read_labels_or_verdicts(
     >>> {name: labels.values for name, labels in found.items()}
     {'new': ('pass',), 'old': ('fail',)}
     """
-    how: Any = {"id_name": id_name, "mapping": mapping}
+    how: Any = {"id_name": id_name, "mapping": mapping, "same_rows": same_rows}
     own = [Path(path) for path in paths if answers_of_tool(Path(path)) is None]
     tables = [SmallTable.of(path, str(path), (LABEL,)) for path in own]
     if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
@@ -721,6 +735,7 @@ def _joined(parts: Sequence[Labels]) -> Labels:
     named = any(part.annotators for part in parts)
     people = (who for part in parts for who in part.annotators or ("",) * len(part.ids))
     failed = (each for part in parts for each in part.failed or (False,) * len(part.ids))
+    tokens = (each for part in parts for each in part.tokens or ("",) * len(part.ids))
     return Labels(
         ids=tuple(unit for part in parts for unit in part.ids),
         values=tuple(answer for part in parts for answer in part.values),
@@ -728,6 +743,7 @@ def _joined(parts: Sequence[Labels]) -> Labels:
         columns=_shared_columns(parts),
         places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
         failed=tuple(failed) if any(part.failed for part in parts) else None,
+        tokens=tuple(tokens),
         notes=tuple(note for part in parts for note in part.notes),
     )
 

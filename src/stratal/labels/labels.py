@@ -158,6 +158,8 @@ class UnitRows(Protocol):
         """What labels count as (`outcome`), where they do not say it themselves, and the id column."""
 
 
+# Column that states of which rows a sample's ids are the numbers.
+SAMPLE_TOKEN = "sample_token"
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
 # The label of an answer that failed, where it counts as wrong and labels are words.
@@ -200,6 +202,9 @@ class Labels(Record):
     sets : tuple of str or None (m,), optional
         The texts of values that were lists: sets of tags. Such a value is this text, unless all lists have
         one tag or none, as annotation tools write a label that could be several.
+    tokens : tuple of str (m,), optional
+        Of labels from a file: the token of the sample that each row was handed out for, empty where the file
+        has none. `join` compares them with the sample's if its ids are row numbers.
 
     Raises
     ------
@@ -225,6 +230,7 @@ class Labels(Record):
     replaced: Labels | None = field(default=None, compare=False)
     failed: tuple[bool, ...] | None = field(default=None, compare=False)
     sets: tuple[str | None, ...] | None = field(default=None, compare=False, repr=False)
+    tokens: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
@@ -343,6 +349,7 @@ class Labels(Record):
             places=self.places and tuple(self.places[row] for row in rows),
             failed=self.failed and tuple(self.failed[row] for row in rows),
             sets=self.sets and tuple(self.sets[row] for row in rows),
+            tokens=self.tokens and tuple(self.tokens[row] for row in rows),
             columns={name: tuple(entries[row] for row in rows) for name, entries in self.columns.items()},
         )
 
@@ -786,6 +793,8 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels", *, ans
         and labels.shape == (sample.size,)
     ):
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
+    if isinstance(labels, Labels):
+        refuse_other_rows(sample, labels)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
     given = with_ids_of(sample, labels, what, position.keys())
     strangers = [row for row, text in enumerate(given.ids) if text not in position]
@@ -816,6 +825,39 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels", *, ans
     elif given.sets is not None:
         given.refuse_sets()
     return _in_order(sample, units, values, declared, notes=given.notes)
+
+
+def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
+    """Refuse labels from a file that are not known to be of the rows that the sample's row numbers count.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.1]))
+    >>> refuse_other_rows(sample, Labels(ids=("1",), values=(1,), tokens=("",)))
+    Traceback (most recent call last):
+    stratal.errors.LabelError: labels: ids are row numbers, and nothing states of which rows...
+    """
+    token = sample.question.sample_token
+    if token is None or labels.tokens is None:
+        return
+    same = "If they are of the same rows: same_rows=True (--same-rows)."
+    other = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
+    if other is not None:
+        raise LabelError(
+            f"{labels.place(other)}: the label was given to a row of another sample",
+            given=f"{SAMPLE_TOKEN} {labels.tokens[other]!r}",
+            allowed=f"{token!r}, that of this sample (seed {sample.seed})",
+            action=f"Give the labels of this sample. {same}",
+        )
+    missing = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
+    if missing is not None:
+        raise LabelError(
+            f"{labels.place(missing)}: ids are row numbers, and nothing states of which rows",
+            given=f"no {SAMPLE_TOKEN}",
+            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as to_label.csv has it",
+            action=f"Fill in the file that was handed out, or draw with a column of ids (id=). {same}",
+        )
 
 
 def _refuse_other_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:

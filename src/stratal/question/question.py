@@ -174,6 +174,9 @@ class Question(Record):
     row_base : int, optional
         The number of the first row, where the ids are row numbers; None where they are not, or where an
         earlier version stored the question.
+    sample_token : str, optional
+        Of the rows that row numbers count, so that labels of other rows are refused. None where ids are not
+        row numbers.
     scores : tuple of Score
         The proxies, each with what it predicts.
     answer : str, optional
@@ -202,6 +205,7 @@ class Question(Record):
 
     id: str = "id"
     row_base: int | None = None
+    sample_token: str | None = None
     scores: tuple[Score, ...] = ()
     answer: str | None = None
     groups: tuple[str, ...] = ()

@@ -25,9 +25,8 @@ from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.looks import PlannedLooks
-from stratal.labels import Labels
 from stratal.labels.annotation_tools import Answers, Task
-from stratal.labels.labels import ADJUDICATED
+from stratal.labels.labels import ADJUDICATED, Labels, refuse_other_rows
 from stratal.planning import next_round
 from stratal.planning.selection import Selection, usual_round
 from stratal.population.population import Population
@@ -430,19 +429,38 @@ class Study:
         before they are kept: if it fails, nothing is.
         """
         with self.saving(sound=True) as connection:
-            tasks = exchange.study_tasks(connection, annotator, items)
+            token = self.sample().question.sample_token
+            tasks = [
+                replace(task, token=token) for task in exchange.study_tasks(connection, annotator, items)
+            ]
             if write is not None:
                 write(tasks)
             return tasks
 
     def take_in_answers(
-        self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
+        self,
+        answers: Answers,
+        *,
+        annotator: Mapping[str, str] | str | None = None,
+        same_rows: bool = False,
+        dry_run: bool = False,
     ) -> ImportResult:
         """Save the answers given in another tool, all of it or nothing; see `stratal study import`.
 
         `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
-        `dry_run` nothing is saved, and what would be is returned.
+        `dry_run` nothing is saved, and what would be is returned. If ids are row numbers, a table must state
+        by the study's `sample_token` of which rows they are, unless they are declared the `same_rows`.
         """
+        said = [entry for entry in answers.said if entry.token is not None]
+        if said and not same_rows:
+            labels = Labels(
+                ids=tuple(entry.id for entry in said),
+                values=tuple(entry.value for entry in said),
+                places=tuple(entry.place.rpartition(", ")[2] for entry in said),
+                source=said[0].place.rpartition(", ")[0],
+                tokens=tuple(str(entry.token) for entry in said),
+            )
+            refuse_other_rows(self.sample(), labels)
         with self.saving(sound=True) as connection:
             found = exchange.take_in_answers(connection, answers, annotator, self.folder)
             if dry_run:

@@ -13,7 +13,7 @@ import stratal
 @pytest.fixture
 def audit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
+    population = stratal.Population.from_arrays(ids=range(400), proxy=np.full(400, 0.5))
     sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     sample.write("sample.parquet")
     write("labels.csv", ["id", "label"], [[unit, int(k >= 5)] for k, unit in enumerate(sample.ids.tolist())])
@@ -227,7 +227,7 @@ def test_a_class_that_nobody_gave_is_undefined_and_no_error(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     answers = ["cat" if k % 3 else "dog" for k in range(200)]
     population = stratal.Population.from_arrays(
-        proxy=np.arange(200) / 200, groups={"answer": answers}, predicted="answer"
+        ids=range(200), proxy=np.arange(200) / 200, groups={"answer": answers}, predicted="answer"
     )
     sample = stratal.plan(population, budget=60).draw(seed=7)
     sample.write("sample.parquet")

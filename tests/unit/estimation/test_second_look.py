@@ -20,6 +20,7 @@ def judged(tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     verdicts = rng.choice(["pass", "fail"], 200, p=[0.7, 0.3])
     population = stratal.Population.from_arrays(
+        ids=np.arange(200),
         proxy={"sure": rng.random(200).round(3)},
         groups={"verdict": verdicts, "other": np.where(rng.random(200) < 0.5, "pass", verdicts)},
         show={"text": [f"=answer {k}" for k in range(200)]},

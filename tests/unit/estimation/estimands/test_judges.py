@@ -23,6 +23,7 @@ def judged():
     verdict = np.where(rng.random(4_000) < 0.85, fails, ~fails)
     words = np.array(["pass", "fail"])
     population = stratal.Population.from_arrays(
+        ids=np.arange(4_000),
         proxy={"score": np.clip(0.8 - 0.5 * verdict + 0.1 * rng.normal(size=4_000), 0, 1)},
         groups={"verdict": words[verdict.astype(int)], "half": ["a", "b"] * 2_000},
     )
