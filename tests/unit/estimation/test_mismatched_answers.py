@@ -183,9 +183,8 @@ def test_models_are_compared_by_columns_of_verdicts_where_the_sample_keeps_their
     rows = [f"{unit},{RIGHT['in_words'][unit]},{RIGHT['poor'][unit]}" for unit in sample.ids.tolist()]
     labels = tmp_path / "verdicts.csv"
     labels.write_text("\n".join(["id,in_words,poor", *rows]) + "\n", encoding="utf-8")
-    done = run_command(
-        "estimate", tmp_path / "sample.parquet", labels, "--compare", "in_words,poor", "--json"
-    )
+    words = ("--compare", "in_words,poor", "--same-rows", "--json")
+    done = run_command("estimate", tmp_path / "sample.parquet", labels, *words)
     difference = json.loads(done.stdout)["comparisons"][0]["estimate"]
     assert difference == pytest.approx(np.mean(1 - RIGHT["poor"][sample.ids]))
 

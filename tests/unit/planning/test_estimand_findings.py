@@ -59,9 +59,8 @@ def test_the_command_reports_an_estimand(audited, tmp_path, run_command):
     rows = "\n".join(f"{unit},{label}" for unit, label in labels.items())
     (tmp_path / "labels.csv").write_text(f"id,label\n{rows}\n")
 
-    done = run_command(
-        "report", tmp_path / "sample.parquet", tmp_path / "labels.csv", "--output", tmp_path / "report.json"
-    )
+    files = (tmp_path / "sample.parquet", tmp_path / "labels.csv")
+    done = run_command("report", *files, "--same-rows", "--output", tmp_path / "report.json")
 
     assert done.status == 0, done.message
     assert json.loads((tmp_path / "report.json").read_text())["quantity"] == "f1 of match"
