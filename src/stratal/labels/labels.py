@@ -833,7 +833,8 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.1]))
+    >>> population = stratal.Population.from_arrays(proxy=[0.1])
+    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
     >>> refuse_other_rows(sample, Labels(ids=("1",), values=(1,), tokens=("",)))
     Traceback (most recent call last):
     stratal.errors.LabelError: labels: ids are row numbers, and nothing states of which rows...

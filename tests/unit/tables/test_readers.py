@@ -345,12 +345,11 @@ def test_types_that_cannot_be(tmp_path: Path) -> None:
     import datetime
 
     day = datetime.date(2024, 1, 1)
-    path = parquet(tmp_path, id=["a"], data=[b"x"], day=[day], text=["0.5"], half=[1.5], parts=[[1]])
+    path = parquet(tmp_path, id=["a"], data=[b"x"], day=[day], text=["0.5"], half=[1.5])
     assert "unsupported type for ids" in refusal(path, id="data")
     assert "unsupported type for ids" in refusal(path, id="day")
     assert "1 id that cannot be an id (first: 1.5" in refusal(path, id="half")
     assert "column 'text' is not numeric" in refusal(path, proxy="text")
-    assert "column 'parts' cannot be a group" in refusal(path, groups="parts")
     assert Population.read(path, groups="day").levels("day") == {"2024-01-01": 1}
 
 
@@ -640,10 +639,10 @@ def test_two_columns_of_one_name_are_refused_for_units_and_for_labels(tmp_path):
         stratal.read_labels(path)
 
 
-@pytest.mark.parametrize("cell", ['["Pass", "Fail"]', '[["Pass"]]', '{"by": "ann"}'])
+@pytest.mark.parametrize("cell", ['[["Pass"]]', '{"by": "ann"}'])
 @pytest.mark.parametrize("keys", [1, 300])
 @pytest.mark.parametrize("name", ["labels.json", "labels.jsonl"])
-def test_a_list_in_json_is_no_label_however_many_keys_there_are(tmp_path, cell, keys, name):
+def test_nested_json_is_no_label_however_many_keys_there_are(tmp_path, cell, keys, name):
     more = "".join(f', "k{key}": {key}' for key in range(keys))
     record = f'{{"id": "a", "label": {cell}{more}}}'
     path = tmp_path / name
