@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, MissingColumnError, near_names
 from stratal.labels.labels import Labels, UnitRows, bare_form
 from stratal.labels.meanings import refuse_no_answer
 from stratal.population.declaration import ROW, id_columns
@@ -332,8 +332,8 @@ def _read_population(
     read = Population.read if isinstance(source, str | Path) else Population.from_table
     try:
         return read(source, **columns), True
-    except InputError as error:
-        if id_name is not None or "no column is called 'id'" not in error.what:
+    except MissingColumnError as error:
+        if id_name is not None or error.column != "id":
             raise
     return read(source, **{**columns, "id": ROW}), False
 

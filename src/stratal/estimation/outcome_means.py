@@ -504,6 +504,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    if _leaves_proxies_out(sample, made, len(column), options):
+        made = replace(made, remarks=(*made.remarks, _PROXIES_LEFT_OUT.format(len(column))))
     assert made.note_inputs is not None
     of_mean = as_estimand(sample.question.estimand).of_one_outcome
     planned = PlannedOutcome.of(sample, labelled) if of_mean else None
@@ -512,6 +514,18 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         return made
     ends = respondents.worst_bounds(sample, labelled, z, made.bounds)
     return replace(made, nonresponse=replace(made.nonresponse, worst_bounds=ends))
+
+
+_PROXIES_LEFT_OUT = (
+    "the {} proxies are not used: 'auto' needs 50 labels for each of them; name one with proxy= in Python, "
+    "give fewer, or fit them with estimator='ppi++' (--estimator ppi++)"
+)
+
+
+def _leaves_proxies_out(sample: Sample, made: Estimate, k: int, options: EstimateOptions) -> bool:
+    """Return whether `auto` ignored all of several proxies of a simple random sample for lack of labels."""
+    is_simple_random = sample.design.kind == "simple-random" and made.estimator == "horvitz-thompson"
+    return is_simple_random and options.estimator == "auto" and options.scaled and k > 1
 
 
 def refits(sample: Sample, z: FloatArray, request: Request) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from stratal.errors import InputError, near_names, same_name
+from stratal.errors import InputError, MissingColumnError, near_names, same_name
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
@@ -354,7 +354,8 @@ def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
         "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
     )
     given, action = near_names("id", existing), _other_delimiter(existing) or action
-    raise InputError(f"{label}: no column is called 'id'", given=given, action=action)
+    what = f"{label}: no column is called 'id'"
+    raise MissingColumnError(what, column="id", given=given, action=action)
 
 
 def stored_row_base(stored: int | None, id_name: str | None) -> int | None:

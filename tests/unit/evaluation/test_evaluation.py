@@ -408,3 +408,14 @@ def test_several_answers_of_a_unit_are_no_table(units):
 
     with pytest.raises(InputError, match="is a list"):
         stratal.evaluate(sample, answers)
+
+
+def test_several_proxies_that_are_left_out_are_named(units):
+    sample, labels, _ = sample_and_table(units, ("confidence", "second"))
+    options = {"value": "right", "predicted": "none"}
+
+    left_out = stratal.evaluate(sample, labels, **options).to_dict()["notes"]
+    used = stratal.evaluate(sample, labels, estimator="ppi++", **options).to_dict()["notes"]
+
+    assert [note for note in left_out if "the 2 proxies are not used" in note]
+    assert not [note for note in used if "proxies are not used" in note]
