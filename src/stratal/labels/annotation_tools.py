@@ -254,7 +254,10 @@ class Tool:
 
     def format_of(self, document: Any) -> Format | None:
         """Return the format of a JSON document, or of the first of JSON Lines; None if it is of another."""
-        first = next(iter(document), None) if isinstance(document, list) else document
+        if isinstance(document, list):
+            first = next(iter(document), None)
+        else:
+            first = document
         keys = set(first) if isinstance(first, Mapping) else set()
         return next((known for known in self.formats if known.marks <= keys), None)
 
@@ -287,7 +290,9 @@ def text_of(value: Any) -> str:
         return ""
     if is_chat(value):
         return "\n\n".join(f"{turn['role']}: {text_of(turn['content'])}" for turn in value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
@@ -356,7 +361,9 @@ def moment_of(text: str) -> datetime | None:
         if not 0 < seconds < 1e15:
             return None
         return datetime.fromtimestamp(seconds / (1000 if seconds >= _MILLISECONDS else 1), UTC)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    return moment
 
 
 def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
@@ -381,14 +388,16 @@ def newest(said: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
         if other is None:
             found[key] = entry
             continue
-        now, before = moment_of(entry.at), moment_of(other.at)
+        now = moment_of(entry.at)
+        before = moment_of(other.at)
         times_known = now is not None and before is not None
         if now is not None and before is not None and now > before:
             found[key] = entry
         elif other.value != entry.value and not (times_known and now != before):
             by = f" by {entry.annotator!r}" if entry.annotator else ""
             what = f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}"
-            given, allowed = f"{other.value!r} and {entry.value!r}", "one per item and annotator"
+            given = f"{other.value!r} and {entry.value!r}"
+            allowed = "one per item and annotator"
             raise LabelError(what, given=given, allowed=allowed, action="Remove one of them in the tool.")
     return tuple(found.values())
 
@@ -416,7 +425,10 @@ def item_of(data: Mapping[str, Any], id_name: str, place: str) -> str:
     >>> item_of({"id": "q7"}, "id", "task 1"), item_of({"id": 1, "item_id": "q7"}, "id", "task 1")
     ('q7', 'q7')
     """
-    names = [ITEM_ID, "id"] if id_name == "id" else [id_name, ITEM_ID, "id"]
+    if id_name == "id":
+        names = [ITEM_ID, "id"]
+    else:
+        names = [id_name, ITEM_ID, "id"]
     present = (name for name in names if data.get(name) not in (None, ""))
     return required(data, next(present, ITEM_ID), place)
 
@@ -432,7 +444,8 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-TASKS, LABELLING_CONFIG = "tasks.json", "config.xml"
+TASKS = "tasks.json"
+LABELLING_CONFIG = "config.xml"
 # The control of an answer in the annotator's own words.
 _WORDS = f"{VERDICT}_words"
 
@@ -538,7 +551,8 @@ def _answer(controls: Mapping[str, list[str]], place: str) -> str:
     given = controls.get(_WORDS) or controls.get(VERDICT) or (others[0] if len(others) == 1 else [])
     if len(given) != 1:
         found = ", ".join(map(repr, given)) or f"controls {', '.join(controls) or 'none'}"
-        what, allowed = f"{place}: an annotation needs one answer", f"one choice of {VERDICT!r}"
+        what = f"{place}: an annotation needs one answer"
+        allowed = f"one choice of {VERDICT!r}"
         action = "Answer or skip the task in Label Studio, and export again."
         raise LabelError(what, given=found, allowed=allowed, action=action)
     return given[0]
@@ -562,7 +576,8 @@ LABEL_STUDIO = Tool(
 )
 
 
-_DONE, _LEFT = "submitted", "discarded"
+_DONE = "submitted"
+_LEFT = "discarded"
 _HIDDEN = ".argilla"
 
 
@@ -621,7 +636,8 @@ def _of_record(record: Any, place: str, id_name: str) -> list[ToolAnswer]:
     names = [key.removesuffix(".responses") for key in record if key.endswith(".responses")]
     requested = [name for name in names if name != NOTE]
     if len(requested) > 1 and VERDICT not in requested:
-        what, allowed = f"{place}: several questions were answered", f"one, or {VERDICT!r}"
+        what = f"{place}: several questions were answered"
+        allowed = f"one, or {VERDICT!r}"
         raise LabelError(what, given=", ".join(requested), allowed=allowed)
     if not requested:
         return []
@@ -647,7 +663,9 @@ ARGILLA = Tool(
 )
 
 
-CONFIG, INSTANCES, OUTPUT = "config.yaml", "instances.jsonl", "annotation_output"
+CONFIG = "config.yaml"
+INSTANCES = "instances.jsonl"
+OUTPUT = "annotation_output"
 # The file of each annotator in the folder of answers.
 STATE = "user_state.json"
 
@@ -692,7 +710,8 @@ def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -
 
 def _of_annotator(state: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return an annotator's answers: the chosen name of a radio, or the words of a text."""
-    who, said = required(state, "user_id", place), []
+    who = required(state, "user_id", place)
+    said = []
     for item, labels in state[_ANSWERS].items():
         named = [(label["schema"], label["name"], text_of(value)) for label, value in labels]
         words = [value if name == "text_box" else name for schema, name, value in named if schema == VERDICT]
@@ -713,7 +732,8 @@ POTATO = Tool(
 )
 
 
-ACCEPT, LEFT = "accept", ("ignore", "reject")
+ACCEPT = "accept"
+LEFT = ("ignore", "reject")
 
 
 def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
@@ -741,7 +761,9 @@ def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) ->
 def _of_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
     """Return an accepted choice, or a skip for what was ignored or rejected."""
     item = item_of({**(line.get("meta") or {}), **line}, id_name, place)
-    answer, chosen, moment = line["answer"], line.get("accept") or [], line.get("_timestamp")
+    answer = line["answer"]
+    chosen = line.get("accept") or []
+    moment = line.get("_timestamp")
     if answer not in (ACCEPT, *LEFT):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == ACCEPT and len(chosen) != 1:

@@ -88,8 +88,14 @@ class AnnotatorAgreement:
         return {name: plain(getattr(self, name)) for name in self.__slots__}
 
     def __str__(self) -> str:
-        alpha = "undefined" if self.alpha is None else f"{self.alpha:.3f}"
-        same = "" if self.agreed is None else f", {self.agreed:.0%} of their pairs the same"
+        if self.alpha is None:
+            alpha = "undefined"
+        else:
+            alpha = f"{self.alpha:.3f}"
+        if self.agreed is None:
+            same = ""
+        else:
+            same = f", {self.agreed:.0%} of their pairs the same"
         open_ = f", {self.open:,} undecided" if self.open else ""
         return (
             f"{len(self.annotators)} annotators, {self.answers:,} answers, {self.shared:,} of {self.units:,} "
@@ -130,7 +136,10 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     if labels.annotators is None:
         action = "Add a column `annotator`, one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
-    before = set() if labels.replaced is None else set(labels.replaced.ids)
+    if labels.replaced is None:
+        before = set()
+    else:
+        before = set(labels.replaced.ids)
     given = [row for row in _answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
     rows = np.array(given, object).reshape(-1, 3)
     units, column = np.unique(rows[:, 0].astype(str), return_inverse=True)
@@ -144,7 +153,10 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     table = np.full((len(people), len(units)), np.nan)
     table[line, column] = numbers
     shared = np.sum(np.isfinite(table), axis=0) > 1
-    several, alpha, agreed, apart = table[:, shared], None, None, units[:0]
+    several = table[:, shared]
+    alpha = None
+    agreed = None
+    apart = units[:0]
     if several.size:
         alpha = _alpha(several, level)
         values = np.unique(several[np.isfinite(several)])
@@ -166,12 +178,16 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
 
 def _answers(labels: Labels) -> list[tuple[str, str, float | str]]:
     """Return the unit, the annotator and the meaning of each answer, those that a decision replaced too."""
-    found, meanings = [], labels.interpreted()[1].meanings
+    found = []
+    meanings = labels.interpreted()[1].meanings
     for part in (labels, labels.replaced):
         if part is not None:
             people = part.annotators or ("",) * len(part.ids)
             for unit, who, value in zip(part.ids, people, part.values, strict=True):
-                meaning = None if value is None else meanings.get(class_text(value), value)
+                if value is None:
+                    meaning = None
+                else:
+                    meaning = meanings.get(class_text(value), value)
                 if meaning is not None and meaning == meaning:
                     found.append((unit, who, meaning))
     return found
@@ -189,7 +205,10 @@ def agreement_of(labels: Labels, *, classes: bool = False) -> AnnotatorAgreement
     >>> agreement_of(Labels(ids=("a",), values=(1,))) is None
     True
     """
-    before = labels.replaced.annotators if labels.replaced is not None else ()
+    if labels.replaced is not None:
+        before = labels.replaced.annotators
+    else:
+        before = ()
     if len({*(labels.annotators or ()), *(before or ())} - {ADJUDICATED}) < 2:
         return None
     return annotator_agreement(labels, level=level_of_answers(labels, classes=classes))
@@ -205,14 +224,21 @@ def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
     >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
     'nominal'
     """
-    numbers = None if classes else _numbers([value for _, _, value in _answers(labels)])
-    return "nominal" if numbers is None or len(np.unique(numbers)) <= 2 else "interval"
+    if classes:
+        numbers = None
+    else:
+        numbers = _numbers([value for _, _, value in _answers(labels)])
+    if numbers is None or len(np.unique(numbers)) <= 2:
+        return "nominal"
+    return "interval"
 
 
 def _numbers(values: list[float | str]) -> FloatArray | None:
     """Return answers (m,) as numbers, of their texts where they are none; None unless all are finite."""
     numbers = [number_of_text(value) if isinstance(value, str) else value for value in values]
-    return np.array(numbers, float) if np.all(np.isfinite(numbers)) else None
+    if np.all(np.isfinite(numbers)):
+        return np.array(numbers, float)
+    return None
 
 
 def _alpha(table: Any, level: str) -> float | None:

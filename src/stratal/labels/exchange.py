@@ -88,7 +88,10 @@ def label_rows(
     >>> label_rows(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"))[0].values
     ('Pass',)
     """
-    several = ", or several models': --compare A,B" if value is None else ""
+    if value is None:
+        several = ", or several models': --compare A,B"
+    else:
+        several = ""
     if value is None:
         value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
         alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
@@ -97,7 +100,8 @@ def label_rows(
             what = f"{table.label}: several columns may be that of the labels"
             action = f"Rename or drop all but one, or name it: {named}."
             raise InputError(what, given=", ".join(map(repr, alike)), action=action)
-    entries, notes = table.answers(value, action=f"Name it: value= (--value COL){several}."), table.notes
+    entries = table.answers(value, action=f"Name it: value= (--value COL){several}.")
+    notes = table.notes
     if id_name == ROW and table.find(ROW) is None and order is not None:
         if len(table) != len(order):
             what = (
@@ -108,12 +112,17 @@ def label_rows(
         notes = (*notes, f"{table.label}: has no ids; its rows are taken in the order of the sample")
     else:
         ids = _ids(table, id_name)
-    who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
-    statuses = [None] * len(table) if status is None else table.values(status)
+    who = table.find(*ANNOTATOR_NAMES)
+    status = table.find("status")
+    if status is None:
+        statuses = [None] * len(table)
+    else:
+        statuses = table.values(status)
     given = [str(entry or SUBMITTED).strip().lower() for entry in statuses]
     for at, entry in zip(table.places, given, strict=True):
         if entry not in (SUBMITTED, SKIPPED):
-            what, allowed = f"{table.label}, {at}: unknown status", f"{SUBMITTED} or {SKIPPED}"
+            what = f"{table.label}, {at}: unknown status"
+            allowed = f"{SUBMITTED} or {SKIPPED}"
             raise LabelError(what, given=repr(entry), allowed=allowed)
     skipped = [entry == SKIPPED for entry in given]
     token = table.find(SAMPLE_TOKEN)
@@ -137,7 +146,8 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     known = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
     found = table.find(*known)
     if found is None:
-        given, allowed = ", ".join(table.lists), " or ".join(known)
+        given = ", ".join(table.lists)
+        allowed = " or ".join(known)
         action = "Name it: --id COLUMN; --id row where rows are in the order of to_label.csv."
         raise InputError(f"{table.label}: no id column", given=given, allowed=allowed, action=action)
     ids = table.values(found)
@@ -224,7 +234,10 @@ def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str
     """
     called = table.find(*ANSWER_NAMES)
     sparse = (name for name, values in given.items() if 2 * len(values) < len(table))
-    candidates = [table.find(*HUMAN_NAMES), *sparse] if called is None else [called]
+    if called is None:
+        candidates = [table.find(*HUMAN_NAMES), *sparse]
+    else:
+        candidates = [called]
     if not any(candidates):
         return None
     full = {
@@ -273,7 +286,10 @@ def _header(tasks: Sequence[Task]) -> dict[str, str]:
 def _rows(tasks: Sequence[Task]) -> list[list[str]]:
     """Return the table of some tasks as texts, with its header."""
     names = _header(tasks)
-    token = [SAMPLE_TOKEN] if any(task.token for task in tasks) else []
+    if any(task.token for task in tasks):
+        token = [SAMPLE_TOKEN]
+    else:
+        token = []
     rows = (
         [task.id, *task.texts(names).values(), *[task.token or "" for _ in token], "", ""] for task in tasks
     )
@@ -327,7 +343,8 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
         from openpyxl.styles import Alignment
         from openpyxl.utils import get_column_letter
         from openpyxl.worksheet.datavalidation import DataValidation
-    book, rows = Workbook(), _rows(tasks)
+    book = Workbook()
+    rows = _rows(tasks)
     sheet = book.active
     sheet.title = "items"
     for number, row in enumerate(rows, start=1):
@@ -357,7 +374,10 @@ def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> s
 
 
 def _advice(requested: ToolQuestion) -> str:
-    given = f" ({', '.join(requested.choices)})" if requested.choices else ""
+    if requested.choices:
+        given = f" ({', '.join(requested.choices)})"
+    else:
+        given = ""
     if requested.sets:
         given += f" with {how_to_write(JSON_LISTS, requested.choices)}"
     return f"Fill in the column {LABEL!r}{given}; {NOTE!r} is for remarks. Leave empty what cannot be said."
@@ -384,10 +404,14 @@ def read_table(path: Path, id_name: str) -> Answers:
 
     def texts(*names: str) -> list[str]:
         found = table.find(*names)
-        entries = [None] * len(table) if found is None else table.values(found)
+        if found is None:
+            entries = [None] * len(table)
+        else:
+            entries = table.values(found)
         return [plain_text(entry) or "" for entry in entries]
 
-    notes, times = texts(NOTE, "notes", "comment"), texts("timestamp", "updated_at")
+    notes = texts(NOTE, "notes", "comment")
+    times = texts("timestamp", "updated_at")
     said = [
         ToolAnswer(
             id=labels.ids[row],
@@ -517,7 +541,10 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
     wanted = None if tool is None else tool_called(tool)
     found = answers_of_tool(path, id_name)
     if wanted is not None and wanted.formats and (found is None or found.tool != wanted.name):
-        other = "" if found is None else f"; it looks like {TOOLS[found.tool].title}"
+        if found is None:
+            other = ""
+        else:
+            other = f"; it looks like {TOOLS[found.tool].title}"
         raise LabelError(f"{path}: is not an export of {wanted.title}{other}", action="Leave out --from.")
     if found is None:
         found = read_table(path, id_name)
@@ -538,7 +565,10 @@ def answers_of_tool(path: Path, id_name: str = "id") -> Answers | None:
     `id_name` is what the sample calls its id column.
     """
     path = local_path(path)
-    parts = sorted(path.glob(f"*/{STATE}")) if path.is_dir() else [path]
+    if path.is_dir():
+        parts = sorted(path.glob(f"*/{STATE}"))
+    else:
+        parts = [path]
     start = _document(parts[0], most=1) if parts else None
     known = (tool for tool in TOOLS.values() if tool.format_of(start) is not None)
     tool = POTATO if parts and path.is_dir() else next(known, None)
@@ -578,7 +608,8 @@ def _rows_of_tool(path: Path) -> list[dict[str, str]] | None:
 
 # What the column of first labels is called before their own name, and that of the judges who differ: a file
 # with the latter is a second look.
-FIRST, DIFFERS_FROM = "first_", "differs_from"
+FIRST = "first_"
+DIFFERS_FROM = "differs_from"
 
 
 @names_mistyped
@@ -645,7 +676,10 @@ def read_labels(
     for part in read:
         if part is not None and part.replaced is not None:
             labels = _looked_again(labels, part, part.replaced)
-    tokens = None if same_rows else labels.tokens or ("",) * len(labels.ids)
+    if same_rows:
+        tokens = None
+    else:
+        tokens = labels.tokens or ("",) * len(labels.ids)
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
 
 
@@ -750,13 +784,19 @@ def _joined(parts: Sequence[Labels]) -> Labels:
 
 def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
     """Return the other columns that all files have."""
-    shared = set.intersection(*(set(part.columns) for part in parts)) if parts else set()
+    if parts:
+        shared = set.intersection(*(set(part.columns) for part in parts))
+    else:
+        shared = set()
     return {name: tuple(entry for part in parts for entry in part.columns[name]) for name in shared}
 
 
 def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels | None:
     """Return the labels of a file; None of a second look at another column than this."""
-    found = answers_of_tool(path, id_name) if value in (None, LABEL, VERDICT) else None
+    if value in (None, LABEL, VERDICT):
+        found = answers_of_tool(path, id_name)
+    else:
+        found = None
     if found is not None:
         refuse_empty(found, str(path))
         named = any(entry.annotator for entry in found.said)
@@ -773,7 +813,8 @@ def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] 
         drawn = {id_text(entry) for entry in order}
         rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
         if not rows:
-            given, allowed = f"{table.lists['id'][0]!r}, …", f"ids of the sample: {order[0]!r}, …"
+            given = f"{table.lists['id'][0]!r}, …"
+            allowed = f"ids of the sample: {order[0]!r}, …"
             raise LabelError(f"{table.label}: none of its units was drawn", given=given, allowed=allowed)
         left = len(table) - len(rows)
         note = f"{table.label}: {left:,} units that were not drawn are left out"

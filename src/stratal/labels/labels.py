@@ -79,7 +79,8 @@ def matched(
     who = [""] * len(ids) if annotators is None else annotators
     taken = {(text, by) for text, by in zip(ids, who, strict=True) if text in known}
     could = _Candidates(known)
-    result, first = list(ids), None
+    result = list(ids)
+    first = None
     for row in strangers:
         found = could.become(ids[row])
         if len(found) == 1 and (found[0], who[row]) not in taken:
@@ -88,7 +89,10 @@ def matched(
     changed = sum(after != before for after, before in zip(result, ids, strict=True))
     if first is None:
         return tuple(result), ()
-    ids_were = "1 id was" if changed == 1 else f"{changed:,} ids were"
+    if changed == 1:
+        ids_were = "1 id was"
+    else:
+        ids_were = f"{changed:,} ids were"
     note = f"{ids_were} matched as a spreadsheet changed {'it' if changed == 1 else 'them'}"
     return tuple(result), (f"{note} (first: {first[0]!r} is {first[1]!r})",)
 
@@ -131,7 +135,9 @@ def bare_form(text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
         return whole.group(1).replace("+", "") + (whole.group(2) or "0")
-    return re.sub(r"[T ]00:00(:00)?$", "", text) if text.endswith("00:00") else text
+    if text.endswith("00:00"):
+        return re.sub(r"[T ]00:00(:00)?$", "", text)
+    return text
 
 
 class UnitRows(Protocol):
@@ -476,7 +482,9 @@ class Labels(Record):
 
     def place(self, row: int) -> str:
         """Return where an answer stands, for an error message."""
-        return f"{self.source}, {self.places[row]}" if self.places else self.source
+        if self.places:
+            return f"{self.source}, {self.places[row]}"
+        return self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -548,7 +556,10 @@ class Joined(Record):
         among = not unknown and 0 < len(outside) < len(wrong)
         odd = outside if among else unknown or wrong
         first = texts[odd[0]]
-        what = f"stands among words such as {texts[wrong[0]]!r}" if among else "is not a finite number"
+        if among:
+            what = f"stands among words such as {texts[wrong[0]]!r}"
+        else:
+            what = "is not a finite number"
         action = f"{HOW} If labels are classes, name the column of the model's answers: predicted=."
         if among:
             action = f"Correct it; if it is no answer: {mapped({first: None})}."
@@ -584,11 +595,14 @@ class Joined(Record):
         """What no number can leave, where words stand for numbers."""
         if self.declared.bounds is not None or self.given.dtype != object:
             return self.declared.bounds
-        return (0.0, 1.0) if self.declared.has_words(dict.fromkeys(self.given.tolist())) else None
+        if self.declared.has_words(dict.fromkeys(self.given.tolist())):
+            return (0.0, 1.0)
+        return None
 
     def by_unit(self, numbers: FloatArray) -> FloatArray:
         """Return the mean of each labelled unit's numbers (m,) from those of the answers (r,)."""
-        sums, counts = np.bincount(self.unit, numbers), np.bincount(self.unit)
+        sums = np.bincount(self.unit, numbers)
+        counts = np.bincount(self.unit)
         return np.asarray(sums[counts > 0] / counts[counts > 0])
 
     def majority(self, answers: AnyArray) -> AnyArray:
@@ -608,7 +622,9 @@ class Joined(Record):
     ) -> tuple[Meaning, ...]:
         """Return what each distinct value of a column counts as: a number, or one of `classes`."""
         rows = self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
-        return tuple(replace(row, column=column) for row in rows) if column else rows
+        if column:
+            return tuple(replace(row, column=column) for row in rows)
+        return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -735,7 +751,9 @@ def with_ids_of(
     if known >= set(given.ids):
         return given
     ids, notes = matched(given.ids, given.annotators, known)
-    return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
+    if notes:
+        return replace(given, ids=ids, notes=(*given.notes, *notes))
+    return given
 
 
 def _is_list(value: Any) -> bool:
@@ -799,7 +817,10 @@ def join(sample: UnitRows, labels: Any, what: str = "an array of labels", *, ans
     given = with_ids_of(sample, labels, what, position.keys())
     strangers = [row for row, text in enumerate(given.ids) if text not in position]
     if strangers:
-        count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
+        if len(strangers) > 1:
+            count = f"{len(strangers)} ids are"
+        else:
+            count = "1 id is"
         raise LabelError(
             f"{given.place(strangers[0])}: {count} not in this sample (first: {given.ids[strangers[0]]!r})",
             allowed=f"the {sample.size} drawn ids",

@@ -178,7 +178,10 @@ def sentences(table: Sequence[Meaning]) -> tuple[str, ...]:
         unusual = [row for row in rows if not row.usual]
         if unusual:
             shown = rows if len(rows) <= _SHOWN else unusual[:_SHOWN]
-            more = f", and {len(rows) - len(shown):,} more values" if len(shown) < len(rows) else ""
+            if len(shown) < len(rows):
+                more = f", and {len(rows) - len(shown):,} more values"
+            else:
+                more = ""
             of = f" of {column!r}" if column else ""
             found.append(f"labels{of}: {', '.join(map(str, shown))}{more}")
     return tuple(found)
@@ -186,7 +189,9 @@ def sentences(table: Sequence[Meaning]) -> tuple[str, ...]:
 
 def values_described(table: Sequence[Meaning]) -> dict[str, Any]:
     """Return a table of labels as a JSON-ready part of an estimate, nothing where there is none."""
-    return {"label_values": [row.to_dict() for row in table]} if table else {}
+    if table:
+        return {"label_values": [row.to_dict() for row in table]}
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +240,8 @@ class Declared:
         unused = [str(label) for label in mapping or () if _key(label) not in given]
         notes = (f"no label is {' or '.join(map(repr, unused[:5]))}, as mapped",) if unused else ()
         if positive is not None:
-            one, rest = class_text(positive), [text for text in texts if text not in found]
+            one = class_text(positive)
+            rest = [text for text in texts if text not in found]
             refuse_no_answer([text for text in rest if _key(text) != _key(one)])
             classes = {text: text for text in rest} | {
                 text: class_text(value) for text, value in found.items() if value is not None
@@ -251,7 +257,10 @@ class Declared:
             what = f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}"
             action = "Say what they count as; an empty value means no answer (--map Unsure=)."
             raise LabelError(what, given=", ".join(map(str, mapping or ())), action=action)
-        bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
+        if len(set(numbers)) > 1:
+            bounds = (min(numbers), max(numbers))
+        else:
+            bounds = None
         return cls(meanings=found, bounds=bounds, notes=notes)
 
     @property
@@ -358,7 +367,9 @@ class Declared:
             by_words = self.numbers(texts)
         except LabelError:  # a lone word of several vocabularies
             return numbers
-        return by_words if all(number == number for number in by_words.values()) else numbers
+        if all(number == number for number in by_words.values()):
+            return by_words
+        return numbers
 
     def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
         """Return the numbers that verdicts count as, as labels of the same words do; NaN where none."""
@@ -388,7 +399,11 @@ class Declared:
         self, counts: Mapping[str, int], known: Collection[str] | None, *, classes: bool
     ) -> tuple[Meaning, ...]:
         """Return the table of labels: numbers from the largest down, classes by their counts, no answer."""
-        meant: Mapping[str, float | str] = self.classes(counts, known) if classes else self.numbers(counts)
+        meant: Mapping[str, float | str]
+        if classes:
+            meant = self.classes(counts, known)
+        else:
+            meant = self.numbers(counts)
         numbers = {} if classes else meant
         plain = {text: n for text, n in numbers.items() if _TRUTH.get(text, number_of_text(text)) == n}
         rows = [
@@ -406,7 +421,8 @@ class Declared:
         rows.sort(key=_rank)
         if len(plain) <= _SHOWN:
             return tuple(rows)
-        low, high = min(map(float, plain.values())), max(map(float, plain.values()))
+        low = min(map(float, plain.values()))
+        high = max(map(float, plain.values()))
         number = sum(counts[text] for text in plain)
         rest = Meaning(value=f"{low:g} to {high:g}", count=number, meaning=(low, high), usual=True)
         return (rest, *rows)
@@ -449,7 +465,10 @@ def _mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | None]:
         if isinstance(value, str):
             found[_key(label)] = value.strip() or None
         else:
-            found[_key(label)] = None if value is None or value != value else float(value)
+            if value is None or value != value:
+                found[_key(label)] = None
+            else:
+                found[_key(label)] = float(value)
     return found
 
 
@@ -488,9 +507,13 @@ def refuse_no_answer(texts: Sequence[str], where: str = "labels", among: Sequenc
         other = f"a class: {mapped({text: text for text in found[:_SHOWN]})}"
     else:
         words = [text for text in among if not _is_number(text) and text not in found]
-        numbers = (vocabulary(words) or {}) if len(words) <= _SHOWN else {}
+        if len(words) <= _SHOWN:
+            numbers = vocabulary(words) or {}
+        else:
+            numbers = {}
         other = f"a number: {mapped(numbers | dict.fromkeys(found[:_SHOWN], 0.0))}"
-    what, given = f"{where}: {found[0]!r} says that there is no answer", ", ".join(map(repr, found[:5]))
+    what = f"{where}: {found[0]!r} says that there is no answer"
+    given = ", ".join(map(repr, found[:5]))
     action = f"If it is not an answer: {nothing}; if it is {other}."
     raise LabelError(what, given=given, allowed="an empty label where there is none", action=action)
 
@@ -528,7 +551,8 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
     Traceback (most recent call last):
     stratal.errors.LabelError: labels say 'Cat' where answers say 'cat' (1 such label)...
     """
-    given, known = set(labels), set(answers)
+    given = set(labels)
+    known = set(answers)
     fractions = sum(not number_of_text(entry).is_integer() and _is_number(entry) for entry in given | known)
     if fractions > _MOST_FRACTIONS:
         what = f"labels and answers are measurements ({fractions} have decimals), which are hardly ever equal"

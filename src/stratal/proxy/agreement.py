@@ -21,7 +21,9 @@ from stratal.proxy.history import MOST_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
 
 # What does not matter in a short text, by SQuAD's rule (Rajpurkar et al. 2016).
-PUNCTUATION, BLANKS, ARTICLES = r"[!-/:-@\[-`{-~]", r"\s+", ("a", "an", "the")
+PUNCTUATION = r"[!-/:-@\[-`{-~]"
+BLANKS = r"\s+"
+ARTICLES = ("a", "an", "the")
 
 # Ways to write answers alike before they are compared.
 ALIKE = ("text", "number")
@@ -143,7 +145,10 @@ def peer_agreement(
     >>> bool(proxy.values[predicted == truth].mean() > proxy.values[predicted != truth].mean() + 0.5)
     True
     """
-    columns = list(answers.values()) if isinstance(answers, Mapping) else list(np.asarray(answers).T)
+    if isinstance(answers, Mapping):
+        columns = list(answers.values())
+    else:
+        columns = list(np.asarray(answers).T)
     given = [predicted, *columns]
     if alike is not None:
         refuse_unknown("way to write answers alike", alike, ALIKE)
@@ -275,7 +280,8 @@ def likely_right(codes: IntArray, most: int = MOST_ITEMS) -> tuple[FloatArray, F
     (array([2, 1, 0]), True)
     """
     consensus = _consensus(_renumbered(codes[:most]))
-    quality, weights = consensus.quality, consensus.weights
+    quality = consensus.quality
+    weights = consensus.weights
     # Of independent models, the kappa of two is the product of their chance-corrected accuracies.
     votes = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
     mean = float(votes @ quality / max(votes.sum(), 1e-300))

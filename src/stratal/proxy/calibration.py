@@ -160,7 +160,10 @@ def calibrate(
     if method not in METHODS:
         raise InputError("no such calibration", given=repr(method), allowed=", ".join(METHODS))
     x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
-    fitted = _isotonic(x, y, w) if method == "isotonic" else _logistic(x, y, w, bounds)
+    if method == "isotonic":
+        fitted = _isotonic(x, y, w)
+    else:
+        fitted = _logistic(x, y, w, bounds)
     return with_residuals(Calibration(method=method, bounds=bounds, **fitted), x, y, w)
 
 
@@ -198,12 +201,14 @@ def checked_labels(
         raise InputError("too few labels to fit on", given=len(y), allowed="2 or more")
     low, high = bounds
     if not low < high or y.min() < low or y.max() > high:
-        given, allowed = f"{y.min():g} to {y.max():g}", f"{low:g} to {high:g}"
+        given = f"{y.min():g} to {y.max():g}"
+        allowed = f"{low:g} to {high:g}"
         raise InputError("outcomes leave their bounds", given=given, allowed=allowed)
     w = finite_vector("weights", np.ones(len(y)) if weights is None else weights)
     same_length(weights=w, outcomes=y)
     if w.min() <= 0:
-        given, action = f"{w.min():g}", "Leave out units with weight 0."
+        given = f"{w.min():g}"
+        action = "Leave out units with weight 0."
         raise InputError("weights must be positive", given=given, allowed="above 0", action=action)
     return x, y, w / w.mean()
 
@@ -236,7 +241,10 @@ def _isotonic(x: FloatArray, y: FloatArray, w: FloatArray) -> dict[str, Any]:
 def _logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> dict[str, Any]:
     """Return a penalised logistic regression on the logit or the standardised score, by Newton's method."""
     as_logit = bool(x.min() >= 0.0 and x.max() <= 1.0)
-    centre, scale = (0.0, 0.0) if as_logit else (float(x.mean()), float(x.std()) or 1.0)
+    if as_logit:
+        centre, scale = (0.0, 0.0)
+    else:
+        centre, scale = (float(x.mean()), float(x.std()) or 1.0)
     t = _standardised(x, centre, scale)
     intercept, slope = _penalised(t, (y - bounds[0]) / (bounds[1] - bounds[0]), w, float(as_logit))
     return {"intercept": intercept, "slope": slope, "centre": centre, "scale": scale}
@@ -252,7 +260,8 @@ def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: flo
         likelihood = w @ (share * eta - np.logaddexp(0.0, eta))
         return float(likelihood - 0.5 * PENALTY * np.sum((beta - prior) ** 2))
 
-    beta, value = prior, objective(prior)
+    beta = prior
+    value = objective(prior)
     for _ in range(100):
         mean = scipy.special.expit(design @ beta)
         gradient = design.T @ (w * (share - mean)) - PENALTY * (beta - prior)
@@ -485,7 +494,9 @@ def is_learner(method: Any) -> bool:
     >>> is_learner("ridge"), is_learner("isotonic")
     (True, False)
     """
-    return method in NAMES if isinstance(method, str) else hasattr(method, "fit")
+    if isinstance(method, str):
+        return method in NAMES
+    return hasattr(method, "fit")
 
 
 def fresh(learner: Any, *, binary: bool) -> Any:
@@ -525,7 +536,10 @@ def _named(name: str, binary: bool) -> Any:
     if name == "logistic-regression":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     if name == "gradient-boosting":
-        kind = GradientBoostingClassifier if binary else GradientBoostingRegressor
+        if binary:
+            kind = GradientBoostingClassifier
+        else:
+            kind = GradientBoostingRegressor
         return kind(n_estimators=100, learning_rate=0.05, max_depth=2, subsample=0.7, random_state=SEED)
     raise InputError("no such learner", given=repr(name), allowed=", ".join(NAMES))
 
@@ -563,7 +577,9 @@ def _weight_name(model: Any) -> str | None:
     last = steps[-1][1] if steps else model
     if "sample_weight" not in inspect.signature(last.fit).parameters:
         return None
-    return f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
+    if steps:
+        return f"{steps[-1][0]}__sample_weight"
+    return "sample_weight"
 
 
 def _fit_weighted(model: Any, matrix: FloatArray, y: Any, w: FloatArray) -> None:
@@ -675,15 +691,22 @@ def cross_fit(
     """
     y = np.asarray(outcomes, np.float64)
     x = _as_fitted(scores, is_learner(method))
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
+    if weights is None:
+        w = np.ones(len(y))
+    else:
+        w = np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
-        given, allowed = f"{n_folds} for {len(y)}", f"2 to {len(y)}"
+        given = f"{n_folds} for {len(y)}"
+        allowed = f"2 to {len(y)}"
         raise InputError("n_folds does not suit the labels", given=given, allowed=allowed)
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
     fit: Any = partial(calibrate, method=method or "logistic")
     if x.ndim == 2:
-        fit = combine if method is None else partial(learn, learner=method)
+        if method is None:
+            fit = combine
+        else:
+            fit = partial(learn, learner=method)
     parts = (folds != k for k in range(n_folds))
     fits = tuple(fit(x[kept], y[kept], weights=w[kept], bounds=bounds) for kept in parts)
     labelled = np.empty(len(y))

@@ -44,7 +44,8 @@ PURPOSE = "answers:"
 RANKS = (0, 1, 2, 3, 5, 8, 12, 20)
 
 # Of fewer nothing can be left out to choose a rank by.
-FEWEST_MODELS, FEWEST_ITEMS = 4, 20
+FEWEST_MODELS = 4
+FEWEST_ITEMS = 20
 
 # Items by which the rank is chosen, in half a minute at most for hundreds of models.
 CHOOSING = 2_048
@@ -68,7 +69,8 @@ _NEWTON = 8
 _DIGITS = 4
 
 # Of the prior on items' factors, which sets their scale, and on difficulties (standard deviation 1.8).
-_ITEM_PRECISION, _CENTRE_PRECISION = 1.0, 0.3
+_ITEM_PRECISION = 1.0
+_CENTRE_PRECISION = 0.3
 
 # Results (items × models) that are computed with at once: a core's cache holds them.
 _AT_ONCE = 2**17
@@ -143,7 +145,10 @@ class History(Record):
                 allowed="results of the same items, joined by id",
                 action="Write ids alike in both files; another column of ids: id= (--id).",
             )
-        lacking = f"; {size - known:,} of {size:,} items have none" if known < size else ""
+        if known < size:
+            lacking = f"; {size - known:,} of {size:,} items have none"
+        else:
+            lacking = ""
         return (
             f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
             f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){lacking}"
@@ -176,7 +181,8 @@ class History(Record):
             return None
         if about is None:
             return None
-        table, known = pq.read_table(str(path)), json.loads(about)
+        table = pq.read_table(str(path))
+        known = json.loads(about)
         return cls(
             ids=np.array(table["id"].to_pylist(), dtype=np.str_),
             values=np.column_stack([column.to_numpy() for column in table.columns[1:]]),
@@ -193,9 +199,11 @@ def chosen_items(size: int, ids: Any = None) -> IntArray:
     >>> chosen_items(2, ["a", "b"]).tolist() in ([0, 1], [1, 0])
     True
     """
-    keys: KeyArray = (
-        keys_of_rows(slice(0, size), 0) if ids is None else keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
-    )
+    keys: KeyArray
+    if ids is None:
+        keys = keys_of_rows(slice(0, size), 0)
+    else:
+        keys = keys_of_ids(id_texts(id_array(ids)), 0, PURPOSE)
     same_length(answers=np.empty(size), ids=keys)
     return np.argsort(keys, kind="stable")[:MOST_ITEMS]
 
@@ -236,16 +244,21 @@ def fit_history(
     if isinstance(past, Mapping):
         columns = {str(name): _results(array_of(column)[..., None]) for name, column in past.items()}
         same_length(**columns)
-        past, names = np.column_stack(list(columns.values())), list(columns)
+        past = np.column_stack(list(columns.values()))
+        names = list(columns)
     right = _results(past)
     size, models = right.shape
     if models < FEWEST_MODELS or size < FEWEST_ITEMS:
-        given, allowed = f"{models} models on {size} items", f"{FEWEST_MODELS} models, {FEWEST_ITEMS} items"
+        given = f"{models} models on {size} items"
+        allowed = f"{FEWEST_MODELS} models, {FEWEST_ITEMS} items"
         raise InputError("there are too few past results", given=given, allowed=f"at least {allowed}")
     texts = np.array(id_texts(np.arange(size) if ids is None else id_array(ids)), dtype=np.str_)
     same_length(past=right[:, 0], ids=texts)
     chosen = right[chosen_items(size, None if ids is None else texts)]
-    names = [str(at) for at in range(models)] if names is None else names
+    if names is None:
+        names = [str(at) for at in range(models)]
+    else:
+        names = names
     losses: dict[int, float] = {}
     if rank is None:
         losses = left_out_losses(chosen[:CHOOSING], RANKS)
@@ -303,8 +316,10 @@ def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray
     root = np.linalg.cholesky(np.cov(models.T).reshape(k, k) * WIDER + 1e-3 * np.eye(k))
     values = np.empty((len(right), 2 + k))
     for rows in _batches(right):
-        results, known = right[rows].astype(np.float64), (right[rows] >= 0).astype(np.float64)
-        found, curvature = np.tile(prior, (len(results), 1)), np.empty((len(results), k, k))
+        results = right[rows].astype(np.float64)
+        known = (right[rows] >= 0).astype(np.float64)
+        found = np.tile(prior, (len(results), 1))
+        curvature = np.empty((len(results), k, k))
         for _ in range(_NEWTON):
             likely = sigmoid(found @ matrix.T + models[:, 0])
             slope = ((results - likely) * known) @ matrix - (found - prior) * precision
@@ -315,7 +330,8 @@ def _values_of(right: IntArray, models: FloatArray, centre: float) -> FloatArray
             if np.abs(step).max() < _SHORT:
                 break
         loadings = np.column_stack([np.ones(len(found)), found[:, 1:]])
-        offset, factors = found[:, 0] + loadings @ mean, loadings @ root
+        offset = found[:, 0] + loadings @ mean
+        factors = loadings @ root
         first = attenuated(offset, np.sum(factors**2, axis=1))
         values[rows] = np.column_stack([first, offset, factors])
     return values
@@ -364,13 +380,20 @@ def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
     >>> list(left_out_losses(right, (0, 1)))
     [0, 1]
     """
-    models, labels = right.shape[1], min(LABELS, len(right) // 2)
+    models = right.shape[1]
+    labels = min(LABELS, len(right) // 2)
     order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
     # Few models are left out in five parts, of many a tenth once: models of every accuracy are in each.
-    parts = [order[at::5] for at in range(5)] if models < 60 else [order[::10]]
+    if models < 60:
+        parts = [order[at::5] for at in range(5)]
+    else:
+        parts = [order[::10]]
     losses: dict[int, float] = {}
     for rank in ranks:
-        behind = len(losses) - 1 - list(losses.values()).index(min(losses.values())) if losses else 0
+        if losses:
+            behind = len(losses) - 1 - list(losses.values()).index(min(losses.values()))
+        else:
+            behind = 0
         if behind >= WORSE or rank > (models - max(map(len, parts))) // 3:
             break
         found = []
@@ -378,7 +401,8 @@ def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
             kept = np.delete(right, part, axis=1)
             values = _values_of(kept, *_fitted(kept, rank))
             for z in right[:, part].T:
-                seen, rest = z[:labels] >= 0, np.flatnonzero(z[labels:] >= 0) + labels
+                seen = z[:labels] >= 0
+                rest = np.flatnonzero(z[labels:] >= 0) + labels
                 own = FactorPosterior.of(values[:labels, 1:][seen], z[:labels][seen].astype(np.float64))
                 likely = np.clip(own.predict(values[rest, 1:]), 1e-4, 1.0 - 1e-4)
                 found.append(-np.log(np.where(z[rest] == 1, likely, 1.0 - likely)))
@@ -432,7 +456,8 @@ class FactorPosterior(Record):
     @classmethod
     def of(cls, values: FloatArray, outcomes: FloatArray) -> FactorPosterior:
         """Return it from columns (n, 2 + r), log-odds first, and outcomes (n,) between 0 and 1."""
-        offset, matrix = values[:, 0], values[:, 1:]
+        offset = values[:, 0]
+        matrix = values[:, 1:]
         mean = np.zeros(matrix.shape[1])
         curvature = np.eye(len(mean))
         for _ in range(4 * _NEWTON):

@@ -81,7 +81,8 @@ class Proxy(Record):
             if np.any(outside):
                 first = int(np.argmax(outside))
                 what = f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})"
-                given, allowed = f"{self.values[first]:g}", f"{low:g} to {high:g}"
+                given = f"{self.values[first]:g}"
+                allowed = f"{low:g} to {high:g}"
                 action = "Give bounds=, or scaled=False for a score that only orders."
                 raise InputError(what, given=given, allowed=allowed, action=action)
 
@@ -139,8 +140,14 @@ def accuracy(
     >>> accuracy(predicted=[0, 0], surrogate=[[0.8, 0.2], [0.3, 0.7]]).values
     array([0.8, 0.3])
     """
-    own = None if probabilities is None else checked_probabilities("probabilities", probabilities)
-    other = None if surrogate is None else checked_probabilities("surrogate", surrogate)
+    if probabilities is None:
+        own = None
+    else:
+        own = checked_probabilities("probabilities", probabilities)
+    if surrogate is None:
+        other = None
+    else:
+        other = checked_probabilities("surrogate", surrogate)
     judge = own if other is None else other
     if judge is None or (own is None and predicted is None):
         what = "accuracy needs probabilities, or predicted classes with a surrogate's probabilities"
@@ -156,7 +163,8 @@ def accuracy(
             raise InputError("predicted must have one class per unit", given=given, allowed=f"({n},)")
         if classes.dtype.kind not in "biu" or (n and (classes.min() < 0 or classes.max() >= k)):
             action = "Number the classes in the order of the columns."
-            what, allowed = "predicted holds something else than class numbers", f"whole numbers 0 to {k - 1}"
+            what = "predicted holds something else than class numbers"
+            allowed = f"whole numbers 0 to {k - 1}"
             raise InputError(what, allowed=allowed, action=action)
         classes = classes.astype(np.int64)
     return Proxy(values=np.clip(judge[np.arange(len(judge)), classes], 0.0, 1.0), name=name)
@@ -284,7 +292,10 @@ def _expected_loss(
 ) -> tuple[FloatArray, FloatArray]:
     """Return Σ_k p_k loss(f_k) and Σ_k p_k loss(f_k)² (N,)."""
     f = checked_probabilities("probabilities", probabilities).astype(np.float64, copy=False)
-    p = f if surrogate is None else checked_probabilities("surrogate", surrogate)
+    if surrogate is None:
+        p = f
+    else:
+        p = checked_probabilities("surrogate", surrogate)
     _same_shape(f, p)
     weight = np.clip(p.astype(np.float64, copy=False), 0.0, 1.0)
     weight /= weight.sum(axis=1, keepdims=True)
@@ -361,13 +372,15 @@ def _error_moments(variance: Any, mean: Any, prediction: Any) -> tuple[FloatArra
     sigma2 = finite_vector("variance", variance)
     if np.any(sigma2 < 0):
         first = int(np.argmax(sigma2 < 0))
-        what, given = f"variance is negative at position {first}", f"{sigma2[first]:g}"
+        what = f"variance is negative at position {first}"
+        given = f"{sigma2[first]:g}"
         raise InputError(what, given=given, allowed="0 or more")
     if (mean is None) != (prediction is None):
         what = "mean and prediction must be given together"
         raise InputError(what, action="Leave both out if they are equal.")
     if mean is None:
         return sigma2, np.zeros(len(sigma2))
-    mu, f = finite_vector("mean", mean), finite_vector("prediction", prediction)
+    mu = finite_vector("mean", mean)
+    f = finite_vector("prediction", prediction)
     same_length(variance=sigma2, mean=mu, prediction=f)
     return sigma2, np.abs(mu - f)

@@ -127,7 +127,10 @@ def table_latex(table: ReportTable) -> str:
     """
     columns = "".join("r" if numeric else "l" for numeric in table.numeric())
     head, *rows = (" & ".join(map(_latex, row)) + r" \\" for row in (table.header, *table.cells()))
-    caption = [f"\\caption{{{_latex(table.title)}}}"] if table.title else []
+    if table.title:
+        caption = [f"\\caption{{{_latex(table.title)}}}"]
+    else:
+        caption = []
     above = [r"\begin{table}", r"\centering", *caption, f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
     below = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join([*above, head, r"\midrule", *rows, *below])
@@ -187,9 +190,15 @@ def described_method(
     unknown = {"words": estimate["estimator"], "sources": []}
     mean = methods()["estimators"].get(estimate["estimator"], unknown)
     interval = methods()["intervals"].get(estimate["interval_method"], unknown | {"words": ""})
-    shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
+    if allocation is None:
+        shared = ""
+    else:
+        shared = f", its labels shared among the strata by the rule {allocation!r}"
     labelled = (estimate["nonresponse"] or {"labelled": estimate["n"]})["labelled"]
-    entered = "" if estimate["n"] == labelled else f" The estimate rests on {estimate['n']:,} of them."
+    if estimate["n"] == labelled:
+        entered = ""
+    else:
+        entered = f" The estimate rests on {estimate['n']:,} of them."
     sentences = [
         f"{labelled:,} of {estimate['population_size']:,} units were labelled, drawn as "
         f"{design}{shared}.{entered}",
@@ -198,7 +207,10 @@ def described_method(
     if interval["words"]:
         level = f"{100 * estimate['confidence_level']:g}%"
         sentences.append(f"Its {level} confidence interval is {interval['words']}.")
-    neyman = ["neyman"] if allocation in ("neyman", "robust") else []
+    if allocation in ("neyman", "robust"):
+        neyman = ["neyman"]
+    else:
+        neyman = []
     cited = [*sources, *neyman, *mean["sources"], *interval["sources"]]
     return {
         "sentences": sentences,

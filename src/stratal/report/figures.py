@@ -51,9 +51,13 @@ class Intervals:
         rows = [row for row in self.rows if row[1] is not None][:MOST_ROWS]
         for with_interval in (True, False):
             kept = [(place, row) for place, row in enumerate(rows) if (row[2] is not None) == with_interval]
-            values, places = [row[1] for _, row in kept], [place for place, _ in kept]
+            values = [row[1] for _, row in kept]
+            places = [place for place, _ in kept]
             if kept and with_interval:
-                level = "interval" if self.confidence_level is None else level_text(self.confidence_level)
+                if self.confidence_level is None:
+                    level = "interval"
+                else:
+                    level = level_text(self.confidence_level)
                 style = {"fmt": "o", "color": COLOURS[0], "capsize": 3, "label": f"estimate with its {level}"}
                 ax.errorbar(values, places, xerr=_reaches([row for _, row in kept]), **style)
             elif kept:
@@ -236,7 +240,10 @@ def write_figures(
         If Matplotlib is not installed.
     """
     written = []
-    bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors" if rows else ""
+    if rows:
+        bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors"
+    else:
+        bands = ""
     Path(directory).mkdir(parents=True, exist_ok=True)
     for merit, (label, level) in _MERITS.items():
         level = confidence_level if merit == "coverage" else level
@@ -275,7 +282,8 @@ def logarithmic_scale(ax: Any, which: str = "y") -> None:
 
     ax.set(**{f"{which}scale": "log"})
     low, high = getattr(ax, f"get_{which}lim")()
-    axis, decades = getattr(ax, f"{which}axis"), high / low
+    axis = getattr(ax, f"{which}axis")
+    decades = high / low
     digits = (1,) if decades > 1e4 else (1, 2, 5) if decades > 10 else tuple(range(1, 10))
     axis.set_major_locator(LogLocator(subs=digits))
     axis.set_major_formatter("{x:.0e}" if decades > 1e4 and high > 1e6 else "{x:.10g}")
@@ -289,7 +297,8 @@ def _draw_designs(ax: Any, merit: str, rows: Sequence[Mapping[str, Any]]) -> Non
         budgets = sorted(kept)
         values = [kept[budget][merit] for budget in budgets]
         reach = [2 * (kept[budget][f"{merit}_se"] or 0.0) for budget in budgets]
-        colour, dashes = COLOURS[number % len(COLOURS)], "-" if number < len(COLOURS) else "--"
+        colour = COLOURS[number % len(COLOURS)]
+        dashes = "-" if number < len(COLOURS) else "--"
         ax.plot(budgets, values, label=design, color=colour, linestyle=dashes, marker="o", markersize=3.5)
         low, high = ([value + side * r for value, r in zip(values, reach, strict=True)] for side in (-1, 1))
         ax.fill_between(budgets, low, high, color=colour, alpha=0.15, linewidth=0)

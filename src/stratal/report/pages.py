@@ -62,9 +62,15 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     >>> handover_page(found, []).lines
     ['Drew 3 of 9 units (poisson, seed 7).']
     """
-    added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
+    if found["round"] > 1:
+        added = f", {found['new']:,} of them new in round {found['round']}"
+    else:
+        added = ""
     table = ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata)
-    how = f" with {found['label_format']}" if "label_format" in found else ""
+    if "label_format" in found:
+        how = f" with {found['label_format']}"
+    else:
+        how = ""
     return Page(
         lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
@@ -84,8 +90,11 @@ def _drew(found: Mapping[str, Any]) -> str:
 
 def _or_worst(row: Mapping[str, Any]) -> Any:
     """Return the expected standard error, or what it is at most."""
-    expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
-    return f"at most {worst:.4f}" if expected is None and worst is not None else expected
+    expected = row["expected_standard_error"]
+    worst = row.get("worst_standard_error")
+    if expected is None and worst is not None:
+        return f"at most {worst:.4f}"
+    return expected
 
 
 # Columns of designs and of allocations.
@@ -126,9 +135,13 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
         "wanted ±": "wanted_half_width",
         "relative efficiency": "relative_efficiency",
     }
-    lines, notes = _sentences(plan), [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
+    lines = _sentences(plan)
+    notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
     several = plan.get("estimands")
-    tables = [table_of("Estimands", several, columns)] if several else []
+    if several:
+        tables = [table_of("Estimands", several, columns)]
+    else:
+        tables = []
     if not details:
         return brief(Page(lines=lines, tables=tables, notes=notes))
     if plan.get("detectable_difference"):
@@ -143,15 +156,21 @@ def plan_page(plan: Mapping[str, Any], *, details: bool = True) -> Page:
 
 
 def _sentences(plan: Mapping[str, Any]) -> list[str]:
-    chosen, budget, labels = plan["recommended"], plan["budget"], plan.get("labels")
-    error, gain = chosen["expected_standard_error"], chosen["relative_efficiency"]
+    chosen = plan["recommended"]
+    budget = plan["budget"]
+    labels = plan.get("labels")
+    error = chosen["expected_standard_error"]
+    gain = chosen["relative_efficiency"]
     lines = [
         f"{'Pilot' if plan.get('pilot') else 'Plan'}: label {budget:,} of {plan['population_size']:,} units "
         f"by a {chosen['design']} sample, estimate by {chosen['estimator']}"
     ]
     if labels:  # which labels the promise follows from, and what they showed of the proxy
         mean = labels["proxy_mean"]
-        proxy = "" if mean is None else f", where the proxy says {mean:.3g}"
+        if mean is None:
+            proxy = ""
+        else:
+            proxy = f", where the proxy says {mean:.3g}"
         lines.append(
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
@@ -166,7 +185,10 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         )
     elif plan.get("worst_half_width"):
         low, high = plan["worst_bounds"]
-        between = "of 0 or 1" if (low, high) == (0, 1) else f"of {low:g} to {high:g}"
+        if (low, high) == (0, 1):
+            between = "of 0 or 1"
+        else:
+            between = f"of {low:g} to {high:g}"
         lines.append(
             f"With labels {between}: standard error at most {chosen['worst_standard_error']:.4f}; "
             f"{level_text(plan['confidence_level'])} at worst about ± {plan['worst_half_width']:.4f}"
@@ -191,7 +213,8 @@ def detection_page(found: Mapping[str, Any]) -> Page:
     >>> detection_page(found).lines
     ['Labels to detect a difference of 0.02 with 80 % power (95% interval):']
     """
-    level, power = level_text(found["confidence_level"]), f"{100 * found['power']:g} % power"
+    level = level_text(found["confidence_level"])
+    power = f"{100 * found['power']:g} % power"
     return Page(
         lines=[f"Labels to detect a difference of {found['detect']:g} with {power} ({level}):"],
         tables=[table_of("", found["detections"], ("comparison", "labels"))],
@@ -244,13 +267,17 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     >>> study_page(found | {"questions": [found["question"]]}).lines[0]
     'Drew 3 of 9 units (poisson, seed 7) into audit.'
     """
-    question, choices = found["question"], found["question"]["choices"]
+    question = found["question"]
+    choices = found["question"]["choices"]
     columns = {
         "choice": "name",
         "counts as": lambda choice: "no answer" if choice.get("none") else choice["value"],
         "key": lambda choice: choice["key"] or None,
     }
-    notes = [] if found["shown"] else ["annotators see nothing but the ids: no column is shown (--show)"]
+    if found["shown"]:
+        notes = []
+    else:
+        notes = ["annotators see nothing but the ids: no column is shown (--show)"]
     classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
     if classes and not compared:
         values = range(len(choices) - 1, -1, -1)
@@ -298,7 +325,10 @@ def import_page(found: Mapping[str, Any]) -> Page:
     """
     count = found["new"] + found["changed"]
     saved = f"{count:,} answer{'' if count == 1 else 's'} of {', '.join(found['annotators']) or 'nobody'}"
-    done = f"saved {saved}." if found["applied"] else f"would save {saved}; nothing was saved yet."
+    if found["applied"]:
+        done = f"saved {saved}."
+    else:
+        done = f"would save {saved}; nothing was saved yet."
     rows = [[name, found[name], meaning] for name, meaning in _IMPORTED.items()]
     strangers = ", ".join(map(repr, found["strangers"]))
     return Page(
@@ -338,7 +368,8 @@ def change_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 # So many tables of pairs, of so many classes, are shown; `--json` has all.
-_PAIRS, _CLASSES = 3, 8
+_PAIRS = 3
+_CLASSES = 8
 
 _PEOPLE = {
     "annotator": lambda row: row["annotator"] + (" (set aside)" if row["set_aside"] else ""),
@@ -351,14 +382,19 @@ _PEOPLE = {
 
 def status_page(found: Mapping[str, Any]) -> Page:
     """Return the page of a study's status (`study_status`)."""
-    agreement, rounds, times = found["agreement"], found["rounds"], found["time"]
+    agreement = found["agreement"]
+    rounds = found["rounds"]
+    times = found["time"]
     given, wanted = (sum(row[name] for row in rounds) for name in ("answers", "wanted"))
-    each, left = times["seconds_per_item"], times["seconds_left"]
+    each = times["seconds_per_item"]
+    left = times["seconds_left"]
     pace = "" if each is None else f"; {duration(each)} per item"
     pace += f", about {duration(left)} left" if left else ""
     lines = [f"{found['folder']}: {found['question']}", f"{given:,} of {wanted:,} answers{pace}"]
     if found["estimate"] is not None:
-        made, anytime, look = found["estimate"], found["anytime_interval"], found.get("planned_look")
+        made = found["estimate"]
+        anytime = found["anytime_interval"]
+        look = found.get("planned_look")
         lines.append(f"Estimate so far {value_with_interval(made)} if labelling stops now")
         if anytime is not None:
             level = level_text(made["confidence_level"])
@@ -376,10 +412,12 @@ def status_page(found: Mapping[str, Any]) -> Page:
         table_of("Rounds", rounds, ("round", "items", "labelled", "answers", "wanted")),
     ]
     if agreement is not None:
-        open_, pairs = found["disagreements"], agreement["pairs"]
-        share = (
-            "" if open_["share"] is None else f", {open_['share']:.0%} of {open_['shared']:,} shared items"
-        )
+        open_ = found["disagreements"]
+        pairs = agreement["pairs"]
+        if open_["share"] is None:
+            share = ""
+        else:
+            share = f", {open_['share']:.0%} of {open_['shared']:,} shared items"
         title = (
             f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
             f"{open_['open']:,} disagreements open, {open_['decided']:,} decided{share}"
@@ -395,7 +433,10 @@ def status_page(found: Mapping[str, Any]) -> Page:
         flagged = {"item": "item", "by": "annotator", "note": "note"}
         tables.append(table_of("Flagged", found["flags"], flagged))
     missing = (agreement or {}).get("note")
-    unknown = [f"how far the annotators agree: {missing}"] if missing else []
+    if missing:
+        unknown = [f"how far the annotators agree: {missing}"]
+    else:
+        unknown = []
     return Page(lines=lines, tables=tables, notes=noted([*found["notes"], *unknown]))
 
 
@@ -424,7 +465,10 @@ def check_page(found: Mapping[str, Any]) -> Page:
     """
     size = f"{found['items']:,} items, {found['lines']:,} lines of journal"
     wrong = len(found["problems"])
-    verdict = "sound" if found["sound"] else f"{wrong} problem{'s' * (wrong > 1)}"
+    if found["sound"]:
+        verdict = "sound"
+    else:
+        verdict = f"{wrong} problem{'s' * (wrong > 1)}"
     return Page(
         lines=[f"{found['study']}: {verdict} ({size}).", f"Last hash: {found['head']}"],
         notes=[*noted(found["problems"], "Problem"), *noted(found["notes"])],
@@ -443,4 +487,6 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds < 90:
         return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -41,7 +41,10 @@ def report_sections(findings: Findings) -> list[Page]:
         if parts.get(name):
             section = describe(findings, parts[name])
             about = name in _OF_ONE and _compared(findings)
-            lines = [f"Of one model alone: {findings['quantity']}."] if about else []
+            if about:
+                lines = [f"Of one model alone: {findings['quantity']}."]
+            else:
+                lines = []
             name = name.replace("_", "-")
             found.append(replace(section, title=title, name=name, lines=[*lines, *section.lines]))
     return found
@@ -54,7 +57,10 @@ def _compared(found: Findings) -> bool:
 
 def _answer(found: Findings) -> Page:
     estimate = found["estimate"]
-    lines = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
+    if found.get("title") and found.get("question"):
+        lines = [f"Question: {found['question']}"]
+    else:
+        lines = []
     lines.append(estimates.answer_sentence(found))
     drawings = []
     if not _compared(found):  # with what the answer and other sections do not say
@@ -72,7 +78,9 @@ def _answer(found: Findings) -> Page:
 
 def _table(found: Findings, kind: str) -> Page:
     """Return the section of a table that the estimate's dict carries."""
-    rows, title, named = found["estimate"][kind], estimates.TABLES[kind], []
+    rows = found["estimate"][kind]
+    title = estimates.TABLES[kind]
+    named = []
     for row in rows:  # by what its label says, which stands before its estimate
         label = [str(row[entry]) for entry in list(row)[: list(row).index("estimate")] if row[entry]]
         named.append({**row, "name": " · ".join(label)})
@@ -94,7 +102,8 @@ _DRAWN = {
 
 def _judge(found: Findings) -> Page:
     """Return the section of judges: what each gets right."""
-    rows, drawings = found["estimate"]["judge"], []
+    rows = found["estimate"]["judge"]
+    drawings = []
     for k, judge in enumerate([*estimates.by_judge(rows)][:_MOST_JUDGES]):
         shares = [
             {**row, "name": _DRAWN[row["metric"]].format(**row), "reported": row["metric"] == "agreement"}
@@ -121,7 +130,8 @@ def _judge(found: Findings) -> Page:
 
 def _models(found: Findings) -> Page:
     """Return the section of differences, with the models' ranks where there are any."""
-    section, board = _table(found, "comparisons"), found["estimate"].get("leaderboard")
+    section = _table(found, "comparisons")
+    board = found["estimate"].get("leaderboard")
     if not board:
         return section
     ranked = [
@@ -204,7 +214,9 @@ def _how_good(check: Mapping[str, Any]) -> list[str]:
 
 
 def _calibration(found: Findings, check: Mapping[str, Any]) -> Page:
-    level, bias, average = level_text(found["confidence_level"]), check["bias"], []
+    level = level_text(found["confidence_level"])
+    bias = check["bias"]
+    average = []
     if bias is not None:
         far, (low, high) = bias["estimate"], bias["confidence_interval"]
         if low * high <= 0:
@@ -242,7 +254,10 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     >>> new_version_page(new).lines[1]
     'The labels that you have settle the new version too: nothing has to be labelled.'
     """
-    blank = f", of these {new['blank']:,} none at all (blank)" if new["blank"] else ""
+    if new["blank"]:
+        blank = f", of these {new['blank']:,} none at all (blank)"
+    else:
+        blank = ""
     lines = [
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
         f"answer and {new['changed']:,} another{blank}."
@@ -264,7 +279,10 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
         )
     needs = []
     for title, wanted in (("labels", new["needs_labels"]), ("new answers", new["needs_answers"])):
-        more = f" and {len(wanted) - MOST_IDS:,} more" if len(wanted) > MOST_IDS else ""
+        if len(wanted) > MOST_IDS:
+            more = f" and {len(wanted) - MOST_IDS:,} more"
+        else:
+            more = ""
         needs += [f"Need {title}: {', '.join(wanted[:MOST_IDS])}{more}."] if wanted else []
     spans = {"old": new["old"], "new": new["new"], "new minus old": new["difference"]}
     columns = {
@@ -294,7 +312,10 @@ def new_answers_page(described: Mapping[str, Any], title: str) -> Page:
         value = f"estimate {number(span['estimate'])}"
     low, high = span["confidence_interval"] or (None, None)
     level = level_text(new["confidence_level"])
-    interval = "no interval" if low is None else f"{level} {number(low)} to {number(high)}"
+    if low is None:
+        interval = "no interval"
+    else:
+        interval = f"{level} {number(low)} to {number(high)}"
     page = new_version_page(new)
     lines = [f"{title}: {value}, {interval}.", *estimates.verdict_lines(described), *page.lines]
     return replace(page, lines=lines)
@@ -308,7 +329,8 @@ def _new_version(found: Findings, new: Mapping[str, Any]) -> Page:
 
 
 def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Page:
-    lines, tables = [f"All {counts['drawn']:,} drawn units have a label."], []
+    lines = [f"All {counts['drawn']:,} drawn units have a label."]
+    tables = []
     if estimates.unlabelled(found["estimate"]):
         hard = "They are not missing at random if they were left out because they are hard."
         lines = [estimates.missing_text(counts), hard]
@@ -324,7 +346,10 @@ def _nonresponse(found: Findings, counts: Mapping[str, Any]) -> Page:
 
 
 def _agreement(_: Findings, seen: Mapping[str, Any]) -> Page:
-    alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
+    if seen["alpha"] is None:
+        alpha = "undefined"
+    else:
+        alpha = f"{seen['alpha']:.3f}"
     lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
     if seen.get("units") is not None:
         lines.append(
@@ -333,7 +358,10 @@ def _agreement(_: Findings, seen: Mapping[str, Any]) -> Page:
             f"has decided; {seen['decided']:,} were decided."
         )
     pairs = seen.get("pairs", ())
-    tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})] if pairs else []
+    if pairs:
+        tables = [table_of("Pairs", pairs, PAIR | {"Cohen's κ": "kappa"})]
+    else:
+        tables = []
     return Page(lines=lines, tables=tables)
 
 
@@ -350,7 +378,9 @@ def _second_look(_: Findings, rows: Rows) -> Page:
 
 
 def _more_labels(found: Findings, rows: Rows) -> Page:
-    level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
+    level = level_text(found["confidence_level"])
+    now = rows[0]
+    last = rows[-1]
     half = [value_text(row["half_width"], found["share"]) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Page(
@@ -427,9 +457,11 @@ class Scale:
     def of(cls, values: Iterable[float | None], start: float, end: float) -> Scale:
         """Return the scale that holds all values that are there; its width is never zero."""
         known = [float(value) for value in values if value is not None] or [0.0, 1.0]
-        low, high = min(known), max(known)
+        low = min(known)
+        high = max(known)
         if not high > low:
-            low, high = low - 0.5, high + 0.5
+            low = low - 0.5
+            high = high + 0.5
         return cls(low, high, start, end)
 
     def __call__(self, value: float) -> float:
@@ -462,7 +494,8 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 # Units of a drawing's width: its text is read on a phone, and is not shouted across a page.
 WIDTH = 440
 
-_LEFT, _RIGHT = 12.0, WIDTH - 12.0
+_LEFT = 12.0
+_RIGHT = WIDTH - 12.0
 _ROW = 40
 _MOST_ROWS = 40
 # Characters of a row's name that leave room for its values.
@@ -523,7 +556,10 @@ def forest_drawing(
     >>> forest_drawing("models", "Models", [row], share=True).description
     'new: 80.0%, 70.0–90.0%'
     """
-    title = title if len(rows) <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
+    if len(rows) <= _MOST_ROWS:
+        title = title
+    else:
+        title = f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
     rows = rows[:_MOST_ROWS]
     values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
     known = [float(value) for value in values if value is not None]
@@ -532,16 +568,25 @@ def forest_drawing(
     if share and known and min(known) >= 0 and max(known) <= 1:
         ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
     scale = Scale.of(ends, _LEFT + 6, _RIGHT - 6)
-    bottom, words = _ROW * len(rows) + 8, []
+    bottom = _ROW * len(rows) + 8
+    words = []
     marks = [_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
     for tick in ticks(scale.low, scale.high):
-        x, text = scale(tick), f"{100 * tick:.6g}%" if share else f"{tick:g}"
+        x = scale(tick)
+        text = f"{100 * tick:.6g}%" if share else f"{tick:g}"
         marks += [_line(x, 0, x, bottom, "grid"), _text(x, bottom + 15, text, "tick", "middle")]
     for place, row in enumerate(rows):
-        value, interval, reported = row["estimate"], row["confidence_interval"], row.get("reported")
-        kind, y = "reported" if reported else "other", _ROW * place + 28
-        called, text = row["name"], _row_text(row, share)
-        short = called if len(called) <= _NAME else f"{called[: _NAME // 2 - 1]}…{called[-(_NAME // 2) :]}"
+        value = row["estimate"]
+        interval = row["confidence_interval"]
+        reported = row.get("reported")
+        kind = "reported" if reported else "other"
+        y = _ROW * place + 28
+        called = row["name"]
+        text = _row_text(row, share)
+        if len(called) <= _NAME:
+            short = called
+        else:
+            short = f"{called[: _NAME // 2 - 1]}…{called[-(_NAME // 2) :]}"
         marks.append(_text(_LEFT, y - 14, short, "name" + (" strong" if reported else "")))
         marks.append(_text(_RIGHT, y - 14, text, "value", "end"))
         if interval is not None:
@@ -555,8 +600,12 @@ def forest_drawing(
 
 
 def _row_text(row: Row, share: bool) -> str:
-    value, interval = row["estimate"], row["confidence_interval"]
-    ends = [] if interval is None else [interval_text(interval, share)]
+    value = row["estimate"]
+    interval = row["confidence_interval"]
+    if interval is None:
+        ends = []
+    else:
+        ends = [interval_text(interval, share)]
     return ", ".join([*([] if value is None and ends else [value_text(value, share)]), *ends])
 
 
@@ -575,8 +624,10 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
         for row in rows
         for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
     ]
-    across, up = Scale.of(known, 44, 300), Scale.of(known, 262, 12)
-    low, high = across.low, across.high
+    across = Scale.of(known, 44, 300)
+    up = Scale.of(known, 262, 12)
+    low = across.low
+    high = across.high
     marks = [
         _line(44, 262, 300, 262, "axis"),
         _line(44, 262, 44, 12, "axis"),
@@ -589,7 +640,8 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
         marks += [_text(across(tick), 278, f"{tick:g}", "tick", "middle")]
         marks += [_text(38, up(tick) + 4, f"{tick:g}", "tick", "end")]
     for row in rows:
-        x, interval = across(row["proxy_mean"]), row["confidence_interval"]
+        x = across(row["proxy_mean"])
+        interval = row["confidence_interval"]
         if interval is not None:
             low, high = up.ends(interval)
             marks.append(_line(x, low, x, high, "range reported"))

@@ -108,7 +108,10 @@ def table_of(
     >>> table_of("Strata", [{"n": 3, "size": 6}], {"n": "n", "share": lambda row: row["n"] / row["size"]})
     ReportTable(header=['n', 'share'], rows=[[3, 0.5]], title='Strata', most=300)
     """
-    given = columns if isinstance(columns, Mapping) else {name: name for name in columns}
+    if isinstance(columns, Mapping):
+        given = columns
+    else:
+        given = {name: name for name in columns}
     found = [[get(row) if callable(get) else row.get(get) for row in rows] for get in given.values()]
     known = [any(entry is not None for entry in column) or not rows for column in found]
     cells = [list(row) for row in zip(*compress(found, known), strict=True)]
@@ -134,7 +137,8 @@ def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:
     >>> len(short.notes), short.notes[-1]
     (11, 'Also: notes (10): --details')
     """
-    tables, left = list(page.tables), most - len(page.lines)
+    tables = list(page.tables)
+    left = most - len(page.lines)
     kept = 2 if page.notes else 0  # an empty line, and a note or their number
     shown = [table for k, table in enumerate(tables) if (k + 1) * 4 + kept <= left]
     extra = [f"Also: {table.title.lower()} ({len(table.rows)}): --details" for table in tables[len(shown) :]]
@@ -147,7 +151,8 @@ def brief(page: Page, most: int = MOST_LINES - _AFTER) -> Page:
             table = replace(table, title=title, rows=rows)
         left -= len(rows) - 1
         cut.append(table)
-    notes, room = list(page.notes), 1 + max(left, 0)
+    notes = list(page.notes)
+    room = 1 + max(left, 0)
     if len(notes) > room:
         notes = [*notes[: room - 1], f"Also: notes ({len(notes) - room + 1}): --details"]
     return Page(lines=[*page.lines, *extra], tables=cut, notes=notes)
@@ -205,7 +210,9 @@ def cell(entry: Any) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, float):
-        return f"{entry:.4f}" if entry == 0 or 1e-4 <= abs(entry) < 1e6 else f"{entry:.3g}"
+        if entry == 0 or 1e-4 <= abs(entry) < 1e6:
+            return f"{entry:.4f}"
+        return f"{entry:.3g}"
     if isinstance(entry, list):
         return interval_text(entry, write=cell)
     return f"{entry:,}" if isinstance(entry, int) else str(entry)
@@ -230,11 +237,15 @@ def value_text(value: float | None, share: bool = False) -> str:
     >>> value_text(0.9312, share=True), value_text(3.51234)
     ('93.1%', '3.512')
     """
-    return f"{_percent(value)}%" if share and value is not None else number(value)
+    if share and value is not None:
+        return f"{_percent(value)}%"
+    return number(value)
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
+    if abs(value) >= 0.0005 or value == 0:
+        return f"{100 * value:.1f}"
+    return f"{100 * value:.2g}"
 
 
 def interval_text(
@@ -284,14 +295,17 @@ def plain(value: Any) -> Any:
     [None, 0.5, {'n': [1, 2]}]
     """
     if hasattr(value, "tolist"):
-        whole, value = value.dtype.kind in "biuU", value.tolist()
+        whole = value.dtype.kind in "biuU"
+        value = value.tolist()
         if whole:
             return value
     if isinstance(value, Mapping):
         return plain_dict(value)
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def plain_dict(entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,7 +339,10 @@ def table_html(table: ReportTable) -> str:
     >>> table_html(ReportTable(header=["n"], rows=[[3]]))
     '<table><thead><tr><th scope="col">n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
     """
-    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    if table.title:
+        caption = f"<caption>{escape(table.title)}</caption>"
+    else:
+        caption = ""
     table = table.first()
     kinds = [' class="number"' if right else "" for right in table.numeric()]
     head, *body = (

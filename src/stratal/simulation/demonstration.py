@@ -128,7 +128,8 @@ def make_data() -> DemoData:
         from sklearn.preprocessing import StandardScaler
     images, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(DATA_SEED).permutation(len(labels))
-    training, rest = order[:TRAINING_IMAGES], np.sort(order[TRAINING_IMAGES:])
+    training = order[:TRAINING_IMAGES]
+    rest = np.sort(order[TRAINING_IMAGES:])
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     classifier.fit(images[training], labels[training])
     probabilities = classifier.predict_proba(images[rest])

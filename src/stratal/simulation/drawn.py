@@ -101,13 +101,16 @@ def _draw(
     def two_rounds(seed: int) -> Sample:
         first = pilot.draw(seed)
         more = min(budget - budget // 2, units_left(first))
-        return next_round(first, task.labels[first.ids], additional=more) if more else first
+        if more:
+            return next_round(first, task.labels[first.ids], additional=more)
+        return first
 
     return two_rounds
 
 
 def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
-    settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
+    settings = task.settings
+    labels = task.labels[np.asarray(sample.ids, dtype=np.int64)]
     options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
     if task.z is not None:
         options |= {
@@ -118,7 +121,10 @@ def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, floa
             "outcome": None if settings.bounds is not None else "unbounded",
         }
     found = estimate(sample, labels, **options)
-    variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
+    if task.z is None:
+        variance = found.standard_error**2
+    else:
+        variance = found.evidence.textbook_variance
     result = {"values": found.value, "variances": variance}
     for method in settings.intervals:
         try:

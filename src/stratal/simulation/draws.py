@@ -247,7 +247,9 @@ class Urns:
     def __init__(
         self, truth: Truth, replicates: int, rng: np.random.Generator, *, with_replacement: bool = False
     ) -> None:
-        self._truth, self._rng, self._replacing = truth, rng, with_replacement
+        self._truth = truth
+        self._rng = rng
+        self._replacing = with_replacement
         self._drawn: IntArray = np.zeros((1, len(truth.sizes)), dtype=np.int64)
         self._good: IntArray = np.zeros((replicates, len(truth.sizes)), dtype=np.int64)
 
@@ -264,12 +266,14 @@ class Urns:
         for h in np.flatnonzero(np.any(more > 0, axis=0)):
             self._good[:, h] += self._more(int(h), more[:, h])
         self._drawn = np.asarray(wanted)
-        size, centre = wanted.astype(np.float64), self._truth.centre
+        size = wanted.astype(np.float64)
+        centre = self._truth.centre
         z = self._good.astype(np.float64) - centre * size
         return StratumSums(counts=size, z=z, zz=z * (1.0 - 2.0 * centre) + size * (centre - centre**2))
 
     def _more(self, h: int, more: IntArray) -> IntArray:
-        truth, rows = self._truth, len(self._good)
+        truth = self._truth
+        rows = len(self._good)
         if self._replacing:
             return self._rng.binomial(more, truth.means[h], size=rows)
         good = truth.successes[h] - self._good[:, h]
@@ -280,7 +284,8 @@ class Urns:
 
     def _from_table(self, good: int, size: int, n: int) -> IntArray:
         """Return hypergeometric numbers by looking uniform ones up in their distribution function."""
-        least, most = max(0, n - (size - good)), min(n, good)
+        least = max(0, n - (size - good))
+        most = min(n, good)
         x = np.arange(least, most + 1)
         log_chance = -(gammaln(x + 1) + gammaln(good - x + 1) + gammaln(n - x + 1))
         log_chance -= gammaln(size - good - n + x + 1)
@@ -348,7 +353,8 @@ class OrderedUnits:
         rows: Any = slice(None)
         places = wanted[0]
         if len(wanted) > 1:
-            rows, places = np.arange(len(wanted)), wanted.T
+            rows = np.arange(len(wanted))
+            places = wanted.T
         columns = [
             [table[rows, at] for table in tables] for tables, at in zip(self._tables, places, strict=True)
         ]

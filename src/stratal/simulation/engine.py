@@ -223,7 +223,10 @@ def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationT
         n_strata = design.n_strata if design.stratification else 1
         group = (design.stratification, n_strata, design.by, design.proxy, name)
         if name not in columns:
-            columns[name] = None if whole.z is None else _proxy_values(whole.population, name)
+            if whole.z is None:
+                columns[name] = None
+            else:
+                columns[name] = _proxy_values(whole.population, name)
         task = tasks.get(group)
         if task is None:
             task = replace(whole, proxy=columns[name], proxy_name=name, designs=(), keys=())
@@ -243,7 +246,8 @@ def _proxy_values(population: Population, name: str | None) -> FloatArray | None
 
 def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: SimulatedDesign) -> str:
     """Return a digest of the data that a design sees."""
-    population, digest = task.population, hashlib.sha256()
+    population = task.population
+    digest = hashlib.sha256()
     if task.z is not None:
         digest.update(task.z.tobytes())
     if proxy is not None:
@@ -373,14 +377,18 @@ def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
 
     Random numbers of sums follow from `cell_seeds`; designs drawn one by one share their seeds.
     """
-    first, settings = task.designs[0], task.settings
+    first = task.designs[0]
+    settings = task.settings
     method = first.stratification or "none"
     strata = stratify(task.population, method, first.n_strata, by=first.by, proxy=first.proxy)
     if strata.codes is None and strata.n_strata > 1:
         raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
     truth = None
     if task.z is not None:
-        codes = np.zeros(len(task.z), dtype=np.int64) if strata.codes is None else strata.codes
+        if strata.codes is None:
+            codes = np.zeros(len(task.z), dtype=np.int64)
+        else:
+            codes = strata.codes
         binary = bool(np.all((task.z == 0) | (task.z == 1)))
         needed = not (binary and settings.counts_suffice)
         truth = Truth.of(task.z, task.proxy, codes, strata.n_strata, units=needed)
@@ -418,15 +426,23 @@ def summed_replicates(
         n_h at each budget, where they are fixed.
     seeds : numpy.random.SeedSequence
     """
-    rng, settings = np.random.Generator(np.random.SFC64(seeds)), task.settings
-    most = np.minimum(strata.sizes, max(settings.budgets)) if counts is None else np.max(counts, axis=0)
+    rng = np.random.Generator(np.random.SFC64(seeds))
+    settings = task.settings
+    if counts is None:
+        most = np.minimum(strata.sizes, max(settings.budgets))
+    else:
+        most = np.max(counts, axis=0)
     # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
     growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
     urns = truth.binary and settings.counts_suffice and growing
-    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
+    if urns:
+        size = _URN_BATCH
+    else:
+        size = max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
 
     def draws(rows: int) -> Draws:
-        replacing, fourths = settings.with_replacement, counts is None and not truth.binary
+        replacing = settings.with_replacement
+        fourths = counts is None and not truth.binary
         if urns:
             return Urns(truth, rows, rng, with_replacement=replacing)
         powers = {"thirds": settings.thirds, "fourths": fourths}
@@ -467,9 +483,11 @@ def fixed_counts(
             result.append(np.array([budget]))
             continue
         # The oracle is Neyman's rule with the true S_h.
-        method, known = design.allocation, None
+        method = design.allocation
+        known = None
         if method == "oracle":
-            method, known = "neyman", np.sqrt(truth.variances)
+            method = "neyman"
+            known = np.sqrt(truth.variances)
         found = allocate(strata, budget, method, design.minimum, standard_deviations=known)
         result.append(np.asarray(found.n_h))
     return result
@@ -514,7 +532,8 @@ def adaptive_sums(
         return
     sizes = strata.sizes
     for budget in budgets:
-        pilot, draws = pilot_counts(design, sizes, budget), start()
+        pilot = pilot_counts(design, sizes, budget)
+        draws = start()
         seen = draws.sums(pilot)
         if design.allocation == "opt-a1":
             n_h = pilot + shares_of_the_remainder(seen, strata, pilot, budget - int(pilot.sum()))
@@ -530,7 +549,8 @@ def _step_by_step(
 ) -> Iterator[StratumSums]:
     step = design.step or 10
     counts = pilot_counts(design, strata.sizes, min(budgets))
-    sums, spent = draws.sums(counts), int(counts.sum())
+    sums = draws.sums(counts)
+    spent = int(counts.sum())
     for budget in budgets:
         while budget - spent >= step:
             counts = counts + shares_of_the_remainder(sums, strata, counts, step)
@@ -671,7 +691,8 @@ def _yardstick(
 ) -> Yardstick:
     if truth is None:
         return Yardstick(truth=task.value)
-    settings, variance = task.settings, truth.population_variance
+    settings = task.settings
+    variance = truth.population_variance
     exact = partial(exact_variance, with_replacement=settings.with_replacement)
     random = exact(np.array([truth.size]), np.array([variance]), np.array([budget]))
     closed = float("nan")
@@ -679,7 +700,10 @@ def _yardstick(
         lam = FIXED_LAM[estimator]
         left = truth.variances - 2 * lam * truth.covariances + lam**2 * truth.proxy_variances
         closed = exact(truth.sizes, np.maximum(left, 0.0), counts[settings.budgets.index(budget)])
-    whole = variance / budget if settings.target == "superpopulation" else random
+    if settings.target == "superpopulation":
+        whole = variance / budget
+    else:
+        whole = random
     return Yardstick(truth.value, random, variance, truth.size, closed, whole)
 
 
@@ -785,7 +809,8 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
     found: dict[str, Any] = {"closed_form_mse": yardstick.closed_form}
     for name, each in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
         found[name], found[f"{name}_se"] = mean_and_error(each)
-    mse, mse_se = found["mse"], found["mse_se"]
+    mse = found["mse"]
+    mse_se = found["mse_se"]
     estimated, estimated_se = mean_and_error(variances)
     expected = yardstick.target_variance
     efficiency = _ratio(yardstick.random_variance, mse)
@@ -805,7 +830,11 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
 def _ratio(above: float, below: float) -> float:
     if np.isnan(above) or np.isnan(below):
         return float("nan")
-    return above / below if below > 0 else float("inf") if above > 0 else 1.0
+    if below > 0:
+        return above / below
+    if above > 0:
+        return float("inf")
+    return 1.0
 
 
 def _rounded(value: float) -> float:
@@ -881,7 +910,8 @@ def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
     >>> [found["relative_efficiency"] for found in relative_to_random(two)]
     [1.0, 2.0]
     """
-    kept, same = list(rows), itemgetter("estimator", "interval", "budget")
+    kept = list(rows)
+    same = itemgetter("estimator", "interval", "budget")
     random = {same(row): row for row in kept if row["design"] == "simple-random"}
     for row in kept:
         base = random.get(same(row))

@@ -74,7 +74,10 @@ class Settings:
     @property
     def thirds(self) -> bool:
         """Whether an interval reads the skewness of the labels or residuals."""
-        auto = "skewness-corrected" if self.bounds is None else "clopper-pearson"
+        if self.bounds is None:
+            auto = "skewness-corrected"
+        else:
+            auto = "clopper-pearson"
         named = [
             TABLE[name]
             for name in (auto if name == "auto" else name for name in self.intervals)
@@ -200,7 +203,8 @@ class Replicates(evidence.IntervalEvidence):
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """Σ z and Σ z² (R, H) on the 0–1 scale."""
         (low, high), sums = self.limits, self.sums
-        scale, shift = high - low, self.truth.centre - low
+        scale = high - low
+        shift = self.truth.centre - low
         second = sums.zz + 2.0 * shift * sums.z + shift**2 * sums.counts
         return (sums.z + shift * sums.counts) / scale, second / scale**2
 
@@ -290,7 +294,9 @@ def replicate_means(
     evidence.require_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
-    counts, sizes, replacing = sums.counts, truth.sizes, settings.with_replacement
+    counts = sums.counts
+    sizes = truth.sizes
+    replacing = settings.with_replacement
     if np.any(counts < 1):
         raise InputError("a stratum gets no label", action="Use a larger budget, or fewer strata.")
     factors = stratified_factors(counts, sizes, with_replacement=replacing)
@@ -332,7 +338,8 @@ def _lam(
     if estimator in FIXED_LAM:
         return nothing[0] + FIXED_LAM[estimator], nothing
     published = estimator.startswith("published-")
-    moments, whole = sums.moments(truth.centre), truth.proxy_variances[:, None, None]
+    moments = sums.moments(truth.centre)
+    whole = truth.proxy_variances[:, None, None]
     found = fit_stratified(
         moments.cross_covariances,
         whole,
@@ -362,13 +369,21 @@ def replicate_intervals(found: Replicates) -> dict[str, tuple[FloatArray, FloatA
     >>> low.round(2), high
     (array([0.69]), array([1.]))
     """
-    settings, fitted, shape = found.settings, found.fitted, found.value.shape
+    settings = found.settings
+    fitted = found.fitted
+    shape = found.value.shape
     for method in settings.intervals:
         refuse_unknown("kind of interval in a simulation", method, INTERVALS)
-    value = found.value if found.bounds is None else np.clip(found.value, *found.bounds)
+    if found.bounds is None:
+        value = found.value
+    else:
+        value = np.clip(found.value, *found.bounds)
     whole = replace(found, value=value, tuned=bool(fitted.all()))
     # Some methods are others where λ is 0: a published λ is so in samples that show nothing.
-    cases = [whole] if whole.tuned or not fitted.any() else [replace(whole, tuned=True), whole]
+    if whole.tuned or not fitted.any():
+        cases = [whole]
+    else:
+        cases = [replace(whole, tuned=True), whole]
 
     def limits(method: str) -> tuple[FloatArray, FloatArray]:
         level = settings.confidence_level

@@ -108,7 +108,9 @@ class SimulatedDesign:
     def pilot_size(self) -> float:
         """The pilot, defaults filled in."""
         usual = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
-        return usual.get(self.allocation, 0) if self.pilot is None else self.pilot
+        if self.pilot is None:
+            return usual.get(self.allocation, 0)
+        return self.pilot
 
     @property
     def name(self) -> str:
@@ -116,7 +118,9 @@ class SimulatedDesign:
         if self.label is not None:
             return self.label
         if self.mechanism is not None:
-            return self.mechanism if self.size == "sqrt-variance" else f"{self.mechanism}:{self.size}"
+            if self.size == "sqrt-variance":
+                return self.mechanism
+            return f"{self.mechanism}:{self.size}"
         if self.stratification is None:
             return "simple-random"
         pilot = "" if self.pilot is None else f"{self.pilot:g}"
@@ -145,7 +149,8 @@ class SimulatedDesign:
                 allowed="simple-random, or stratification:number:allocation[:pilot[:step]], as "
                 "k-means:10:neyman",
             )
-        pilot, step = float(strata[4]) if strata[4] else None, int(strata[5]) if strata[5] else None
+        pilot = float(strata[4]) if strata[4] else None
+        step = int(strata[5]) if strata[5] else None
         return cls(
             stratification=strata[1], n_strata=int(strata[2]), allocation=strata[3], pilot=pilot, step=step
         )
@@ -163,7 +168,9 @@ def several(given: Any) -> tuple[Any, ...]:
     >>> several("simple-random"), several(["t", "wilson"])
     (('simple-random',), ('t', 'wilson'))
     """
-    return (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return (given,)
+    return tuple(given)
 
 
 def check_settings(settings: Settings, size: int) -> None:

@@ -46,7 +46,8 @@ def labels_for_error(
     after = int(np.argmax(maes <= wanted))
     if after == 0 or np.any(maes <= 0):
         return float("nan"), float("nan")
-    x, y = np.log(budgets[after - 1 : after + 1]), np.log(maes[after - 1 : after + 1])
+    x = np.log(budgets[after - 1 : after + 1])
+    y = np.log(maes[after - 1 : after + 1])
     slope = (y[1] - y[0]) / (x[1] - x[0])
     share = (np.log(wanted) - y[0]) / (y[1] - y[0])
     labels = float(np.exp(x[0] + share * (x[1] - x[0])))
@@ -152,7 +153,8 @@ class SimulationTable(Printed):
         for design, estimator in dict.fromkeys(pairs):
             kept = self.where(design=design, estimator=estimator)
             budgets, first = np.unique(kept["budget"], return_index=True)
-            maes, errors = kept["mae"][first], kept["mae_se"][first]
+            maes = kept["mae"][first]
+            errors = kept["mae_se"][first]
             labels, error = labels_for_error(budgets.astype(np.float64), maes, errors, mean_absolute_error)
             result.append({"design": design, "estimator": estimator, "labels": labels, "labels_se": error})
         return result

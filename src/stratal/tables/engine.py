@@ -12,7 +12,9 @@ from typing import Any
 
 from stratal.tables.spilling import private_folder
 
-_LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
+# MB
+_LEAST_MEMORY = 700
+_MEMORY_PER_THREAD = 250
 # Engines that take small tables, order text by its bytes, and hand on rows as structs beside sums.
 ANALYTIC = ("duckdb", "pyspark")
 
@@ -120,7 +122,10 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     [3]
     """
     own = backend.name == "duckdb" and hasattr(backend.con, "to_arrow_reader")
-    found = reader_of(_requested(backend, expression), size) if own else None
+    if own:
+        found = reader_of(_requested(backend, expression), size)
+    else:
+        found = None
     yield from of_size(found or backend.to_pyarrow_batches(expression, chunk_size=size), size)
 
 
@@ -151,7 +156,8 @@ def of_size(batches: Iterable[Any], size: int) -> Iterator[Any]:
             batch = batch.slice(held[-1].num_rows)
             if rows == size:
                 yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-                held, rows = [], 0
+                held = []
+                rows = 0
     if held:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
@@ -167,7 +173,9 @@ def digest(backend: Any, text: Any) -> Any:
     """
     import ibis.expr.operations as ops
 
-    return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _function("md5")(text)
+    if backend.has_operation(ops.HexDigest):
+        return text.hexdigest("md5")
+    return _function("md5")(text)
 
 
 def key_bits(backend: Any, text: Any) -> Any:
@@ -200,7 +208,9 @@ def in_byte_order(backend: Any, text: Any) -> Any:
     >>> in_byte_order(ibis.duckdb.connect(), ibis.literal("a")).type().is_string()
     True
     """
-    return text if backend.name in ANALYTIC else _function("convert_to")(text, "UTF8")
+    if backend.name in ANALYTIC:
+        return text
+    return _function("convert_to")(text, "UTF8")
 
 
 def moment_text(moment: Any) -> Any:

@@ -40,7 +40,8 @@ UNREADABLE = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
 LONGEST = 2**24
 
 # Characters and values of a JSON document: a small packed file may stand for very many.
-MOST_JSON, MOST_VALUES = 2**29, 2**24
+MOST_JSON = 2**29
+MOST_VALUES = 2**24
 
 _CHUNK = 2**20
 
@@ -66,7 +67,9 @@ def local_path(path: str | os.PathLike[str]) -> Path:
             return literal
     # Path makes one stroke of several.
     address = re.fullmatch(r"file:(?://(?:localhost)?(?=/))?(/.*)", text)
-    return literal if address is None else Path(unquote(address[1]).replace("//", "/"))
+    if address is None:
+        return literal
+    return Path(unquote(address[1]).replace("//", "/"))
 
 
 def existing_file(path: Path) -> Path:
@@ -84,7 +87,10 @@ def existing_file(path: Path) -> Path:
         raise InputError(f"{path}: is a directory", allowed="a file", action=action)
     if not path.exists():
         near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
-        action = f"In that folder: {', '.join(near)}." if near else "Check the path."
+        if near:
+            action = f"In that folder: {', '.join(near)}."
+        else:
+            action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
             action = "Download it first; only predictions are fetched."
         raise InputError(f"{path}: no such file", action=action)
@@ -154,10 +160,14 @@ def whole_gzip(path: Path) -> None:
         with gzip.open(path, "rb") as stream:
             started = 0
             while chunk := stream.read(_CHUNK):
-                first, last = chunk.find(b"\n"), chunk.rfind(b"\n")
+                first = chunk.find(b"\n")
+                last = chunk.rfind(b"\n")
                 if started + (len(chunk) if first < 0 else first) > 4 * LONGEST:
                     raise _too_long(path)
-                started = started + len(chunk) if last < 0 else len(chunk) - last - 1
+                if last < 0:
+                    started = started + len(chunk)
+                else:
+                    started = len(chunk) - last - 1
     except (EOFError, OSError, zlib.error) as error:
         raise unreadable(path, error) from None
 
@@ -226,7 +236,9 @@ def text_of_cell(text: str) -> str:
     >>> text_of_cell("'=1+1"), text_of_cell("''=1"), text_of_cell("'tis")
     ('=1+1', "'=1", "'tis")
     """
-    return text[1:] if text.startswith("'") and _RUN.match(text) else text
+    if text.startswith("'") and _RUN.match(text):
+        return text[1:]
+    return text
 
 
 _NAMED_DELIMITER = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
@@ -275,7 +287,10 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
     """
     with opened(path) as text:
         if delimiter is None:
-            usual = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
+            if ".tsv" in (suffix.lower() for suffix in path.suffixes):
+                usual = "\t"
+            else:
+                usual = ","
             first = next((line for line in bounded(text, path) if line.strip()), "")
             other = next((mark for mark in OTHER_DELIMITERS if usual not in first and mark in first), usual)
             delimiter = named_delimiter(first) or other
@@ -324,7 +339,8 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
     try:
         with opened(path) as text:
             while part := text.read(_CHUNK):
-                characters, values = characters + len(part), values + sum(map(part.count, ",[{"))
+                characters = characters + len(part)
+                values = values + sum(map(part.count, ",[{"))
                 if characters > most or values > MOST_VALUES:
                     raise InputError(
                         f"{path}: is too large {what}",
@@ -376,7 +392,9 @@ def _quickly(line: str) -> dict[str, Any] | None:
         record = msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and len(record) == line.count(":") else None
+    if isinstance(record, dict) and len(record) == line.count(":"):
+        return record
+    return None
 
 
 _READ_NUMBERS = ("parse_float", "parse_int", "parse_constant")
@@ -415,7 +433,8 @@ def json_records(
 
 
 # What a table of labels may have; larger ones are no answers of people, but a population or an attack.
-MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
+MOST_ROWS = 2_000_000
+MOST_BYTES = 2**28
 
 Entry = TypeVar("Entry")
 

@@ -84,7 +84,10 @@ def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict
         return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
     reader = _reader(table)
     names = reader.schema.names
-    paths = arrow_names(reader.schema) if len(set(names)) == len(names) else {name: (name,) for name in names}
+    if len(set(names)) == len(names):
+        paths = arrow_names(reader.schema)
+    else:
+        paths = {name: (name,) for name in names}
     return [*names, *(name for name in paths if name not in names)], lambda used: _arrow_columns(
         reader, {name: paths[name] for name in used}
     )
@@ -95,13 +98,17 @@ def _reader(table: Any) -> Any:
 
     if hasattr(table, "with_format") and hasattr(table, "column_names"):
         if isinstance(table.column_names, Mapping):
-            given, action = ", ".join(map(repr, table.column_names)), "Give one of them: dataset['test']."
+            given = ", ".join(map(repr, table.column_names))
+            action = "Give one of them: dataset['test']."
             raise InputError("this holds several splits", given=given, action=action)
         table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not hasattr(table, "__arrow_c_stream__"):
-        lazy = "Collect it first: .collect()." if hasattr(table, "collect") else None
+        if hasattr(table, "collect"):
+            lazy = "Collect it first: .collect()."
+        else:
+            lazy = None
         raise InputError(
             "the table is of a kind that cannot be read",
             given=f"{type(table).__module__}.{type(table).__qualname__}",
@@ -148,7 +155,10 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
     columns = {}
     for name, position in positions.items():
         is_index = position == len(frame.columns)
-        series = frame.index.to_series() if is_index else frame.iloc[:, position]
+        if is_index:
+            series = frame.index.to_series()
+        else:
+            series = frame.iloc[:, position]
         try:
             columns[name] = _pandas_array(series)
         except UnicodeEncodeError as error:
@@ -218,4 +228,6 @@ def _plain(column: Any) -> Any:
         return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
     if pa.types.is_decimal256(kind):
         return column.cast(pa.decimal128(38, kind.scale))
-    return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    return column

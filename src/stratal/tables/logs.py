@@ -220,7 +220,10 @@ def make_log(
             proxies.append(name)
     if not proxies:
         remarks.append("no unit has a number as score")
-    kept = cluster if cluster and len(set(columns[cluster])) < len(units) else None
+    if cluster and len(set(columns[cluster])) < len(units):
+        kept = cluster
+    else:
+        kept = None
     usual = [name for kind in _SHOWN for name in columns if name.partition(AT)[0] == kind]
     said = f"{tool}: {len(units):,} units"
     if several:
@@ -252,7 +255,10 @@ def score_numbers(values: Sequence[Any]) -> list[float | None] | None:
     """
     found: list[float | None] = []
     for value in values:
-        single = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if isinstance(value, list) and len(value) == 1:
+            single = value[0]
+        else:
+            single = value
         number = number_or_none(single)
         if number is None and not _is_missing_score(single):
             return None
@@ -273,7 +279,10 @@ def _is_missing_score(value: Any) -> bool:
 def _not_scores(name: str, values: Sequence[Any], units: Sequence[str]) -> str:
     """Return why a metric's column is no column of scores, with the first value that is no number."""
     odd = [at for at, value in enumerate(values) if score_numbers([value]) is None]
-    first = odd[0] if odd else next(at for at, value in enumerate(values) if value is not None)
+    if odd:
+        first = odd[0]
+    else:
+        first = next(at for at, value in enumerate(values) if value is not None)
     text = text_of(values[first])
     shown = f"{text[:40]!r} of unit {units[first]!r}"
     numbers = sum(value is not None for value in values) - len(odd)
@@ -307,7 +316,9 @@ def text_of(value: Any) -> str:
     >>> text_of("Lima"), text_of(["a"])
     ('Lima', '["a"]')
     """
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def number_or_none(value: Any) -> float | None:
@@ -365,11 +376,15 @@ def times(keys: Iterable[Hashable]) -> list[int]:
     return found
 
 
-LM_EVAL, PROMPTFOO, INSPECT, DEEPEVAL = "lm-evaluation-harness", "promptfoo", "Inspect", "DeepEval"
+LM_EVAL = "lm-evaluation-harness"
+PROMPTFOO = "promptfoo"
+INSPECT = "Inspect"
+DEEPEVAL = "DeepEval"
 EVALUATE = "Hugging Face evaluate"
 
 # Bytes of a file, and files of a folder, that are looked at to tell what they are.
-LARGEST, MOST = 100_000_000, 2000
+LARGEST = 100_000_000
+MOST = 2000
 
 
 def _rows(tool: str, records: Any, place: str, row: Callable[[Mapping[str, Any]], LogRow]) -> list[LogRow]:
@@ -447,14 +462,20 @@ _LINE_KEYS = {
 def _of_line(record: Mapping[str, Any]) -> LogRow:
     prompt, choices = _requested(record["arguments"])
     names = record.get("metrics")
-    names = [name for name in record if name not in _LINE_KEYS] if names is None else names
+    if names is None:
+        names = [name for name in record if name not in _LINE_KEYS]
+    else:
+        names = names
     scores = {str(name): record.get(name) for name in names}
-    doc, target, answers = record["doc"], record.get("target"), record["filtered_resps"]
+    doc = record["doc"]
+    target = record.get("target")
+    answers = record["filtered_resps"]
     target = None if target is None else text_of(target)
     failed = _all_blank(record["resps"]) and target != ""
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
-    answer, logs = answers, _log_likelihoods(answers)
+    answer = answers
+    logs = _log_likelihoods(answers)
     while isinstance(answer, list):
         answer = answer[0] if answer else None
     if len(logs) > 1 and len(logs) == len(choices):
@@ -523,15 +544,24 @@ def _promptfoo(found: Mapping[str, Any], source: str) -> Log:
     tests = {result["testIdx"]: _test_of(result["vars"]) for result in results}
     tests = dict(sorted(tests.items()))
     repeats = dict(zip(tests, times(tests.values()), strict=True))
-    names, alike = _variants(results), len({_prompt(result) for result in results}) == 1
+    names = _variants(results)
+    alike = len({_prompt(result) for result in results}) == 1
 
     def row(result: Mapping[str, Any]) -> LogRow:
-        test, repeat = tests[result["testIdx"]], repeats[result["testIdx"]]
-        prompt, response = result.get("prompt"), result.get("response")
+        test = tests[result["testIdx"]]
+        repeat = repeats[result["testIdx"]]
+        prompt = result.get("prompt")
+        response = result.get("response")
         shared = {"test": test, "repeat": repeat, **_with_prefix("vars", result["vars"])}
         requested = {"input": prompt.get("raw") if isinstance(prompt, Mapping) else prompt}
-        answer = response.get("output") if isinstance(response, Mapping) else response
-        error = response.get("error") if isinstance(response, Mapping) else None
+        if isinstance(response, Mapping):
+            answer = response.get("output")
+        else:
+            answer = response
+        if isinstance(response, Mapping):
+            error = response.get("error")
+        else:
+            error = None
         own = {"answer": None if answer is None else text_of(answer)}
         return LogRow(
             unit=f"{test}{NTH}{repeat}" if max(repeats.values()) > 1 else test,
@@ -599,7 +629,10 @@ def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     providers = {}
     for result in results:
         provider = result.get("provider") or {}
-        name = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
+        if isinstance(provider, Mapping):
+            name = provider.get("label") or provider.get("id")
+        else:
+            name = provider
         providers[result["promptIdx"]] = str(name or result["promptIdx"])
     order = {text: number for number, text in enumerate(dict.fromkeys(prompts.values()), start=1)}
     named = {index: f"{name}-prompt{order[prompts[index]]}" for index, name in providers.items()}
@@ -609,7 +642,9 @@ def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def _prompt(result: Mapping[str, Any]) -> str:
     prompt = result.get("prompt")
-    return str(prompt.get("label") or "") if isinstance(prompt, Mapping) else str(prompt or "")
+    if isinstance(prompt, Mapping):
+        return str(prompt.get("label") or "")
+    return str(prompt or "")
 
 
 def _test_of(variables: Mapping[str, Any]) -> str:
@@ -659,10 +694,14 @@ def read_packed(path: Path) -> Log:
 
 
 def _inspect(found: Mapping[str, Any], source: str) -> Log:
-    samples, status = found.get("samples"), found.get("status")
+    samples = found.get("samples")
+    status = found.get("status")
     finished = status in (None, "success")
     error = found.get("error")
-    reason = error.get("message") if isinstance(error, Mapping) else error
+    if isinstance(error, Mapping):
+        reason = error.get("message")
+    else:
+        reason = error
     ended = f"the evaluation did not finish ({status})"
     scored = any(sample.get("scores") or sample.get("score") for sample in samples or ())
     if not finished and not scored:
@@ -687,9 +726,14 @@ def _inspect(found: Mapping[str, Any], source: str) -> Log:
 
 
 def _of_sample(sample: Mapping[str, Any]) -> LogRow:
-    unit, target, output = str(sample["id"]), sample.get("target"), sample.get("output")
+    unit = str(sample["id"])
+    target = sample.get("target")
+    output = sample.get("output")
     shared = {"sample": unit, "epoch": sample["epoch"], "input": _words(sample["input"])}
-    shared["target"] = target[0] if isinstance(target, list) and len(target) == 1 else target
+    if isinstance(target, list) and len(target) == 1:
+        shared["target"] = target[0]
+    else:
+        shared["target"] = target
     written = sample.get("scores")
     if written is None and sample.get("score") is not None:  # logs of version 1
         written = {"score": sample["score"]}
@@ -713,7 +757,10 @@ def _sample_failed(sample: Mapping[str, Any], output: Any, scores: Sequence[Any]
     """
     if sample.get("error") is not None:
         return not any(_begins_scoring(event) for event in sample.get("events") or ())
-    completion = None if output is None else output.get("completion")
+    if output is None:
+        completion = None
+    else:
+        completion = output.get("completion")
     choices = (output or {}).get("choices") or []
     called = any((choice.get("message") or {}).get("tool_calls") for choice in choices)
     found_elsewhere = any(score is not None and score.get("answer") for score in scores)
@@ -773,7 +820,8 @@ def _words(content: Any) -> Any:
 
 def _deepeval(found: Mapping[str, Any], source: str) -> Log:
     run = found.get("testRunData", found)
-    cases, talks = run.get("testCases"), run.get("conversationalTestCases")
+    cases = run.get("testCases")
+    talks = run.get("conversationalTestCases")
     if bool(cases) == bool(talks):
         raise InputError(
             f"{source}: holds {'test cases and conversations' if cases else 'no test case'}",
@@ -796,7 +844,8 @@ def _turns(talk: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
         places = [place for place, turn in enumerate(said) if turn["role"] == "assistant"]
     for number, at in enumerate(places, start=1):
         shared = {"conversation": talk["name"], "turn": number, "turns": said[:at]}
-        unit, answer = f"{talk['name']}{NTH}{number}", said[at]["content"]
+        unit = f"{talk['name']}{NTH}{number}"
+        answer = said[at]["content"]
         yield {**talk, "name": unit, "shared": shared, "actualOutput": answer, "metadata": None}
 
 
@@ -974,7 +1023,9 @@ def tool_that_wrote(path: Path) -> str | None:
     except (OSError, ValueError, RecursionError):
         return None
     if path.suffix == ".jsonl":
-        return LM_EVAL if isinstance(found, Mapping) and set(found) >= _LINE else None
+        if isinstance(found, Mapping) and set(found) >= _LINE:
+            return LM_EVAL
+        return None
     known = _known(found)
     return None if known is None else known[0]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from stratal.errors import InputError
 
-POINT, COMMA = ".", ","
+POINT = "."
+COMMA = ","
 
 _SIGN = r"[-+]?"
 _EXPONENT = r"([eE][-+]?[0-9]+)?"
@@ -101,7 +102,9 @@ class ColumnNumbers:
         other = COMMA if mark == POINT else POINT
         if self.counts["long"]:
             return mark
-        return other if self.counts[f"zeros{mark}"] and self.counts["whole"] else None
+        if self.counts[f"zeros{mark}"] and self.counts["whole"]:
+            return other
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -267,7 +267,8 @@ def _kind(kind: Any) -> str:
 
 
 # Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows.
-MOST_AT_ONCE, ROWS_AT_ONCE = 2**29, 2048
+MOST_AT_ONCE = 2**29
+ROWS_AT_ONCE = 2048
 
 # How often a column may take what it is unpacked: true texts of such a length stand in few rows each.
 _TIMES_WRITTEN = 8
@@ -276,7 +277,8 @@ _TIMES_WRITTEN = 8
 _INSPECTED = 2**28
 
 # Bytes of a column in one row group, and how often what is stored: no true texts pack so well.
-_UNPACKED, _TIMES = 2**28, 200
+_UNPACKED = 2**28
+_TIMES = 200
 
 # Physical types of a fixed width, which cannot unpack to more than the file says.
 _NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
@@ -307,7 +309,8 @@ def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
     held = sum(group.total_byte_size for group in groups)
     batches: list[Any] = []
     if held <= largest:
-        held, rows = 0, max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
+        held = 0
+        rows = max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
         for batch in file.iter_batches(batch_size=rows):
             batches.append(batch)
             held += batch.nbytes
@@ -315,7 +318,9 @@ def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
                 break
     if held > largest:
         raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
-    return pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
+    if batches:
+        return pa.Table.from_batches(batches)
+    return file.schema_arrow.empty_table()
 
 
 def _largest_row(file: Any, groups: Sequence[Any]) -> int:
@@ -373,7 +378,9 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
 
 def _refuse_chunk(part: Path, file: Any, group: int, chunk: Any) -> None:
     """Refuse a column of text in a row group that stands for much more than is stored."""
-    name, unpacked, packed = chunk.path_in_schema, chunk.total_uncompressed_size, chunk.total_compressed_size
+    name = chunk.path_in_schema
+    unpacked = chunk.total_uncompressed_size
+    packed = chunk.total_compressed_size
     if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
@@ -391,10 +398,14 @@ def refuse_long(path: Path, name: str, column: Any, count: int, unpacked: int = 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+    else:
+        kind = None
     if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return
-    pieces, rows = getattr(column, "chunks", [column]), min(count, ROWS_AT_ONCE)
+    pieces = getattr(column, "chunks", [column])
+    rows = min(count, ROWS_AT_ONCE)
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * unpacked):
         raise InputError(

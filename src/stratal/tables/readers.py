@@ -109,7 +109,10 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
     origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
     with readable(str(file)):
         found = connection.sql(f"SELECT * FROM {origin}")
-    names = parquet.parquet_names(local[0], len(found.columns)) if local else []
+    if local:
+        names = parquet.parquet_names(local[0], len(found.columns))
+    else:
+        names = []
     names += found.columns[len(names) :]
     kinds = dict(zip(reversed(names), reversed(found.types), strict=True))
     tops = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
@@ -160,7 +163,9 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
         rows = replace(whole, columns={name: internal[name] for name in chosen.among(names)})
         if small and (chosen.id in rows.columns or not chosen.id):
             rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
-        return rows if delimiter == "," else with_points(rows, chosen, written())
+        if delimiter == ",":
+            return rows
+        return with_points(rows, chosen, written())
 
     return Table(label=str(file), names=tuple(names), take=take)
 
@@ -180,7 +185,9 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
         buffer_size=str(2 * files.LONGEST),
     )
     # A blank line is no unit, which only a file of one column can tell.
-    return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)" if columns == 1 else rows
+    if columns == 1:
+        return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)"
+    return rows
 
 
 # What Python does not strip off a text.
@@ -196,8 +203,11 @@ def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
         return rows
     full = f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_INK}')"
     left = rows.one(f"count(*) FILTER (NOT {full})")[0]
-    origin, notes = f"(SELECT * FROM {rows.origin} WHERE {full})", blank_note(rows.label, left)
-    return replace(rows, origin=origin, notes=(*rows.notes, *notes)) if left else rows
+    origin = f"(SELECT * FROM {rows.origin} WHERE {full})"
+    notes = blank_note(rows.label, left)
+    if left:
+        return replace(rows, origin=origin, notes=(*rows.notes, *notes))
+    return rows
 
 
 def blank_note(label: str, count: int) -> tuple[str, ...]:
@@ -231,7 +241,8 @@ def _of_json(
     locate: Callable[[int], str] | None,
 ) -> Table:
     """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
-    keys, nested = dict[str, None](), dict[str, None]()
+    keys = dict[str, None]()
+    nested = dict[str, None]()
     for record in records:
         if not keys.keys() >= record.keys():
             keys |= dict.fromkeys(record)
@@ -278,7 +289,8 @@ def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int
 
 
 # Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size.
-_MANY_KEYS, _WIDE_JSON = 200, 2**26
+_MANY_KEYS = 200
+_WIDE_JSON = 2**26
 
 
 def _place(name: str, keys: Collection[str]) -> tuple[str, ...]:
@@ -305,7 +317,9 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
 def _json_value(place: Sequence[str]) -> str:
     """Return the SQL of a value as JSON."""
     inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
+    if inner:
+        return f"json_extract({_quoted(place[0])}, {_text(inner)})"
+    return _quoted(place[0])
 
 
 def _json_text(column: str, is_number: bool) -> str:
@@ -315,7 +329,8 @@ def _json_text(column: str, is_number: bool) -> str:
     integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
     a category is the same from a dataframe.
     """
-    text, number = f"({column} ->> '$')", f"TRY_CAST({column} ->> '$' AS DOUBLE)"
+    text = f"({column} ->> '$')"
+    number = f"TRY_CAST({column} ->> '$' AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "
     return (
@@ -357,10 +372,14 @@ def _value_text(value: Any, is_number: bool) -> str | None:
         number = float(value)
         if number != number:
             return "NaN" if is_number else None
-        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
+        if number.is_integer() and abs(number) < 2**53:
+            return str(int(number))
+        return str(value)
     if value is None or isinstance(value, str):
         return value
-    return str(value) if isinstance(value, bool) else _json_of(value)
+    if isinstance(value, bool):
+        return str(value)
+    return _json_of(value)
 
 
 def _json_of(value: Any) -> str:
@@ -395,7 +414,8 @@ def _json(connection: Any, file: Path) -> Table:
     log = log_of_document(found, str(file))
     if log is not None:
         return log_table(connection, log, str(file))
-    records, lines = files.json_array(found, file), private_file(".jsonl")
+    records = files.json_array(found, file)
+    lines = private_file(".jsonl")
     with lines.open("w", encoding="utf-8") as text:
         try:
             text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -594,7 +614,10 @@ def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]
             )
     finally:
         book.close()
-    which = [f"{file}: sheet {page.title!r} was read, of {titles}"] if len(sheets) > 1 else []
+    if len(sheets) > 1:
+        which = [f"{file}: sheet {page.title!r} was read, of {titles}"]
+    else:
+        which = []
     notes = (*which, *blank_note(str(file), blank))
 
     def take(chosen: Chosen) -> Rows:
@@ -829,7 +852,10 @@ def reachable(address: str) -> Iterator[Any]:
     except ImportError:
         raise MissingExtraError("fsspec for remote files", extra="remote") from None
     except Exception as error:  # fsspec's file systems raise what their clients raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = type(error).__name__
         raise InputError(
             f"{address}: cannot be fetched",
             given=reason,

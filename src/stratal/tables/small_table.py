@@ -248,7 +248,8 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     lists: dict[str, list[Any]]
     if table.values is not None:
         lists, lines = table.values()
-        names, places = list(lists), [f"{'line' if kind == 'jsonl' else 'row'} {line}" for line in lines]
+        names = list(lists)
+        places = [f"{'line' if kind == 'jsonl' else 'row'} {line}" for line in lines]
     else:
         places = _csv_lines(path) if kind == "csv" else []
         rows = table.take(EveryColumn(table.names))
@@ -256,7 +257,9 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         if found is None:
             raise files.too_large(path)
         lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
-        names, notes, ambiguous = list(table.names), rows.notes, rows.ambiguous
+        names = list(table.names)
+        notes = rows.notes
+        ambiguous = rows.ambiguous
         count = len(found[0]) if found else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
     if kind in ("csv", "xlsx"):  # an apostrophe keeps a spreadsheet from running the text behind it
@@ -274,7 +277,9 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     rows_of = zip(*lists.values(), strict=True) if lists else ()
     full = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
     blank = blank_note(str(path), len(places) - len(full))
-    return replace(whole.only(full), notes=(*notes, *blank)) if blank else whole
+    if blank:
+        return replace(whole.only(full), notes=(*notes, *blank))
+    return whole
 
 
 def _single_entries(entries: list[Any]) -> list[Any]:

@@ -47,7 +47,8 @@ class EveryColumn:
         return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
 
 
-DUCKDB, SPARK = "duckdb", "spark"
+DUCKDB = "duckdb"
+SPARK = "spark"
 
 _MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
@@ -73,7 +74,9 @@ def checked_reading(given: FileReading) -> FileReading:
     >>> checked_reading({"engine": "duckdb", "threads": 2})
     {'engine': 'duckdb', 'threads': 2}
     """
-    engine, threads, memory = given.get("engine", DUCKDB), given.get("threads"), given.get("memory")
+    engine = given.get("engine", DUCKDB)
+    threads = given.get("threads")
+    memory = given.get("memory")
     refuse_unknown("engine", engine, (DUCKDB, SPARK))
     for name, own in (("master", SPARK), ("threads", DUCKDB), ("memory", DUCKDB)):
         if given.get(name) is not None and engine != own:
@@ -251,7 +254,8 @@ def _reason(message: str) -> str:
 
 
 # What fits in memory: more rows are hashed faster where they are, more bytes are copied too often.
-MOST_ROWS, MOST_BYTES = 500_000, 2**28
+MOST_ROWS = 500_000
+MOST_BYTES = 2**28
 
 # Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query.
 STORE_LIMIT = 256 * 2**20
@@ -317,9 +321,9 @@ class Rows(Record):
     def head(self, names: Sequence[str], rows: int) -> dict[str, list[Any]]:
         """Return the first rows of some columns."""
         found = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
-        return (
-            {} if found is None else dict(zip(names, (column.to_pylist() for column in found), strict=True))
-        )
+        if found is None:
+            return {}
+        return dict(zip(names, (column.to_pylist() for column in found), strict=True))
 
     def one(self, *expressions: str) -> tuple[Any, ...]:
         """Return the answer of a query of one row."""
@@ -350,7 +354,8 @@ class Rows(Record):
                 reader = reader_of(self.connection.sql(self.sql(*group, end=end)), _BATCH)
                 for batch in _batches(reader):
                     batches.append(batch)
-                    held, rows = held + batch.nbytes, rows + batch.num_rows
+                    held = held + batch.nbytes
+                    rows = rows + batch.num_rows
                     if held > MOST_BYTES or rows > most:
                         reader.close()
                         return None
@@ -361,7 +366,8 @@ class Rows(Record):
         """Return the rows as a table that Ibis queries."""
         import ibis
 
-        backend, name = ibis.duckdb.from_connection(self.connection), f"rows_{uuid.uuid4().hex}"
+        backend = ibis.duckdb.from_connection(self.connection)
+        name = f"rows_{uuid.uuid4().hex}"
         columns = self.columns or {"": "0"}  # rows of which no column is used are counted all the same
         kind = "TABLE" if self.stored else "VIEW"
         with readable(self.label):
@@ -403,7 +409,9 @@ class Rows(Record):
         column = self.columns[name]
         if kind == "boolean":
             return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
-        return f"CAST({column} AS VARCHAR)" if kind in (*WHOLE, "varchar", "date", "enum") else None
+        if kind in (*WHOLE, "varchar", "date", "enum"):
+            return f"CAST({column} AS VARCHAR)"
+        return None
 
 
 # Expressions in one list: DuckDB takes several times as long for each value of a list of 500.

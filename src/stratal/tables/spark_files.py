@@ -33,7 +33,10 @@ def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     `s3a://…`, and a path that is not on this machine, goes to Spark as it is.
     """
     text = os.fspath(path)
-    here = Path(text) if not _ADDRESS.match(text) and Path(text).exists() else None
+    if not _ADDRESS.match(text) and Path(text).exists():
+        here = Path(text)
+    else:
+        here = None
     kind = _kind(text, here, reading)
     parts: list[Path] = []  # on this machine; a sample that was drawn is refused
     if here is not None and kind == "parquet":
@@ -122,7 +125,10 @@ def _kind(text: str, here: Path | None, reading: FileReading) -> str:
     kind = reading.get("format")
     if here is not None and here.is_dir() and reading.get("directory"):
         return "parquet"
-    kind = kind or files.format_of(Path(text)) if here is None else files.kind_of(here, kind)
+    if here is None:
+        kind = kind or files.format_of(Path(text))
+    else:
+        kind = files.kind_of(here, kind)
     if kind not in _FORMATS:
         raise InputError(
             f"{text}: Spark does not read this format",

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from stratal.errors import InputError
 
-_PREFIX, _LOCK = "stratal-spill-", "lock"
+_PREFIX = "stratal-spill-"
+_LOCK = "lock"
 
 
 def locked(path: Path) -> Callable[[], None] | None:

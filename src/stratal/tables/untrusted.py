@@ -72,7 +72,8 @@ def file_inside(folder: Path, name: str) -> Path:
     stratal.errors.InputError: study: the name of a file must not contain a folder (given: '../.bashrc')...
     """
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-        what, action = f"{folder}: the name of a file must not contain a folder", "Do not use this folder."
+        what = f"{folder}: the name of a file must not contain a folder"
+        action = "Do not use this folder."
         raise InputError(what, given=repr(name)[:100], action=action)
     path = folder / name
     refuse_leaving_link(folder, path)
