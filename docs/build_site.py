@@ -136,14 +136,14 @@ def wrapped(page: str) -> str:
     return LONG.sub("<code class=long>", INLINE.sub(unbroken, page))
 
 
-def about() -> dict[str, str]:
-    """Return the version and the address of the source, from the package and its pyproject.toml."""
+def about() -> dict[str, str | None]:
+    """Return the version of the package, and the address of its source (None until it has one), from pyproject.toml."""
     import tomllib
 
     from stratal import __version__
 
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    return {"version": __version__, "source": urls["Source"]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {"version": __version__, "source": project.get("urls", {}).get("Source")}
 
 
 def builder(settings: Path) -> list[str]:
@@ -168,7 +168,7 @@ def main(build: Path = BUILD) -> int:
     project = about()
     settings["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
     settings["copyright"] = f"stratal {project['version']}"
-    if "example.org" not in project["source"]:  # the placeholder of a project without a home
+    if project["source"] is not None:
         settings["repo_url"] = project["source"]
     made = build / "mkdocs.yml"
     made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))

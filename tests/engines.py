@@ -1,8 +1,8 @@
-"""Engines for tests, on the loopback interface and stopped at the end, whatever happens.
+"""Engines for tests: a Spark cluster of three processes, and a PostgreSQL server in a temporary directory.
 
-A Spark of a master and two workers in processes of their own, and a PostgreSQL of Debian's in a temporary
-directory. Without them the tests are skipped; where `STRATAL_ENGINES=required` (as `.ci/run` sets it) they
-fail instead.
+They listen on the loopback interface and are always stopped at the end. `STRATAL_ENGINES` controls the tests
+that need them: by default they are skipped if an engine is not installed; `required` (`.ci/run`) lets them fail
+instead; `skip` (the fast job of the workflow) always skips them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,15 @@ READER = "reader"
 
 
 def refuse(reason: str) -> None:
-    """Skip the test, or let it fail where engines are required."""
+    """Skip the test, or let it fail if engines are required."""
     act = pytest.fail if os.environ.get("STRATAL_ENGINES") == "required" else pytest.skip
     act(reason)
+
+
+def skip_on_request() -> None:
+    """Skip the test if `STRATAL_ENGINES=skip`."""
+    if os.environ.get("STRATAL_ENGINES") == "skip":
+        pytest.skip("tests of engines are switched off (STRATAL_ENGINES=skip)")
 
 
 def _end_with_parent() -> None:
@@ -66,6 +72,7 @@ def process(*words: object, stop: int = signal.SIGTERM, **how: Any) -> Iterator[
 
 def require_spark() -> Path:
     """Return where PySpark is installed; skip or fail without it or without Java."""
+    skip_on_request()
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         refuse("Spark needs Java (apt-get install openjdk-17-jre-headless)")
     try:
@@ -179,6 +186,7 @@ class Server:
 
 def postgres_programs() -> Path:
     """Return the folder of PostgreSQL's programs; skip or fail without one."""
+    skip_on_request()
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     found = shutil.which("initdb")
     if not folders and found is None:

@@ -52,6 +52,12 @@ def test_nothing_cites_a_page_that_readers_do_not_have():
     assert {path: words for path, words in cited.items() if words} == {}
 
 
+def test_no_placeholder_stands_for_an_address_that_does_not_exist():
+    pages = [ROOT / "pyproject.toml", *ROOT.glob("*.md"), *ROOT.glob("*.cff")]
+
+    assert [path.name for path in pages if "example.org" in path.read_text()] == []
+
+
 def test_every_python_that_is_claimed_is_tested():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     claimed = {c.split(" :: ")[-1] for c in project["classifiers"] if re.search(r"Python :: 3\.\d+$", c)}
