@@ -1,8 +1,8 @@
 """Engines for tests: a Spark cluster of three processes, and a PostgreSQL server in a temporary directory.
 
 They listen on the loopback interface and are always stopped at the end. `STRATAL_ENGINES` controls the tests
-that need them: by default they are skipped if an engine is not installed; `required` (`.ci/run`) lets them fail
-instead; `skip` (the fast job of the workflow) always skips them.
+that need them. By default they are skipped if an engine is not installed; `required` (`.ci/run`) lets them
+fail instead; `skip` (the fast job of the workflow) always skips them.
 """
 
 from __future__ import annotations

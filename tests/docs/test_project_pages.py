@@ -13,6 +13,9 @@ MAP = (ROOT / "CONTRIBUTING.md").read_text()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("papers/*.py")]
 
+PARTS = ["## Context", "## Decision", "## Consequences", "## Rejected alternatives"]
+MAX_DECISIONS = 20  # records in force; a record that continues another is merged into it
+
 UNPUBLISHED = ("peers.md", "design.md", "style.md", "house plan", "stratal reproduce ")
 
 
@@ -37,11 +40,12 @@ def test_decisions_have_one_form():
         headings = re.findall(r"^#+ .*$", text, re.MULTILINE)[1:]
 
         assert re.match(head, text), path.name
-        assert headings == ["## Context", "## Decision", "## Consequences"], path.name
+        assert headings == PARTS, path.name
 
 
 def test_decisions_are_numbered_without_gaps():
     assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    assert len(DECISIONS) <= MAX_DECISIONS
 
 
 def test_nothing_cites_a_page_that_readers_do_not_have():

@@ -250,7 +250,7 @@ class UnequalProbabilities(Design):
 
     __slots__ = ()
     fixed_size = False
-    hajek_below = 8  # λ fitted to noise then costs 7 % more error: docs/decisions/0018
+    hajek_below = 8  # λ fitted to noise then costs 7 % more error: docs/decisions/0010
     budget: int | None
     size: str
     proxy: str | None

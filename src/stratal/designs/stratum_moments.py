@@ -140,7 +140,7 @@ _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 _INFORMATION_OF_ONE = 4.0
 
 # Informative labels at which half of what the labels say against a proxy counts. With fewer, the labels that
-# say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0007).
+# say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0008).
 _LABELS_AGAINST_A_PROXY = 10.0
 
 

@@ -1,12 +1,12 @@
 """Fitting λ, how far a proxy is trusted: from stratum moments, for one sample or for thousands at once.
 
-A mean and a regression have one rule (docs/decisions/0007-lambda-denominator.md): what z and ẑ are to a mean,
+A mean and a regression have one rule (docs/decisions/0008-lambda.md): what z and ẑ are to a mean,
 the influences of outcome and proxy on the coefficients that matter are to a regression, their moments summed.
 
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
 covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
-cancels (docs/decisions/0007-lambda-denominator.md). In one stratum both are filled up first with
+cancels (docs/decisions/0008-lambda.md). In one stratum both are filled up first with
 what the labelled units lack of the proxy's spread. Labels that nearly all agree say little about λ, so it is
 shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
 """
@@ -445,7 +445,7 @@ def fit_general(
     """Return the λ of the regression of outcomes on proxies, over what the weights leave open of both.
 
     Units count by their weights w. The λ of least estimated variance would count them by w², and so be
-    decided by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0018).
+    decided by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0010).
     Clusters count by their totals, next to their sizes, whose mean is known.
 
     Parameters

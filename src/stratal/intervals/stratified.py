@@ -8,7 +8,7 @@ still hold others. With one stratum and a large population it is Clopper & Pears
 
 The tail is that of the binomial, Poisson or negative binomial count, scaled, with the sum's first three
 moments (`intervals.tail`). Three constants, each fading with the labels of a stratum, each measured
-(docs/decisions/0012-stratified-clopper-pearson.md):
+(docs/decisions/0009-few-labels.md):
 
 - a stratum's rate costs its variance a degree of freedom, p̂(1 − p̂) being (1 − 1/n_h) of what it should be
   on average: n_h − (1 − w_h)(1 − 1/n_h)² trials, w_h the stratum's share of the variance (one stratum loses
@@ -20,7 +20,7 @@ moments (`intervals.tail`). Three constants, each fading with the labels of a st
 Drawing without replacement has its own third moment, (1 − 2 f_h)/(1 − f_h) times that of n_h/(1 − f_h)
 independent trials, and the mean of N units of 0 and 1 is a whole number of N-ths, which lies between what it
 is with none and with all of the unlabelled units 1. Both matter where few units are left
-(docs/decisions/0016-near-a-census.md).
+(docs/decisions/0009-few-labels.md).
 """
 
 from __future__ import annotations
