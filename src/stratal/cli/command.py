@@ -35,7 +35,7 @@ GROUPS = {
     "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
         pseudonyms until
         answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
-        population labelled model stratum sizes weight population_size rate detect
+        predicts population labelled model stratum sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
         history margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",

@@ -62,15 +62,24 @@ def _refuse_many_columns(file: Path) -> None:
 def _inspected(requested: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.declaration import POINT
-    from stratal.population.inspection import answer_options, describe_columns, describe_proxies, suggestion
+    from stratal.population.inspection import (
+        answer_options,
+        describe_columns,
+        describe_proxies,
+        suggested_score,
+        suggestion,
+    )
     from stratal.report.pages import inspection_page
 
     with progress("reading"):
         columns = describe_columns(requested.file, **requested.of_file)
         named = (requested.proxy, requested.groups, requested.softmax, requested.answers)
         proxies = {} if named == (None, None, None, None) else describe_proxies(requested.population())
-    found = {"file": str(requested.file), **columns, **proxies}
     suggested = suggestion(columns, requested.id, requested.proxy, requested.softmax)
+    found = {"file": str(requested.file), **columns, **proxies}
+    score = None if proxies else suggested_score(columns, suggested)
+    if score is not None:
+        found["suggested_proxy"] = score
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
     if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):

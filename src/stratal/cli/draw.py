@@ -494,6 +494,7 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
         proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
         predicted=reading.predicted or earlier.question.answer,
         tags=reading.tags or earlier.question.outcome.tag_format,
+        predicts=reading.predicts or _declared_meanings(earlier),
     )
     # What the sample holds is compared, and so must be read; a pattern may name it already.
     for name, held in (("groups", earlier.groups), ("show", earlier.shown)):
@@ -505,6 +506,12 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     except InputError as error:
         action = "Give the file that it was drawn from, unchanged."
         raise InputError(f"the sample's file cannot be read as it was: {error}", action=action) from error
+
+
+def _declared_meanings(sample: Sample) -> str | None:
+    """Return what a sample's proxies are declared to predict, as `--predicts` takes it."""
+    declared = (f"{score.name}={score.predicts}" for score in sample.question.scores if score.declared)
+    return ",".join(declared) or None
 
 
 # Options of a first round, which a sample carries itself.
@@ -585,7 +592,7 @@ def answers_as_groups(requested: Reading) -> Reading:
 
 @command(
     SelectOptions,
-    without="proxy groups by features predicted bounds margin softmax missing label history",
+    without="proxy predicts groups by features predicted bounds margin softmax missing label history",
     needs={_FIRST_OF_SELECTION: "without --extend (in a first round)"},
 )
 def select(requested: SelectOptions) -> Result:
@@ -661,7 +668,7 @@ def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
 ALONE = "population_size rate equal_answers"
 EITHER = "file detect power budget half_width confidence_level details value calibrate_by indifference"
 
-NOT_SELECTING = """proxy groups by features predicted margin softmax missing label history
+NOT_SELECTING = """proxy predicts groups by features predicted margin softmax missing label history
     half_width detect labels looks strata stratify allocation minimum assume outcome bounds output"""
 
 
@@ -801,7 +808,7 @@ def _learned(requested: PlanOptions) -> dict[str, Any]:
     columns = {*listed(reading.proxy), *reading.group_names} if reading.proxy else {None}
     others = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
     if others:
-        same = given(reading, "id", "proxy", "groups", "by", "bounds", "margin")
+        same = given(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
         units = Reading(file=others[0], **same).population()
     name = requested.id or "id" if units is None else units.id_name
     labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)

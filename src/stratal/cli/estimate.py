@@ -15,7 +15,7 @@ from stratal.cli.command import Needs, Option, argument, command, given, part, w
 from stratal.cli.draw import PlanFile, population_again, reading_of
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, Text, Whole
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import joined, listed, mapping, pair
+from stratal.cli.parsing import joined, listed, mapping, meanings, pair
 
 if TYPE_CHECKING:
     from stratal import Evaluation, Population, Sample
@@ -70,6 +70,9 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     predicted : str, default as drawn, for classes
         Compare labels that are classes with this column of answers, kept by draw or in LABELS; none to take
         labels for right (1) or wrong (0).
+    predicts : COL=MEANING,…, default as drawn
+        What a proxy predicts: right (the probability that the answer is right), class:NAME (that of a class),
+        rating:LOW..HIGH, outcome (the outcome itself) or order (only an order).
     estimator : str
         auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
     post_stratify : GROUP
@@ -158,6 +161,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     map: Text = None
     combine: str = "mean"
     predicted: Text = None
+    predicts: Text = None
     estimand: EstimandText = None
     estimator: str = "auto"
     post_stratify: Annotated[Text, Option(needs="without --margins (which has it)")] = None
@@ -203,6 +207,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         return {
             **given(self, *SAME_KEYWORDS),
             "mapping": mapping("--map", self.map),
+            "predicts": meanings(self.predicts),
             "bounds": pair("--bounds", self.bounds),
             "limits": pair("--winsorise", self.winsorise),
             "features": listed(self.features),

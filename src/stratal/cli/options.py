@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 import stratal
 from stratal.cli.command import Needs, Option, argument, given
 from stratal.cli.output import progress
-from stratal.cli.parsing import joined, listed, mapping, pair, place, widths
+from stratal.cli.parsing import joined, listed, mapping, meanings, pair, place, widths
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,6 +78,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         Columns of probabilities that add up to 1; the proxy is the answer's.
     missing : str
         Units without a proxy: refuse, or own-stratum to keep them as one of their own.
+    predicts : COL=MEANING,…, default inferred from the values
+        What a proxy predicts: right (the probability that the answer is right), class:NAME (that of a class),
+        rating:LOW..HIGH, outcome (the outcome itself) or order (only an order).
     label : KIND
         What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
     answers : COL,… or PATTERN
@@ -114,6 +117,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     delimiter: Annotated[Text, Option(needs=Needs("for a CSV file", _is_text_table))] = None
     softmax: Text = None
     missing: str = "refuse"
+    predicts: Annotated[Text, Option(needs="with --proxy, --softmax, --answers or --history")] = None
     label: Text = None
     answers: Annotated[Text, Option(needs="with --predicted or --proxy or --softmax or --select")] = None
     history: Text = None
@@ -140,6 +144,7 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
             groups=self.group_names,
             bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
+            predicts=meanings(self.predicts),
             **lists,
             **given(self, "id", "predicted", "missing", "label", "history", "tags"),
             **self.of_file,

@@ -108,6 +108,19 @@ def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -
     return found
 
 
+def meanings(text: str | None) -> dict[str, str] | None:
+    """Return what proxies predict, given as `COL=MEANING,…`.
+
+    Examples
+    --------
+    >>> meanings("p_spam=class:spam,judge=rating:1..5")
+    {'p_spam': 'class:spam', 'judge': 'rating:1..5'}
+    """
+    if text is None:
+        return None
+    return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
+
+
 def whole_numbers(option: str, text: str) -> list[int]:
     """Return the whole numbers in a comma-separated list.
 

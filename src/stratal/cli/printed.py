@@ -142,6 +142,7 @@ class Planned(Struct, kw_only=True):
     recommended: PlannedDesign
     allocation: str
     stratification: str
+    proxies: Objects | UnsetType = UNSET
     designs: list[PlannedDesign]
     allocations: Objects
     strata: Objects
@@ -183,6 +184,7 @@ class Recognised(Struct, kw_only=True):
     notes: list[str] | UnsetType = UNSET
     population_size: Whole = UNSET
     proxies: Objects | UnsetType = UNSET
+    suggested_proxy: Object | UnsetType = UNSET
     groups: dict[str, int] | UnsetType = UNSET
     tool: Text = UNSET
     answers: Whole = UNSET

@@ -11,7 +11,7 @@ import stratal
 from stratal.cli.command import Option, command, given
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import listed, pair, whole_numbers
+from stratal.cli.parsing import listed, meanings, pair, whole_numbers
 from stratal.errors import InputError
 
 
@@ -166,6 +166,7 @@ def simulate(requested: SimulateOptions) -> Result:
         bounds=bounds,
         scaled=False if requested.margin else None,
         answers=listed(requested.answers) or None,
+        predicts=meanings(requested.predicts),
         **given(requested, "predicted", "history", "id"),
         **requested.of_file,
     )

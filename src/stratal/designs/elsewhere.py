@@ -19,6 +19,7 @@ from stratal.population.population import Population
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.scores import ORDER, Predictions, declared_scores
 from stratal.question.tags import NO_SETS, read_set
 from stratal.randomness import id_array, id_texts
 from stratal.strata import Allocation
@@ -50,6 +51,7 @@ class Labelled:
     predicted: str | None = None
     placeholders: Sequence[str] = ()
     tags: str | None = None
+    predicts: Predictions | None = None
 
     @property
     def proxies(self) -> tuple[str, ...]:
@@ -90,6 +92,10 @@ class Labelled:
         }
         for what in [text for text, found in wrong.items() if found][:1]:
             raise InputError(what, given=" and ".join(given) or None, action="Leave one of them out.")
+        scores = declared_scores(self.predicts, self.proxies).values()
+        if not self.scaled and any(score.predicts != ORDER for score in scores):
+            what = "scaled=False is only an order, and contradicts what the proxy predicts"
+            raise InputError(what, given=f"predicts={self.predicts!r}", action="Leave one of them out.")
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:
@@ -527,7 +533,7 @@ def _parts_of_whole_table(
         "question": Question(
             id=id_name or "id",
             row_base=0 if id_name is None else None,
-            scores=tuple(info.score(given.predicted) for info in population.proxies),
+            scores=population.scores,
             answer=given.predicted,
             outcome=Outcome(tag_format=given.tags),
             groups=tuple(groups),

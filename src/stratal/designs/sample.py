@@ -25,9 +25,11 @@ from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
+from stratal.population.predictions import declared_info, with_predictions
 from stratal.population.rules import MOST_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.question import Outcome, Question
+from stratal.question.scores import Predictions, declared_scores
 from stratal.question.tags import JSON_LISTS, NO_SETS, read_sets, vocabulary
 from stratal.randomness import check_seed, id_texts
 from stratal.report.text import Tabular
@@ -460,6 +462,8 @@ class Sample(Record, Tabular):
             table has all units: rows with a label are a random sample of its rows, or of each stratum.
         scaled, bounds
             Whether the proxy is on the outcome's scale, and what bounds that has.
+        predicts : str or mapping of proxy to str, optional
+            What the proxy predicts, as in `Population.read`.
         groups : sequence of str
             Columns to keep for domains.
         predicted : str, optional
@@ -489,8 +493,9 @@ class Sample(Record, Tabular):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
-        parts, labels = parts_of_labelled(table, Labelled(**given))
-        return with_sets(_of_parts(parts)), labels
+        options = Labelled(**given)
+        parts, labels = parts_of_labelled(table, options)
+        return with_declared_scores(with_sets(_of_parts(parts)), options.predicts), labels
 
 
 _AS_THEY_ARE = ("version", "seed")
@@ -654,6 +659,54 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     )
 
 
+def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample:
+    """Return the sample with what its proxies are declared to predict; see `Score`.
+
+    Raises
+    ------
+    InputError
+        For a declaration that contradicts the values, the classes of the model's answers, or what was
+        declared at the draw.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.9])
+    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> with_declared_scores(sample, "order").question.score("proxy").predicts
+    'order'
+    """
+    scores = declared_scores(predicts, sample.proxy_names)
+    if not scores:
+        return sample
+    question = sample.question.refine(scores=scores.values())
+    infos = []
+    for number, info in enumerate(sample.proxy_info):
+        score = scores.get(info.name)
+        if score is not None:
+            values = sample.proxies[:, number]
+            score.refuse_values_outside(float(values.min()), float(values.max()))
+            if question.answer is not None:
+                score.refuse_unknown_class(_answered_classes(sample), f"the answers in {question.answer!r}")
+            # At the draw, the outcome's scale is taken from the proxies that are on it.
+            declared = None if info.scaled else question.outcome.limits
+            info = declared_info(info, score, declared, compares=question.answer is not None)
+        infos.append(info)
+    population = sample.population
+    if population is not None:
+        population = with_predictions(population, {name: score.predicts for name, score in scores.items()})
+    return replace(sample, question=question, proxy_info=tuple(infos), population=population)
+
+
+def _answered_classes(sample: Sample) -> set[str]:
+    """Return the classes that occur among the model's answers, as far as the sample stores them."""
+    question = sample.question
+    answer = str(question.answer)
+    drawn = sample.groups.get(answer)
+    classes = {*question.outcome.classes, *question.outcome.tags, *sample.totals.get(answer, ())}
+    return classes if drawn is None else classes | set(drawn.tolist())
+
+
 def question_of(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
     """Return the question as far as the population's columns tell it: roles, and the outcome's scale.
 
@@ -669,7 +722,7 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
     return Question(
         id=population.id_name,
         row_base=population.row_base,
-        scores=tuple(info.score(population.predicted) for info in population.proxies),
+        scores=population.scores,
         answer=population.predicted,
         groups=groups,
         shown=shown,

@@ -440,6 +440,10 @@ class Estimand(Described, noun="estimand", registry={}):
         """Whether labels are true classes, to be compared with a column of answers."""
         return bool(self._named("predicted"))
 
+    def reads_classes(self, sample: Sample) -> bool:
+        """Return whether labels are true classes; a score of the sample may be declared to predict one."""
+        return self.of_classes
+
     @property
     def compared(self) -> str | bool:
         """The column of answers that labels are compared with; True for the sample's own, False for none."""

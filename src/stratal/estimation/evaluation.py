@@ -10,11 +10,16 @@ import numpy as np
 
 from stratal.arrays import finite_vector, same_length
 from stratal.designs.extending import require_same_population
-from stratal.designs.sample import Sample, require_sample
+from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, listing, names_mistyped
 from stratal.estimation.estimand import Estimand, Request, ToolQuestion, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, with_label_values
-from stratal.estimation.resolve import compared_column, joined_columns, with_given_sets
+from stratal.estimation.resolve import (
+    compared_column,
+    joined_columns,
+    refuse_unlabelled_class,
+    with_given_sets,
+)
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.labels import Joined, join
@@ -44,6 +49,7 @@ def estimate(
     by: Any = None,
     judge: str | Sequence[str] | None = None,
     look: int | None = None,
+    predicts: str | Mapping[str, str] | None = None,
     **options: Any,
 ) -> Any:
     """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
@@ -105,6 +111,9 @@ def estimate(
     look : int, optional
         Which of the planned looks this is, from 1 (`stratal.plan(…, looks=4)`): intervals and p-values then
         hold at all looks together, so that labelling may stop at any of them, for any reason.
+    predicts : str or mapping of proxy to str, optional
+        What proxies predict, as in `Population.read`. It may say what was inferred at the draw, and not
+        contradict what was declared then.
 
     Returns
     -------
@@ -128,7 +137,7 @@ def estimate(
     >>> result.value, result.n
     (0.75, 4)
     """
-    require_sample(sample, "estimate")
+    sample = with_declared_scores(require_sample(sample, "estimate"), predicts)
     stated = options.get("target") is not None
     request = Request(**{name: value for name, value in options.items() if name != "target" or stated})
     sample.question.refine(predicted=request.predicted)  # an option that contradicts it is an error
@@ -144,6 +153,8 @@ def estimate(
         requested.refuse_options(request, sample, grouped=by is not None)
     sample = with_given_sets(sample, labels)
     labels, columns = _joined(requested, sample, labels)
+    if "" in columns:
+        refuse_unlabelled_class(sample, columns[""])
     parts = requested.parts_of(sample)
     if not stated and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, Joined)]
@@ -164,7 +175,7 @@ def estimate(
     compared = None
     if "predicted" in requested.takes:
         compared = compared_column(sample, columns[""], request.predicted)
-    classes = compared is not None or any(part.of_classes for part in parts)
+    classes = compared is not None or any(part.reads_classes(sample) for part in parts)
     known = _answers(parts, sample, compared) if classes else None
     return with_label_values(found, columns, known, classes=classes)
 
@@ -240,6 +251,7 @@ def estimate_from(
     by: Any = None,
     judge: str | Sequence[str] | None = None,
     estimand: ToolQuestion = None,
+    predicts: str | None = None,
     **options: Any,
 ) -> Any:
     """Estimate from labels of a random sample and predictions of all others.
@@ -260,7 +272,7 @@ def estimate_from(
     groups_labelled, groups_population : mapping of name to array-like (n,), (m,), optional
         Further columns of both: groups for `by=`, a judge's verdicts for `judge=`, the model's answers for
         `predicted=`.
-    by, judge, estimand, and all other options
+    by, judge, estimand, predicts, and all other options
         See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
         at hand, `population`, is known better.
 
@@ -320,5 +332,6 @@ def estimate_from(
         proxy="proxy",
         groups=tuple(groups),
         predicted=predicted if isinstance(predicted, str) and predicted in groups else None,
+        predicts=predicts,
     )
     return estimate(sample, joined, estimand=estimand, by=by, judge=judge, **options)

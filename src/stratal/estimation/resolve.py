@@ -18,7 +18,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, as_labels, join
-from stratal.labels.meanings import refuse_unlike
+from stratal.labels.meanings import class_text, refuse_unlike
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
@@ -294,6 +294,20 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
             tag_format=question.outcome.tag_format or JSON_LISTS, tags=tuple(tags)
         )
     return replace(sample, question=question, groups={**sample.groups, name: np.array(cells, dtype=np.str_)})
+
+
+def refuse_unlabelled_class(sample: Sample, joined: Joined) -> None:
+    """Refuse a score that is declared as the probability of a class of which there is no sign.
+
+    Classes occur among the model's answers, which a draw compares, or among labels of at least two classes.
+    """
+    question = sample.question
+    scores = [score for score in question.scores if score.declared and score.of_class is not None]
+    if not scores or question.answer is not None or question.outcome.holds_sets:
+        return
+    classes = {class_text(label) for label in joined.given.tolist()} | set(joined.distinct_texts)
+    for score in scores if len(classes) > 1 else ():
+        score.refuse_unknown_class({*classes, *question.outcome.classes}, "the labels")
 
 
 # Name of the group column of answers that came with the labels.

@@ -415,7 +415,7 @@ def known_outcome(
     kept: Any = sample.question.outcome.scale
     if outcome is None and kept not in (None, "binary", "bounded"):
         return kept, None, ()
-    limits = (0.0, 1.0) if sample.question.outcome.scale == "binary" else sample.question.outcome.bounds
+    limits = sample.question.outcome.limits
     of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
     if limits is not None and limits not in of_proxies:
         refuse_outside(z, sample, labelled if found is None else found.labelled, None, limits)

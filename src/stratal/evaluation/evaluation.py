@@ -269,6 +269,8 @@ def evaluate(
         What labels count as; None is no answer.
     predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
         See `stratal.estimate`. `predicted="none"`: labels are numbers.
+    predicts : str or mapping of proxy to str
+        What proxies predict, as in `Population.read`: what was inferred at the draw, not what was declared.
     population : path, table or Population
         All units, for calibration, for a coefficient, and for a table from elsewhere.
     post_stratify : str

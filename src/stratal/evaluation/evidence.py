@@ -16,7 +16,7 @@ from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.elsewhere import labels_of
 from stratal.designs.handover import SAMPLE_NAME
-from stratal.designs.sample import Sample, require_sample
+from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.evaluation import compared_answers
@@ -444,7 +444,7 @@ def _with_columns(evidence: Evidence) -> Evidence:
     def read(name: str) -> Labels:
         return replace(read_once(name), positive=request.positive, mapping=request.mapping)
 
-    sample = _weighted(evidence.sample, request)
+    sample = _weighted(with_declared_scores(evidence.sample, request.predicts), request)
     sample = _with_answers(sample, request.answer_column, read_once, "--predicted", "--predicted")
     for judge in request.judge:
         if judge not in sample.proxy_names:

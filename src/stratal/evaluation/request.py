@@ -34,6 +34,7 @@ class EvaluationRequest(Record):
     mapping: Mapping[Any, float | str | None] | None = None
     combine: str = "mean"
     predicted: bool | str | None = None
+    predicts: str | Mapping[str, str] | None = None
     estimand: Any = None
     estimator: str = "auto"
     post_stratify: str | None = None

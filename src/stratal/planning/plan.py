@@ -368,6 +368,7 @@ class Plan(Printed, Tabular, Plotted):
             "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
             "stratification": strata.method,
+            "proxies": self.population and [score.described() for score in self.population.scores],
             "designs": [asdict(row) for row in self.designs],
             "allocations": self.allocations,
             "strata": [dict(zip(columns, row, strict=True)) for row in rows],
@@ -375,7 +376,7 @@ class Plan(Printed, Tabular, Plotted):
             "assumptions": self.assumptions,
             "notes": self.notes,
         }
-        optional = ("estimand", "labels", "looks", "estimands")
+        optional = ("estimand", "labels", "looks", "estimands", "proxies")
         return plain_dict({k: v for k, v in described.items() if v is not None or k not in optional})
 
     def _columns(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ every estimand, which says itself what is expected of it and what strata a budge
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -40,6 +40,7 @@ from stratal.planning.plan import (
 from stratal.population.expressions import Number
 from stratal.population.influence import Influence, averages, influence_moments, stratum_averages
 from stratal.population.population import Population, require_population
+from stratal.population.predictions import with_predictions
 from stratal.population.summary import HEDGE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
@@ -215,6 +216,7 @@ def plan(
     calibrate_by: str | None = None,
     labelled_units: Population | None = None,
     looks: int | str | PlannedLooks | None = None,
+    predicts: str | Mapping[str, str] | None = None,
 ) -> Plan:
     """Plan which units to label and say what to expect, before any label is bought.
 
@@ -266,6 +268,9 @@ def plan(
     looks : int or str, optional
         How often the labels will be looked at, such as 4 or "obrien-fleming:4"; "pocock" unless named. The
         intervals of `estimate(…, look=1)` to the last hold together, so that labelling may stop at any look.
+    predicts : str or mapping of proxy to str, optional
+        What proxies predict, as in `Population.read`; it may say what was inferred there, and not contradict
+        what was declared.
 
     Returns
     -------
@@ -307,7 +312,8 @@ def plan(
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
             raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
-    requested, population = as_estimand(estimand), require_population(population, "plan")
+    requested = as_estimand(estimand)
+    population = with_predictions(require_population(population, "plan"), predicts)
     division = Division(
         method=method,
         n_strata=n_strata,

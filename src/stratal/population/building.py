@@ -14,6 +14,7 @@ from stratal.errors import InputError
 from stratal.population import declaration
 from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.population import Population
+from stratal.population.predictions import with_predictions
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.history import HISTORY, History, fit_history
 from stratal.proxy.proxy import Proxy, accuracy, margin
@@ -70,7 +71,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
     predicted = given.get("predicted")
     if predicted is not None and predicted not in groups:
         raise InputError(f"predicted is not a group column: {predicted!r}", action="Give it in groups= too.")
-    return ArrayPopulation(
+    population = ArrayPopulation(
         **held,
         second={info.name: moments for info, _, moments in described},
         ids=ids,
@@ -84,6 +85,7 @@ def from_arrays(given: declaration.ArrayKeywords) -> ArrayPopulation:
         notes=notes,
         threads=None if threads is None else arrays.checked_threads(threads),
     )
+    return with_predictions(population, given.get("predicts"), scaled=given.get("scaled"))
 
 
 def _columns_of(given: declaration.ArrayKeywords) -> dict[str, Any]:
@@ -310,9 +312,8 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
 
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
-    given: Any = {
-        name: getattr(declared, name) for name in ("predicted", "bounds", "scaled", "label", "tags")
-    }
+    declarations = ("predicted", "bounds", "scaled", "label", "predicts", "tags")
+    given: Any = {name: getattr(declared, name) for name in declarations}
     given |= {"ids": ids[order], "id_name": declared.id, "threads": threads}
     for keyword, kind, names in (
         ("proxy", "number", declared.proxies),

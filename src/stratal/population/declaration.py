@@ -13,6 +13,7 @@ from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.agreement import ALIKE
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.question import Outcome
+from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
 from stratal.tables.logs import ID_NAMES, Log
 from stratal.tables.row_index import refuse_two_ids, require_ids
@@ -73,6 +74,8 @@ class Declaration:
         What is done with units whose proxy is missing; they are refused if left out.
     label : "pass/fail" or (float, float), optional
         What annotators will say, where that is not the proxies' scale.
+    predicts : str or mapping of proxy to str, optional
+        What proxies are declared to predict; see `Score`.
     answers : tuple of str
         Columns of several models' answers, of which agreements are made.
     agreements : mapping of proxy to column
@@ -102,6 +105,7 @@ class Declaration:
     softmax: tuple[str, ...] = ()
     missing: str | None = None
     label: str | tuple[float, float] | None = None
+    predicts: Predictions | None = None
     answers: tuple[str, ...] = ()
     agreements: Mapping[str, str] = field(default_factory=dict)
     alike: str | None = None
@@ -170,6 +174,7 @@ class ArrayKeywords(TypedDict, total=False):
     scaled: bool | None
     id_name: str
     label: str | tuple[float, float] | None
+    predicts: str | Mapping[str, str] | None
     history: Any
     threads: int | None
     tags: str | None
@@ -190,6 +195,7 @@ class TableKeywords(TypedDict, total=False):
     softmax: str | Sequence[str] | None
     missing: str | None
     label: str | tuple[float, float] | None
+    predicts: str | Mapping[str, str] | None
     answers: str | Sequence[str] | None
     history: Any
     tags: str | None
@@ -290,6 +296,7 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
         softmax=tuple(_require(name, existing, label) for name in softmax),
         missing=missing,
         label=given.get("label"),
+        predicts=given.get("predicts"),
         answers=answers,
         agreements=agreements,
         alike=alike,

@@ -195,6 +195,11 @@ class ArrayPopulation(Population):
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
 
+    def extent(self, name: str) -> tuple[float, float]:
+        """Return the smallest and the largest value of a proxy."""
+        values = self.values[name]
+        return float(values.min()), float(values.max())
+
     def _renumbered(self, base: int) -> ArrayPopulation:
         """Return the population with row numbers that count from `base`."""
         assert self.row_base is not None

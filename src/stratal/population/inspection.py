@@ -14,6 +14,7 @@ import numpy as np
 from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import POINT, Declaration
+from stratal.population.summary import proxy_info_for
 from stratal.tables.frames import registered
 from stratal.tables.logs import ID_NAMES
 from stratal.tables.readers import open_table
@@ -335,8 +336,8 @@ def describe_proxies(population: Population) -> dict[str, Any]:
     Returns
     -------
     dict
-        `population_size`, `proxies`: name, scaled, bounds, mean, distinct, quantiles (0, 10, …, 100 %), and
-        `groups`: the number of levels of each.
+        `population_size`, `proxies`: name, predicts, declared, meaning, scaled, bounds, mean, distinct,
+        quantiles (0, 10, …, 100 %), and `groups`: the number of levels of each.
 
     Examples
     --------
@@ -345,13 +346,13 @@ def describe_proxies(population: Population) -> dict[str, Any]:
     0.5
     """
     proxies = []
-    for info in population.proxies:
+    for info, score in zip(population.proxies, population.scores, strict=True):
         picture = population.distribution(info.name)
         deciles = np.searchsorted(picture.counts.cumsum(), np.linspace(0, 1, 11) * picture.size)
         quantiles = picture.values[np.minimum(deciles, len(picture.values) - 1)]
         proxies.append(
             {
-                "name": info.name,
+                **score.described(),
                 "scaled": info.scaled,
                 "bounds": None if info.bounds is None else list(info.bounds),
                 "mean": picture.mean,
@@ -362,6 +363,30 @@ def describe_proxies(population: Population) -> dict[str, Any]:
     groups = {name: len(population.levels(name)) for name in population.group_names}
     found = {"population_size": population.size, "proxies": proxies, "groups": groups}
     return found | ({"notes": list(population.notes)} if population.notes else {})
+
+
+def suggested_score(columns: Mapping[str, Any], suggested: Sequence[str]) -> dict[str, Any] | None:
+    """Return what the suggested proxy seems to predict, by its smallest and largest value.
+
+    Parameters
+    ----------
+    columns : mapping
+        What `describe_columns` returns.
+    suggested : sequence of str
+        What `suggestion` returns.
+
+    Returns
+    -------
+    dict or None
+        `name`, `predicts`, `declared` and `meaning`; None if no proxy is suggested.
+    """
+    options = dict(zip(suggested[::2], suggested[1::2], strict=False))
+    rows = {row["name"]: row for row in columns["columns"]}
+    row = rows.get(options.get("--proxy"))
+    if row is None or row["minimum"] is None:
+        return None
+    info = proxy_info_for(row["name"], row["minimum"], row["maximum"], None, None)
+    return info.score(None).described()
 
 
 def suggestion(

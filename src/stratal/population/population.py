@@ -24,6 +24,7 @@ from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
 from stratal.question.question import Outcome
+from stratal.question.scores import Score
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
 
@@ -77,6 +78,9 @@ class Population(ABC):
     # What annotators will answer, where that was declared apart from the proxies' scale.
     label_outcome: Outcome = field(default_factory=Outcome)
 
+    # What proxies are declared to predict, by name; see `Score`. Of others it is inferred.
+    predicts: Mapping[str, str] = field(default_factory=dict)
+
     # What was done to read the units: blank rows left out, a softmax found, proxies missing.
     notes: tuple[str, ...] = ()
 
@@ -108,6 +112,22 @@ class Population(ABC):
             if name in (None, info.name):
                 return info
         raise InputError(f"no such proxy: {name!r}", allowed=near_names(str(name), self.proxy_names))
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """What each proxy predicts, as declared or inferred from its scale."""
+        inferred = (info.score(self.predicted) for info in self.proxies)
+        return tuple(
+            Score(name=score.name, predicts=self.predicts[score.name], declared=True)
+            if score.name in self.predicts
+            else score
+            for score in inferred
+        )
+
+    @property
+    def label_bounds(self) -> tuple[float, float] | None:
+        """Bounds of the labels, where they were declared apart from the proxies' scale."""
+        return self.label_outcome.limits
 
     def require_group(self, name: str) -> str:
         """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
@@ -156,6 +176,10 @@ class Population(ABC):
     @abstractmethod
     def _counter(self, info: ProxyInfo) -> Counter:
         """Return what counts a proxy."""
+
+    @abstractmethod
+    def extent(self, name: str) -> tuple[float, float]:
+        """Return the smallest and the largest value of a proxy."""
 
     @abstractmethod
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
@@ -297,6 +321,8 @@ class Population(ABC):
             What the id column is called in files.
         label : optional
             What annotators will say, as in `Population.read`.
+        predicts : str or mapping of proxy to str, optional
+            What proxies predict, as in `Population.read`.
         tags : {"json", ";", "|", ",", "none"}, optional
             How answers hold sets of tags, as in `Population.read`.
         history : History, array (N, M) or mapping of model to array-like (N,), optional
@@ -334,7 +360,7 @@ class Population(ABC):
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
             The index of a pandas dataframe becomes the ids, as in `Population.from_arrays`.
-        ids, groups, features, show, bounds, scaled, id_name, label, history, tags, threads
+        ids, groups, features, show, bounds, scaled, id_name, label, predicts, history, tags, threads
             As in `Population.from_arrays`.
 
         Raises
@@ -402,6 +428,11 @@ class Population(ABC):
             the same for all changes no estimate.
         label : {"pass/fail"} or (float, float), optional
             What annotators will say, where a proxy is on another scale: it then only orders units.
+        predicts : str or mapping of proxy to str, optional
+            What each proxy predicts; one text for the only proxy. `right`: the probability that the model's
+            answer is right. `class:NAME`: the probability of a class. `rating:LOW..HIGH`: a rating within
+            these bounds. `outcome`: the outcome itself, on its scale. `order`: only an order. If left out, it
+            is inferred from the values, the bounds and whether there is a model's answer.
         answers : str or sequence of str, optional
             Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
             one counts for nothing. They become the proxy `peer_agreement` of the model in `predicted`, and
@@ -465,7 +496,7 @@ class Population(ABC):
             of a pandas dataframe is its id column, called `index` where it has no name, unless it only
             numbers the rows or `id` names a column. If a column `id` or `item_id` is there too, name one.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax : optional
-        missing, label, answers, history, tags : optional
+        missing, label, predicts, answers, history, tags : optional
             As in `Population.read`.
 
         Raises

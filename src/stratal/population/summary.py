@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.expressions import Expression, OnArrays
-from stratal.question.question import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score
+from stratal.question.scores import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score, rating
 
 # Proxies and labels beyond this overflow in sums of squares.
 LARGEST_PROXY = 1e100
@@ -52,13 +52,15 @@ class ProxyInfo:
         """Return what it predicts, as far as that follows from its scale; `answer` is the model's column.
 
         With a model's answer, a proxy with bounds of 0 and 1 is taken for the probability that the answer is
-        right.
+        right. One with other bounds is a rating.
         """
         predicts = OUTCOME
         if not self.scaled:
             predicts = ORDER
         elif answer is not None and self.bounds == (0.0, 1.0):
             predicts = ANSWER_IS_RIGHT
+        elif self.bounds not in (None, (0.0, 1.0)):
+            predicts = rating(*self.bounds)
         return Score(name=self.name, predicts=predicts)
 
 

@@ -2,4 +2,4 @@
 
 from stratal.question.question import Outcome as Outcome
 from stratal.question.question import Question as Question
-from stratal.question.question import Score as Score
+from stratal.question.scores import Score as Score

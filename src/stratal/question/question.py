@@ -6,7 +6,7 @@ module decides what a column means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import Record, plain
 from stratal.errors import InputError, not_bounds, refuse_unknown
+from stratal.question.scores import Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
 
 # How a label becomes a number: by comparison with the model's answer, or because it stands for a number.
@@ -27,51 +28,6 @@ SCALES = ("binary", "bounded", "unbounded")
 
 # What `predicted` is called where labels are not compared with any answer.
 NOT_COMPARED = "none"
-
-# What a score predicts: that the answer is right, a class, the outcome itself, or only an order.
-ANSWER_IS_RIGHT = "right"
-OUTCOME = "outcome"
-ORDER = "order"
-_CLASS = "class:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score(Record):
-    """A numeric column that predicts something of each unit, and what it predicts.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    predicts : str
-        `right` (probability that the model's answer is right), `class:NAME` (probability or score of a
-        class), `outcome` (the outcome itself, such as a rating) or `order` (larger means larger; no scale).
-    declared : bool
-        Whether the user said so, or it was inferred.
-
-    Examples
-    --------
-    >>> Score(name="p_spam", predicts="class:spam").of_class
-    'spam'
-    """
-
-    name: str
-    predicts: str
-    declared: bool = False
-
-    def __post_init__(self) -> None:
-        if self.predicts not in (ANSWER_IS_RIGHT, OUTCOME, ORDER) and not self.of_class:
-            allowed = "right, class:NAME, outcome, order"
-            raise InputError(f"what {self.name!r} predicts", given=repr(self.predicts), allowed=allowed)
-
-    @property
-    def of_class(self) -> str | None:
-        """The class whose probability or score this is; None for other scores."""
-        return self.predicts.removeprefix(_CLASS) or None if self.predicts.startswith(_CLASS) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,6 +96,11 @@ class Outcome(Record):
     def holds_sets(self) -> bool:
         """Whether labels and answers are sets of tags."""
         return self.tag_format not in (None, NO_SETS)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range of z: 0 and 1 of a binary outcome, bounds of a bounded one, None if there is none."""
+        return (0.0, 1.0) if self.scale == "binary" else self.bounds
 
     @property
     def label_format(self) -> str | None:
@@ -246,6 +207,7 @@ class Question(Record):
         predicted: bool | str | None = None,
         positive: str | None = None,
         mapping: Mapping[Any, Any] | None = None,
+        scores: Iterable[Score] = (),
     ) -> Self:
         """Return the question with what later options declare.
 
@@ -256,6 +218,8 @@ class Question(Record):
             Another text: labels are compared with this column of answers.
         positive, mapping : optional
             As in `Outcome`.
+        scores : iterable of Score
+            What columns predict; it takes the place of what was inferred.
 
         Raises
         ------
@@ -272,7 +236,15 @@ class Question(Record):
             refined = refined.with_outcome(positive=str(positive))
         if mapping is not None:
             refined = refined.with_outcome(mapping=self._merged(mapping))
+        for score in scores:
+            refined = refined._with_score(score)
         return refined
+
+    def _with_score(self, score: Score) -> Self:
+        """Return the question with a score that is declared."""
+        require_same_meaning(self.score(score.name), score)
+        others = {entry.name: entry for entry in self.scores}
+        return replace(self, scores=tuple({**others, score.name: score}.values()))
 
     def _decoded(self, predicted: bool | str) -> Self:
         """Return the question with the decoding that `predicted` declares."""

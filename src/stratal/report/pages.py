@@ -37,7 +37,21 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     lines = [f"{found['file']}: {found['rows']:,} rows"]
     log = found.get("log")
     lines += unscored_lines(log["failed"], log["missing"]) if log else []
+    suggested = found.get("suggested_proxy")
+    lines += _meaning_lines(found.get("proxies") or (None if suggested is None else [suggested]))
     return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
+
+
+def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Return one line on what the proxies predict, none without proxies."""
+    if not proxies:
+        return []
+    meanings = [
+        f"{row['name']} is {row['meaning']} ({'declared' if row['declared'] else 'inferred'})"
+        for row in proxies
+    ]
+    change = "" if all(row["declared"] for row in proxies) else "; --predicts changes it"
+    return [f"What is predicted: {', '.join(meanings)}{change}."]
 
 
 _IDS_ALONE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."
@@ -165,6 +179,7 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         f"{'Pilot' if plan.get('pilot') else 'Plan'}: label {budget:,} of {plan['population_size']:,} units "
         f"by a {chosen['design']} sample, estimate by {chosen['estimator']}"
     ]
+    lines += _meaning_lines(plan.get("proxies"))
     if labels:  # which labels the promise follows from, and what they showed of the proxy
         mean = labels["proxy_mean"]
         if mean is None:

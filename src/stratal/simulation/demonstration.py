@@ -7,7 +7,7 @@ and predicts the other 1,497, whose labels are then revealed only where they are
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -240,6 +240,7 @@ def read_benchmark(
     bounds: tuple[float, float] | None = None,
     scaled: bool | None = None,
     predicted: str | None = None,
+    predicts: Mapping[str, str] | None = None,
     **reading: Any,
 ) -> tuple[Population, AnyArray]:
     """Read a fully labelled file into memory.
@@ -260,6 +261,8 @@ def read_benchmark(
         False for proxies that only order.
     predicted : str, optional
         Column of the model's answers.
+    predicts : mapping of proxy to str, optional
+        What proxies predict, as in `Population.read`.
     **reading
         What else `Population.read` is to know: `id`, `delimiter`, `directory`; `answers` and `history`, of
         which proxies are made.
@@ -322,6 +325,7 @@ def read_benchmark(
         predicted=predicted,
         bounds=bounds if proxies else None,
         scaled=scaled,
+        predicts=predicts,
     )
     labels = whole[outcome]
     return population, labels.astype(np.float64) if of_mean else labels

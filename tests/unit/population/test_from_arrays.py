@@ -72,7 +72,7 @@ def test_what_is_no_classifier_is_refused(digits):
     two = DecisionTreeClassifier().fit(X, np.column_stack([y, y % 2]))
     with pytest.raises(InputError, match="not a fitted classifier with one answer"):
         Population.from_estimator(two, X)
-    with pytest.raises(TypeError, match="'predicted'; it takes 'ids'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'predicted'"):
         Population.from_estimator(DecisionTreeClassifier().fit(X, y), X, predicted="x")
 
 

@@ -24,6 +24,7 @@ from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
+from stratal.question.scores import ANSWER_IS_RIGHT
 from stratal.tables.no_answer import is_no_verdict
 
 
@@ -328,7 +329,11 @@ UNTOLD = 0.8
 
 
 def right_answers(population: Population) -> Expression:
-    """Return the probability that an answer is right: the first proxy, if it is a probability."""
+    """Return the probability that an answer is right: a proxy declared so, or the first if it is one."""
+    declared = (score.name for score in population.scores if score.declared)
+    right = next((name for name in declared if population.predicts[name] == ANSWER_IS_RIGHT), None)
+    if right is not None:
+        return Number(name=right)
     if population.proxies:
         info = population.proxy_info()
         if info.scaled and info.bounds == (0.0, 1.0):
@@ -390,7 +395,7 @@ class Beliefs(Record):
         needed : tuple of str
             Classes that must be among the levels, whether or not the model answers them.
         probability : str, optional
-            Column of the probability of the (first) needed class.
+            Column of the probability of the (first) needed class; a proxy that is declared so unless given.
         right : str, optional
             Column of the probability that the answer is right; the first proxy, if it is one, unless given.
         """
@@ -410,6 +415,9 @@ class Beliefs(Record):
         for column in filter(None, (right, probability)):
             numbers = (*population.proxy_names, *population.feature_names)
             refuse_unknown("column of probabilities", column, numbers)
+        if right is None and probability is None and needed:
+            of_class = (score.name for score in population.scores if score.of_class == needed[0])
+            probability = next(of_class, None)
         told, is_right = None, right_answers(population)
         if right is not None:
             is_right = Number(name=right)

@@ -629,6 +629,8 @@ right answer all the same: f1:yes,right=score.
         if not population.proxies or self.probability is not None or self.right is not None:
             return
         answers, proxy = self.predicted or population.predicted, population.proxy_info()
+        if proxy.name in population.predicts:
+            return
         if answers in population.group_names and sets_by_text(population, str(answers)):
             return  # whether a whole set is right says little of one of its tags
         if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):

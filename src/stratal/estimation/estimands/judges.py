@@ -49,7 +49,8 @@ from stratal.intervals.proportion import student_quantile
 from stratal.population.expressions import Cells, Expression, Number
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.question.question import ORDER
+from stratal.question.question import NUMBER
+from stratal.question.scores import ORDER, OUTCOME, Score
 
 # Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
@@ -254,8 +255,16 @@ class OfScores(Estimand, listed="score", shown="judge"):
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
         """Return scores and labels (m,) of the labelled units, and which of the drawn these are (n,)."""
         given = scores if scores is not None else self.score or only_proxy(sample)
+        score = sample.question.score(given) if isinstance(given, str) else None
+        if score is not None and score.of_class is not None:
+            labels = class_indicator(sample, labels, score)
         columns, labelled = number_columns(sample, {"score": given, "label": labels})
         return columns[:, 0], columns[:, 1], Respondents.of(sample, labelled), labelled
+
+    def reads_classes(self, sample: Sample) -> bool:
+        """Return whether labels are classes: the score is declared to predict one."""
+        score = self.score or (sample.proxy_names[0] if len(sample.proxy_names) == 1 else "")
+        return _class_of(sample, score) is not None
 
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -394,11 +403,16 @@ class Bias(OfScores, kind="bias"):
         difference[labelled] = x - y
         bounds: tuple[float, float] | None = None
         outcome: OutcomeKind = "unbounded"
-        if info.scaled and info.bounds is not None and np.all(np.isfinite(info.bounds)):
+        role = sample.question.score(score)
+        on_scale = info.scaled or (role is not None and role.of_class is not None)
+        if on_scale and info.bounds is not None and np.all(np.isfinite(info.bounds)):
             width = info.bounds[1] - info.bounds[0]
             bounds, outcome = (-width, width), "bounded"
         requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
-        return replace(Mean().estimate(sample, difference, requested), label=self.label, null=0.0)
+        # Differences are numbers, whatever the labels are.
+        question = sample.question.with_outcome(decoding=NUMBER, positive=None, mapping=None)
+        numeric = replace(sample, question=question)
+        return replace(Mean().estimate(numeric, difference, requested), label=self.label, null=0.0)
 
 
 # Of equal width, as calibration errors are usually taken (Guo et al. 2017).
@@ -482,6 +496,16 @@ class CalibrationError(OfScores, kind="calibration_error"):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the error."""
+        score = self.score or only_proxy(sample)
+        role = sample.question.score(score)
+        if role is not None and not _is_probability(sample, score):
+            raise InputError(
+                f"a calibration error is of probabilities, and {score!r} is none",
+                given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
+                allowed="right, class:NAME",
+                action="Declare what it predicts (predicts=, --predicts), or ask how far they go together: "
+                "pearson, spearman or icc.",
+            )
         x, y, frame, _ = self.units(sample, labels)
         if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
             raise InputError(
@@ -558,7 +582,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
         if self._scores(sample, labels):
-            return np.isfinite(number_column(sample, _label_numbers(sample, labels), "label"))
+            numbers = _numbers_for_score(sample, labels, self.judges[0])
+            return np.isfinite(number_column(sample, numbers, "label"))
         return judged_classes(sample, labels, self.judges[0]).labelled
 
     def decoded(self, sample: Sample, labels: Any) -> Any:
@@ -570,10 +595,10 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         target, judges, count = request.target, self.judges, len(self.judges)
         each: list[tuple[str, Iterable[Row]]]
         if self._scores(sample, labels):
-            numbers = _label_numbers(sample, labels)
-            each = [(name, _of_scores(sample, numbers, name, target)) for name in judges]
-            if count > 1:
-                each.append((f"mean of {count}", _of_mean_score(sample, numbers, judges, target)))
+            each = [(name, _of_scores(sample, labels, name, target)) for name in judges]
+            # Scores of different classes have no common mean.
+            if count > 1 and len({_class_of(sample, name) for name in judges}) == 1:
+                each.append((f"mean of {count}", _of_mean_score(sample, labels, judges, target)))
         else:
             if count > 2:  # of two, that of the first
                 sample, judges = with_majority(sample, judges, labels)
@@ -694,6 +719,7 @@ def _label_numbers(sample: Sample, labels: Any) -> Any:
 
 def _of_mean_score(sample: Sample, labels: Any, judges: Sequence[str], target: str) -> Iterator[Row]:
     """Yield what compares the mean of several judges' scores with labels."""
+    labels = _numbers_for_score(sample, labels, judges[0])
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
     same = all(_on_scale_of_labels(sample, labels, name) for name in judges)
     yield from _associations(sample, labels, scores, target, same_scale=same)
@@ -752,10 +778,14 @@ def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
     """
     if judge not in sample.proxy_names:
         return False
+    if _class_of(sample, judge) is not None:
+        return True
     x, y, _, _ = OfScores().units(sample, labels, judge)
     role = sample.question.score(judge)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     if not info.scaled or (role is not None and role.predicts == ORDER):
+        return False
+    if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and _are_binary(y):
         return False
     low, high = (0.0, 1.0) if _are_binary(y) else info.bounds or (-np.inf, np.inf)
     stated = sample.question.outcome.bounds
@@ -764,7 +794,39 @@ def _on_scale_of_labels(sample: Sample, labels: Any, judge: str) -> bool:
     return bool(np.all((x >= low) & (x <= high)) and np.all((y >= low) & (y <= high)))
 
 
+def _is_probability(sample: Sample, score: str) -> bool:
+    """Return whether a score can be a probability: it is declared as no rating and no order."""
+    role = sample.question.score(score)
+    return role is None or role.is_probability or role.predicts == OUTCOME
+
+
+def _class_of(sample: Sample, score: str) -> str | None:
+    """Return the class of which a score is declared to be the probability."""
+    role = sample.question.score(score)
+    return None if role is None else role.of_class
+
+
+def class_indicator(sample: Sample, labels: Any, score: Score) -> FloatArray:
+    """Return 1 where the label is the class that a score predicts, else 0 (n,); NaN without a label."""
+    classes = class_column(sample, labels, "labels")
+    present = {str(entry) for entry in classes if entry is not None}
+    # A class may be missing from few labels, but not from labels that are declared to be numbers.
+    if sample.question.compares is False and len(present) > 1:
+        score.refuse_unknown_class(present, "the labels")
+    return np.array([np.nan if entry is None else float(entry == score.of_class) for entry in classes])
+
+
+def _numbers_for_score(sample: Sample, labels: Any, score: str) -> Any:
+    """Return the number of each label that a score is compared with."""
+    role = sample.question.score(score)
+    if role is None or role.of_class is None:
+        return _label_numbers(sample, labels)
+    return class_indicator(sample, labels, role)
+
+
 def _of_scores(sample: Sample, labels: Any, judge: str, target: str) -> Iterator[Row]:
+    if _class_of(sample, judge) is None:
+        labels = _label_numbers(sample, labels)
     same_scale = _on_scale_of_labels(sample, labels, judge)
     yield from _associations(sample, labels, judge, target, same_scale=same_scale)
     if same_scale:
@@ -779,7 +841,7 @@ def _of_one_scale(sample: Sample, labels: Any, judge: str, target: str) -> Itera
     x, y, _, _ = OfScores().units(sample, labels, judge)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     in_range = np.all((x >= 0) & (x <= 1)) and np.all((y >= 0) & (y <= 1))
-    if info.bounds == (0.0, 1.0) and in_range:
+    if info.bounds == (0.0, 1.0) and in_range and _is_probability(sample, judge):
         found = CalibrationError(judge).estimate(sample, labels, Request(target=target))
         yield {"metric": "calibration_error"}, found
 

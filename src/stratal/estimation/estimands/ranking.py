@@ -25,7 +25,6 @@ from stratal.estimation.resolve import class_column, none_labelled, number_colum
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text
-from stratal.question.question import ANSWER_IS_RIGHT, ORDER, OUTCOME
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -256,24 +255,32 @@ def scores_of_class(sample: Sample, positive: str, score: str | None) -> FloatAr
     InputError
         If the score predicts something else: that the model's answer is right, or another class.
     """
-    name = only_proxy(sample) if score is None else score
+    name = _score_of_class(sample, positive) if score is None else score
     values = number_column(sample, name, "score")
     role = sample.question.score(name)
-    if role is None or role.predicts in (OUTCOME, ORDER) or role.of_class == positive:
+    if role is None or not role.is_probability or role.of_class == positive:
         return values
     # An estimand that names an undeclared score declares it as the score of its class.
     if score is not None and not role.declared:
         return values
-    predicts = f"class {role.of_class!r}"
-    if role.predicts == ANSWER_IS_RIGHT:
-        predicts = f"that the answer in {sample.question.answer!r} is right"
+    action = "Draw with a score of the class as a proxy and name it: auc:CLASS,score=COLUMN."
+    if not role.declared:
+        action += (
+            f" If {name!r} is such a score all the same: auc:{positive},score={name}, or "
+            f"predicts= (--predicts {name}=class:{positive})."
+        )
     raise InputError(
         f"{name!r} is no score of the class {positive!r}",
-        given=f"a score that predicts {predicts}",
+        given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
         allowed=f"a proxy that is larger for units of class {positive!r}",
-        action="Draw with it as a proxy and name it: auc:CLASS,score=COLUMN. "
-        f"If {name!r} is such a score all the same: auc:{positive},score={name}.",
+        action=action,
     )
+
+
+def _score_of_class(sample: Sample, positive: str) -> str:
+    """Return the name of the proxy that predicts the class; the only proxy if none is declared to."""
+    names = [score.name for score in sample.question.scores if score.of_class == positive]
+    return names[0] if len(names) == 1 else only_proxy(sample)
 
 
 def only_proxy(sample: Sample) -> str:

@@ -24,6 +24,7 @@ from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digi
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
 from stratal.population.population import Columns, Population
+from stratal.population.predictions import with_predictions
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
@@ -472,6 +473,10 @@ class TablePopulation(Population):
         steps = pictures.Steps.over(*self.extents[second]) if second else None
         return TableCounter(self.source.run, units.table, whole, str(value), moments, steps)
 
+    def extent(self, name: str) -> tuple[float, float]:
+        """Return the smallest and the largest value of a proxy."""
+        return self.extents[name]
+
     def _renumbered(self, base: int) -> TablePopulation:
         """Return the population with row numbers that count from `base`."""
         assert self.row_base is not None
@@ -675,7 +680,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
     """Return the population of a table's rows, once they are checked; see `Population.row_base`."""
     units = units_of(source, declared)
     size, extents = checked(units, source, declared)
-    return TablePopulation(
+    population = TablePopulation(
         size=size,
         proxies=declared.proxy_infos(extents),
         group_names=declared.groups,
@@ -692,6 +697,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         source=source,
         extents=extents,
     )
+    return with_predictions(population, declared.predicts, scaled=declared.scaled)
 
 
 def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:

@@ -1,0 +1,112 @@
+"""What the proxies of a population are declared to predict, and what follows for their scale."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TypeVar
+
+from stratal.errors import InputError
+from stratal.population.answer_sets import population_tags
+from stratal.population.population import Population
+from stratal.population.summary import ProxyInfo
+from stratal.question.scores import ORDER, Predictions, Score, declared_scores, require_same_meaning
+
+AnyPopulation = TypeVar("AnyPopulation", bound=Population)
+
+
+def with_predictions(
+    population: AnyPopulation, predicts: Predictions | None, *, scaled: bool | None = None
+) -> AnyPopulation:
+    """Return the population with what its proxies are declared to predict.
+
+    Parameters
+    ----------
+    population : Population
+    predicts : str or mapping of proxy to str, optional
+        See `Score`; a text is for the only proxy.
+    scaled : bool, optional
+        Whether the proxies were declared to be on the outcome's scale.
+
+    Raises
+    ------
+    InputError
+        For a declaration that contradicts the values, the classes of the model's answers, or what was
+        declared before.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(proxy=[0.1, 0.9])
+    >>> with_predictions(population, "order").proxy_info().scaled
+    False
+    """
+    scores = declared_scores(predicts, population.proxy_names)
+    if not scores:
+        return population
+    stored = {score.name: score for score in population.scores}
+    infos = []
+    for info in population.proxies:
+        score = scores.get(info.name)
+        if score is not None:
+            require_same_meaning(stored[info.name], score)
+            if scaled is False and score.predicts != ORDER:
+                raise InputError(
+                    f"{info.name!r} cannot be only an order and predict {score.predicts}, {score.meaning}",
+                    given=f"scaled=False (--margin) and {info.name}={score.predicts}",
+                    action="Leave one of them out.",
+                )
+            score.refuse_values_outside(*population.extent(info.name))
+            _refuse_unknown_class(population, score)
+            info = declared_info(info, score, population.label_bounds, compares=bool(population.predicted))
+        infos.append(info)
+    changed = copy.copy(population)
+    changed.proxies = tuple(infos)
+    changed.predicts = {**population.predicts, **{name: score.predicts for name, score in scores.items()}}
+    # A distribution stores the scale of its proxy.
+    changed._distributions = {}
+    return changed
+
+
+def _refuse_unknown_class(population: Population, score: Score) -> None:
+    """Refuse the probability of a class that is none of the model's answers, where these are declared."""
+    answers = population.predicted
+    if score.of_class is None or answers is None:
+        return
+    classes = population_tags(population, answers) or tuple(population.levels(answers))
+    score.refuse_unknown_class(classes, f"the answers in {answers!r}")
+
+
+def declared_info(
+    info: ProxyInfo, score: Score, label_bounds: tuple[float, float] | None, *, compares: bool
+) -> ProxyInfo:
+    """Return the scale of a proxy, given what it predicts.
+
+    Parameters
+    ----------
+    info : ProxyInfo
+        As it was inferred.
+    score : Score
+    label_bounds : (float, float), optional
+        Bounds of the labels, where they were declared.
+    compares : bool
+        Whether there are answers with which labels are compared. The outcome is then whether the answer is
+        right, unless bounds of the labels are declared, and the probability of a class is on another scale.
+
+    Examples
+    --------
+    >>> score = Score(name="judge", predicts="rating:1..5")
+    >>> declared_info(ProxyInfo(name="judge", scaled=False, bounds=None), score, None, compares=False).bounds
+    (1.0, 5.0)
+    """
+    # Bounds of 0 and 1 are inferred from the values, unless labels are declared.
+    outcome_bounds = label_bounds or (None if info.bounds == (0.0, 1.0) else info.bounds)
+    if outcome_bounds is None and compares:
+        outcome_bounds = (0.0, 1.0)
+    if score.predicts == ORDER:
+        return replace(info, scaled=False, second_moment=None)
+    if score.bounds is None:
+        return replace(info, scaled=True, bounds=outcome_bounds or info.bounds)
+    of_class = compares and score.of_class is not None
+    if of_class or outcome_bounds not in (None, score.bounds):
+        return replace(info, scaled=False, bounds=outcome_bounds or score.bounds, second_moment=None)
+    return replace(info, scaled=True, bounds=score.bounds)

@@ -1,0 +1,230 @@
+"""`Score`: a column that predicts something of each unit, and what it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from stratal.arrays import Record, number_of_text
+from stratal.errors import InputError, near_names, same_name
+
+# What a score predicts: that the answer is right, the outcome itself, or only an order.
+ANSWER_IS_RIGHT = "right"
+OUTCOME = "outcome"
+ORDER = "order"
+
+# Prefixes of scores of a class, and of ratings with their bounds.
+_CLASS = "class:"
+_RATING = "rating:"
+
+# Between the bounds of a rating; a comma separates entries of a list, a hyphen may be a minus sign.
+_TO = ".."
+
+MEANINGS = "right, class:NAME, rating:LOW..HIGH, outcome, order"
+
+# How `predicts=` is given: for the only proxy, or by column.
+Predictions: TypeAlias = str | Mapping[str, str]
+
+
+def rating(low: float, high: float) -> str:
+    """Return the meaning of a rating within bounds.
+
+    Examples
+    --------
+    >>> rating(1.0, 5.0)
+    'rating:1..5'
+    """
+    return f"{_RATING}{low:g}{_TO}{high:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Record):
+    """A numeric column that predicts something of each unit, and what it predicts.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    predicts : str
+        `right` (probability that the model's answer is right), `class:NAME` (probability of a class),
+        `rating:LOW..HIGH` (a rating within bounds), `outcome` (the outcome itself) or `order` (larger means
+        larger, on no scale).
+    declared : bool
+        Whether the user declared it; otherwise it was inferred.
+
+    Raises
+    ------
+    InputError
+        For a meaning that is none of these, and bounds of a rating that do not increase.
+
+    Examples
+    --------
+    >>> Score(name="p_spam", predicts="class:spam").of_class
+    'spam'
+    >>> Score(name="judge", predicts="rating:1..5").bounds
+    (1.0, 5.0)
+    """
+
+    name: str
+    predicts: str
+    declared: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.predicts, str):
+            raise self._unknown()
+        if self.predicts.startswith(_RATING):
+            self._set(predicts=rating(*self._rating_bounds()))
+        elif self.predicts not in (ANSWER_IS_RIGHT, OUTCOME, ORDER) and not self.of_class:
+            raise self._unknown()
+
+    def _unknown(self) -> InputError:
+        what = f"what {self.name!r} predicts is not understood"
+        return InputError(what, given=repr(self.predicts), allowed=MEANINGS)
+
+    def _rating_bounds(self) -> tuple[float, float]:
+        low_text, _, high_text = self.predicts.removeprefix(_RATING).partition(_TO)
+        low = number_of_text(low_text)
+        high = number_of_text(high_text)
+        if not -float("inf") < low < high < float("inf"):
+            raise self._unknown()
+        return low, high
+
+    @property
+    def of_class(self) -> str | None:
+        """The class whose probability this is; None for other scores."""
+        return self.predicts.removeprefix(_CLASS) or None if self.predicts.startswith(_CLASS) else None
+
+    @property
+    def is_rating(self) -> bool:
+        """Whether it is a rating within stated bounds."""
+        return self.predicts.startswith(_RATING)
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether it is the probability of a class or of a right answer."""
+        return self.predicts == ANSWER_IS_RIGHT or self.of_class is not None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Bounds of its values as far as its meaning has any."""
+        if self.is_rating:
+            return self._rating_bounds()
+        return (0.0, 1.0) if self.is_probability else None
+
+    @property
+    def meaning(self) -> str:
+        """What it predicts, in words."""
+        if self.is_rating:
+            low, high = self._rating_bounds()
+            return f"a rating on [{low:g}, {high:g}]"
+        if self.of_class is not None:
+            return f"the probability of class {self.of_class!r}"
+        words = {
+            ANSWER_IS_RIGHT: "the probability that the answer is right",
+            OUTCOME: "the label itself, on its scale",
+            ORDER: "only an order",
+        }
+        return words[self.predicts]
+
+    def refuse_values_outside(self, low: float, high: float) -> None:
+        """Refuse values from `low` to `high` that contradict the meaning.
+
+        Raises
+        ------
+        InputError
+            For a probability outside [0, 1] and a rating outside its bounds; it names both.
+        """
+        if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
+            return
+        raise InputError(
+            f"the values of {self.name!r} contradict that it predicts {self.predicts}, {self.meaning}",
+            given=f"{low:g} to {high:g}",
+            allowed=f"{self.bounds[0]:g} to {self.bounds[1]:g}",
+            action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
+        )
+
+    def refuse_unknown_class(self, classes: Iterable[str], of_what: str) -> None:
+        """Refuse the probability of a class that is not one of those that occur.
+
+        Parameters
+        ----------
+        classes : iterable of str
+        of_what : str
+            Where they occur, for the error.
+        """
+        known = set(classes)
+        if self.of_class is None or self.of_class in known:
+            return
+        raise InputError(
+            f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
+            given=f"{self.name}={self.predicts}",
+            allowed=near_names(self.of_class, sorted(known)),
+            action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def described(self) -> dict[str, Any]:
+        """Return a JSON-ready dict for readers, with the meaning in words."""
+        return {**self.to_dict(), "meaning": self.meaning}
+
+
+def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[str, Score]:
+    """Return what is declared of scores, by column.
+
+    Parameters
+    ----------
+    predicts : str or mapping of column to str, optional
+        A text is for the only proxy.
+    names : iterable of str
+        The proxies.
+
+    Raises
+    ------
+    InputError
+        For a column that is no proxy, and for a text where there are several.
+
+    Examples
+    --------
+    >>> declared_scores("order", ["judge"])["judge"].meaning
+    'only an order'
+    """
+    if predicts is None:
+        return {}
+    columns = list(names)
+    if isinstance(predicts, str):
+        if len(columns) != 1:
+            raise InputError(
+                "predicts= is one text, which is for the only proxy",
+                given=f"{predicts!r} and {len(columns)} proxies",
+                allowed="a mapping of column to what it predicts",
+                action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
+            )
+        predicts = {columns[0]: predicts}
+    scores = {}
+    for name, text in predicts.items():
+        column = same_name(name, columns)
+        if column is None:
+            raise InputError(
+                f"predicts= (--predicts) names {name!r}, which is no proxy",
+                given=f"{name}={text}",
+                allowed=near_names(str(name), columns) if columns else "no column is a proxy",
+                action="Name the column as a proxy too: proxy= (--proxy).",
+            )
+        scores[column] = Score(name=column, predicts=text, declared=True)
+    return scores
+
+
+def require_same_meaning(stored: Score | None, score: Score) -> None:
+    """Refuse a declaration that contradicts an earlier one; it names both."""
+    if stored is None or not stored.declared or stored.predicts == score.predicts:
+        return
+    raise InputError(
+        f"predicts= (--predicts) contradicts what was declared of {score.name!r} before",
+        given=f"{score.name}={score.predicts}, {score.meaning}",
+        allowed=f"{stored.name}={stored.predicts}, {stored.meaning}",
+        action="Leave the option out, or draw again with it.",
+    )
