@@ -208,7 +208,7 @@ def test_a_plan_stores_the_declaration_and_draws_by_it(world, run_command, tmp_p
     plan = tmp_path / "plan.json"
     words = ["--proxy", "score", "--predicted", "answer", "--predicts", "score=class:spam", "--budget", 20]
     done = run_command("plan", folder / "p.csv", *words, "--output", plan)
-    assert "score is the probability of class 'spam' (declared)" in done.stdout
+    assert "score predicts the probability of class 'spam' (declared)" in done.stdout
     assert json.loads(plan.read_text(encoding="utf-8"))["question"]["scores"] == [
         {"name": "score", "predicts": "class:spam", "declared": True}
     ]
@@ -217,4 +217,4 @@ def test_a_plan_stores_the_declaration_and_draws_by_it(world, run_command, tmp_p
     sample = stratal.Sample.read(tmp_path / "audit" / "sample.parquet")
     assert sample.question.score("score").predicts == "class:spam"
     done = run_command("doctor", folder / "p.csv", "--proxy", "score", "--predicted", "answer")
-    assert "score is the probability that the answer is right (inferred)" in done.stdout
+    assert "score predicts the probability that the answer is right (inferred)" in done.stdout

@@ -122,7 +122,7 @@ class Score(Record):
             return f"the probability of class {self.of_class!r}"
         words = {
             ANSWER_IS_RIGHT: "the probability that the answer is right",
-            OUTCOME: "the label itself, on its scale",
+            OUTCOME: "the label, on its scale",
             ORDER: "only an order",
         }
         return words[self.predicts]

@@ -47,11 +47,11 @@ def _meaning_lines(proxies: Sequence[Mapping[str, Any]] | None) -> list[str]:
     if not proxies:
         return []
     meanings = [
-        f"{row['name']} is {row['meaning']} ({'declared' if row['declared'] else 'inferred'})"
+        f"{row['name']} predicts {row['meaning']} ({'declared' if row['declared'] else 'inferred'})"
         for row in proxies
     ]
     change = "" if all(row["declared"] for row in proxies) else "; --predicts changes it"
-    return [f"What is predicted: {', '.join(meanings)}{change}."]
+    return [f"{', '.join(meanings)}{change}."]
 
 
 _IDS_ALONE = "Annotators will see only the ids; --show COL,… adds columns, such as the text."

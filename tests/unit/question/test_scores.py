@@ -34,7 +34,7 @@ def drawn(columns, **options):
         ("right", "the probability that the answer is right", (0.0, 1.0)),
         ("class:spam", "the probability of class 'spam'", (0.0, 1.0)),
         ("rating:-1..5", "a rating on [-1, 5]", (-1.0, 5.0)),
-        ("outcome", "the label itself, on its scale", None),
+        ("outcome", "the label, on its scale", None),
         ("order", "only an order", None),
     ],
 )
@@ -195,5 +195,5 @@ def test_a_plan_takes_the_probability_of_the_class_of_its_metric(columns):
 def test_a_plan_shows_what_is_inferred(columns):
     plan = stratal.plan(stratal.Population.from_arrays(**columns), budget=40)
 
-    assert "p_spam is the probability that the answer is right (inferred)" in str(plan)
+    assert "p_spam predicts the probability that the answer is right (inferred)" in str(plan)
     assert plan.to_dict()["proxies"][1]["predicts"] == "order"
