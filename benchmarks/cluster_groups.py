@@ -34,7 +34,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.designs.clusters import ClusterWeighting
-from stratal.designs.given import WithReplacementWeighting
+from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimate import Estimate, difference_of, linearised_estimate
 from stratal.estimation.linearised import ratio_of_means

@@ -25,7 +25,7 @@ OPEN_TO_COMMANDS = {"stratal", "stratal.arrays", "stratal.errors", "stratal.ques
 # Modules that a command may use, because they handle files, folders, pages and servers, and compute nothing.
 FILES_AND_SERVERS = {
     "stratal.designs.files": "replaces a file as a whole",
-    "stratal.designs.handover": "writes the folder of a draw",
+    "stratal.designs.labelling_files": "writes the folder of a draw",
     "stratal.labels.annotation_tools": "files of annotation tools",
     "stratal.labels.exchange": "reads and writes files of labels",
     "stratal.population.inspection": "describes the columns of a file",

@@ -21,9 +21,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-EARLY = ("stratal.cli.application", "stratal.designs.handover", "stratal.designs.sample_file", "duckdb",
-         "ibis.backends.duckdb", "pyarrow.parquet", "pyarrow.csv", "scipy.optimize", "scipy.special",
-         "stratal.planning.planner", "stratal.simulation.engine", "stratal.study", "sqlite3")  # fmt: skip
+EARLY = (
+    "stratal.cli.application",
+    "stratal.designs.labelling_files",
+    "stratal.designs.sample_file",
+    "duckdb",
+    "ibis.backends.duckdb",
+    "pyarrow.parquet",
+    "pyarrow.csv",
+    "scipy.optimize",
+    "scipy.special",
+    "stratal.planning.planner",
+    "stratal.simulation.engine",
+    "stratal.study",
+    "sqlite3",
+)
 PYTHONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.scandir", "shutil.rmtree")
 """Python's own calls at which a run can be killed, on every system."""
 
@@ -114,7 +126,7 @@ def _act(words: list[str], place: Path, call: int, gate: int) -> None:
 
 def _handover(words: list[str]) -> None:
     import stratal
-    from stratal.designs.handover import write_handover
+    from stratal.designs.labelling_files import write_labelling_folder
     from stratal.errors import StratalError
 
     units = stratal.Population.from_arrays(
@@ -122,7 +134,7 @@ def _handover(words: list[str]) -> None:
     )
     sample = stratal.designs.SimpleRandom(budget=100).draw(units, seed=int(words[2]))
     try:
-        write_handover(sample, Path(words[1]))
+        write_labelling_folder(sample, Path(words[1]))
     except StratalError as error:
         sys.stderr.write(f"Error: {error}\n")
         raise SystemExit(2) from None

@@ -17,7 +17,7 @@ from tests.attack.damage import Findings
 from tests.attack.nursery import Nursery, traces
 
 import stratal
-from stratal.designs.handover import empty_folder
+from stratal.designs.labelling_files import empty_folder
 from stratal.errors import StratalError
 from stratal.study import open_study
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
-from stratal.designs.handover import write_handover
+from stratal.designs.labelling_files import write_labelling_folder
 from stratal.errors import InputError, LabelError
 from stratal.labels.exchange import read_labels
 
@@ -101,7 +101,7 @@ def test_the_current_folder_takes_the_files_if_it_is_empty(sample, tmp_path, mon
     before = folder.stat().st_ino
     monkeypatch.chdir(folder)
 
-    write_handover(sample, type(tmp_path)("."))
+    write_labelling_folder(sample, type(tmp_path)("."))
 
     assert sorted(os.listdir()) == ["sample.parquet", "to_label.csv"]
     assert folder.stat().st_ino == before
@@ -111,7 +111,7 @@ def test_a_dangling_link_is_no_folder(sample, tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
 
     with pytest.raises(InputError, match="is not a directory"):
-        write_handover(sample, tmp_path / "link")
+        write_labelling_folder(sample, tmp_path / "link")
 
     assert os.listdir(tmp_path) == ["link"]
 
@@ -129,7 +129,7 @@ def test_nothing_stays_when_the_second_file_cannot_be_put_in_place(sample, tmp_p
 
     monkeypatch.setattr(path_type, "rename", failing)
     with pytest.raises(InputError, match="No space left"):
-        write_handover(sample, folder)
+        write_labelling_folder(sample, folder)
 
     assert os.listdir(folder) == []
 
@@ -296,7 +296,9 @@ def test_shown_columns_that_mean_something_in_a_label_file_are_refused(tmp_path,
     population = stratal.Population.from_arrays(proxy=[0.1, 0.5], show={name: ["x", "y"]})
 
     with pytest.raises(InputError, match=f"called '{name}'"):
-        write_handover(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), tmp_path / "audit")
+        write_labelling_folder(
+            stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), tmp_path / "audit"
+        )
 
     assert list(tmp_path.iterdir()) == []
 

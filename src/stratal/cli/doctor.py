@@ -135,7 +135,7 @@ def doctor(requested: Reading) -> Result:
 
 def _of_folder(folder: Path) -> Result | None:
     """Say what a folder that stratal made is, or which logs one holds; None for others, and data sets."""
-    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
     from stratal.tables.logs import STATE, logs_below
 

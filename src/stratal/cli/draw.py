@@ -153,7 +153,7 @@ class PlanFile(
     @classmethod
     def beside(cls, sample: Path) -> PlanFile | None:
         """Return the plan by which a sample was drawn, None where it is not beside it."""
-        from stratal.designs.handover import PLAN_NAME
+        from stratal.designs.labelling_files import PLAN_NAME
 
         return cls.read(sample.parent / PLAN_NAME)
 
@@ -304,7 +304,7 @@ def draw(requested: DrawOptions) -> Result:
     With --half-width it draws a pilot; with --extend and --labels as many more units as the labels say are
     needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.designs.handover import empty_folder, write_handover
+    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
     from stratal.report.pages import handover_page
 
     empty_folder(requested.output)
@@ -331,7 +331,7 @@ def draw(requested: DrawOptions) -> Result:
             )
     sample = replace(sample, question=requested.declared(sample.question))
     text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.output)
-    written = write_handover(sample, requested.output, text)
+    written = write_labelling_folder(sample, requested.output, text)
     found = {
         "sample": str(written.sample),
         "to_label": str(written.to_label),
@@ -603,7 +603,7 @@ def select(requested: SelectOptions) -> Result:
     round, until the winner is known: however often one looks, it is further than the indifference below the
     best with probability 1 − confidence at most.
     """
-    from stratal.designs.handover import empty_folder, write_handover
+    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
 
     output = requested.output
     if output is not None:
@@ -626,7 +626,7 @@ def select(requested: SelectOptions) -> Result:
     if selection.done or output is None:
         return Result(found, page)
     options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
-    written = write_handover(selection.sample, output, PlanFile.of(options, None).text(output))
+    written = write_labelling_folder(selection.sample, output, PlanFile.of(options, None).text(output))
     found |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
     labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
     folder = str(output).rstrip("/")
@@ -641,7 +641,7 @@ def select(requested: SelectOptions) -> Result:
 
 def _next(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
     """Return how the answers were read, and the selection with the labels so far."""
-    from stratal.designs.handover import SAMPLE_NAME
+    from stratal.designs.labelling_files import SAMPLE_NAME
     from stratal.labels.exchange import read_labels_or_verdicts
 
     if not requested.labels:

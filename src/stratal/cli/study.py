@@ -135,7 +135,7 @@ def new(requested: NewOptions) -> Result:
     `stratal study label` shows them the items, `stratal study status` says how far they are, and
     `stratal estimate` takes the labels.
     """
-    from stratal.designs.handover import SAMPLE_NAME, empty_folder
+    from stratal.designs.labelling_files import SAMPLE_NAME, empty_folder
     from stratal.evaluation import require_present
     from stratal.report.pages import study_page
     from stratal.study.database import DATABASE

@@ -2,7 +2,7 @@
 
 from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements
-from stratal.designs.given import WithReplacementWeighting
+from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.margins import fit_margins, post_stratify
 from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
 from stratal.designs.sample import Design, Sample, question_of

@@ -95,10 +95,14 @@ class ClusterWeighting(Weighting):
         variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
         unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
         """
-        m, share = self.draws, self.drawn / self.drawn.sum()
+        m = self.draws
+        share = self.drawn / self.drawn.sum()
         # The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
         drawn = float(self.drawn @ self.drawn / self.drawn.sum())
-        every = drawn if self.squared_sizes is None else self.squared_sizes / self.size
+        if self.squared_sizes is None:
+            every = drawn
+        else:
+            every = self.squared_sizes / self.size
         off = self.drawn - drawn
         spread = share @ off**2
         reaches = abs(every - drawn) > np.sqrt(SAME) * drawn
@@ -154,13 +158,9 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> F
     -------
     float (q, q)
         NaN for one cluster out of several.
-
-    Examples
-    --------
-    >>> between_clusters(np.array([[0.25], [0.25], [0.0]]), np.array([0, 0, 1]), 4)
-    array([[0.125]])
     """
-    m, q = int(cluster.max()) + 1, parts.shape[1]
+    m = int(cluster.max()) + 1
+    q = parts.shape[1]
     if m >= clusters:
         return np.zeros((q, q))
     if m < 2:
@@ -218,8 +218,8 @@ class ClusterSample(Design):
 
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
-            given = f"n_clusters={self.n_clusters}, budget={self.budget}"
-            raise InputError("give either n_clusters or a budget", given=given, allowed="one of the two")
+            options = f"n_clusters={self.n_clusters}, budget={self.budget}"
+            raise InputError("give either n_clusters or a budget", given=options, allowed="one of the two")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw clusters, and every unit of each."""
@@ -251,9 +251,12 @@ class ClusterSample(Design):
         else:
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
-            what = f"{count} clusters of '{self.cluster}' cannot be drawn"
-            action = "One cluster has no variance: draw at least two." if count < 2 else None
-            raise BudgetError(what, allowed=f"{min(2, clusters)} to {clusters}", action=action)
+            problem = f"{count} clusters of '{self.cluster}' cannot be drawn"
+            if count < 2:
+                action = "One cluster has no variance: draw at least two."
+            else:
+                action = None
+            raise BudgetError(problem, allowed=f"{min(2, clusters)} to {clusters}", action=action)
         return count
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:

@@ -40,14 +40,6 @@ class Clocks:
     ----------
     uniform : float (N,)
         Permanent random numbers in [0, 1).
-
-    Examples
-    --------
-    >>> clocks = Clocks(np.array([0.9, 0.1, 0.5]))
-    >>> clocks.draw(np.array([1.0, 1.0, 0.0]), 1)
-    1
-    >>> clocks.rows, clocks.inverse
-    (array([1]), array([2.]))
     """
 
     def __init__(self, uniform: FloatArray) -> None:
@@ -67,7 +59,8 @@ class Clocks:
         x = sizes[open_rows]
         waiting = self.left[open_rows] / x
         first = np.argsort(waiting, kind="stable")[:count]
-        new, elapsed = open_rows[first], float(waiting[first[-1]])
+        new = open_rows[first]
+        elapsed = float(waiting[first[-1]])
         total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
         remaining = np.zeros(len(sizes))
         remaining[open_rows] = 1.0 / x
@@ -88,11 +81,14 @@ class Clocks:
 
     def spread(self, differs: BoolArray) -> FloatArray:
         """Return Σ 1/q over the units left in each turn (n, J), of those that differ (N, J)."""
-        found = [np.empty((0, differs.shape[1]))]
+        sums = [np.empty((0, differs.shape[1]))]
         for remaining, new, total in self._rounds:
-            gone = remaining[new, None] * differs[new]
-            found.append((remaining @ differs - (np.cumsum(gone, axis=0) - gone)) * total[:, None])
-        return np.concatenate(found)
+            drawn_differences = remaining[new, None] * differs[new]
+            sums.append(
+                (remaining @ differs - (np.cumsum(drawn_differences, axis=0) - drawn_differences))
+                * total[:, None]
+            )
+        return np.concatenate(sums)
 
 
 def sizes_of(
@@ -102,17 +98,14 @@ def sizes_of(
 
     That keeps the variances of the leader's differences from its rivals small together. Units on which no
     survivor differs have none, unless labels are needed `everywhere`.
-
-    Examples
-    --------
-    >>> codes = np.array([[0, 1, 0], [0, 0, 0], [0, 1, 1]])
-    >>> sizes_of(codes, 0, np.arange(3), np.array([1])).tolist()
-    [1.0, 0.0, 1.0]
     """
-    own = codes[:, [leader]]
-    sizes = np.sqrt((codes[:, rivals] != own).mean(axis=1))
-    differ = (codes[:, survivors] != own).any(axis=1)
-    least = FLOOR * np.sqrt(np.mean(sizes[differ] ** 2)) if np.any(differ) else 1.0
+    leader_answers = codes[:, [leader]]
+    sizes = np.sqrt((codes[:, rivals] != leader_answers).mean(axis=1))
+    differ = (codes[:, survivors] != leader_answers).any(axis=1)
+    if np.any(differ):
+        least = FLOOR * np.sqrt(np.mean(sizes[differ] ** 2))
+    else:
+        least = 1.0
     return np.asarray(np.where(differ | everywhere, np.maximum(sizes, least), 0.0))
 
 
@@ -183,15 +176,15 @@ class Disagreements(Design):
 
     def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
         """Return the design with another round, of these survivors and rivals."""
-        now = zip(("units", "leaders", "survivors", "rivals"), (count, leader, *groups), strict=True)
-        changed: dict[str, Any] = {name: (*getattr(self, name), one) for name, one in now}
+        additions = zip(("units", "leaders", "survivors", "rivals"), (count, leader, *groups), strict=True)
+        changed: dict[str, Any] = {name: (*getattr(self, name), value) for name, value in additions}
         return replace(self, **changed)
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds, in the order of their turns."""
-        found, codes = units_and_answers(population, self.answers, seed)
-        clocks = self.replay(codes, found.uniform)
-        return self, found.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
+        candidates, codes = units_and_answers(population, self.answers, seed)
+        clocks = self.replay(codes, candidates.uniform)
+        return self, candidates.drawn.only(clocks.rows), np.minimum(clocks.probability, 1.0), None
 
     def larger(self, sample: Sample, additional: int) -> Design:
         """Refuse: the labels decide which units are next."""
@@ -214,13 +207,16 @@ def units_and_answers(
 
     Sets of tags are equal whatever the order of their tags.
     """
-    found = population.below(Size(kind="equal"), 1.0, seed)
-    columns = {name: found.drawn.groups[population.require_group(name)] for name in answers}
+    candidates = population.below(Size(kind="equal"), 1.0, seed)
+    columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():
         texts, other = read_sets(column.tolist(), population.tags)
         if other is not None:
-            place = f"id {str(found.drawn.ids[other])!r}"
+            place = f"id {str(candidates.drawn.ids[other])!r}"
             raise mixed_answers(name, column[other], place, population.tags)
-        columns[name] = column if texts is None else np.array(texts, dtype=np.str_)
-    drawn = replace(found.drawn, groups={**found.drawn.groups, **columns})
-    return replace(found, drawn=drawn), answer_codes(list(columns.values()))
+        if texts is None:
+            columns[name] = column
+        else:
+            columns[name] = np.array(texts, dtype=np.str_)
+    drawn = replace(candidates.drawn, groups={**candidates.drawn.groups, **columns})
+    return replace(candidates, drawn=drawn), answer_codes(list(columns.values()))

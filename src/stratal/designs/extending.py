@@ -31,16 +31,6 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     ------
     InputError
         Names what differs: the number of units, ids, a proxy, a group, a column that annotators see.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> rows = {"ids": ["a", "b", "c"], "proxy": [0.1, 0.5, 0.9]}
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(**rows), seed=7)
-    >>> exchanged = stratal.Population.from_arrays(ids=["a", "b", "c"], proxy=[0.5, 0.1, 0.9])
-    >>> require_same_population(sample, exchanged)
-    Traceback (most recent call last):
-    stratal.errors.InputError: this is not the population that the sample was drawn from: proxy 'proxy' ...
     """
     if population is sample.population:
         return population
@@ -55,21 +45,24 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
         )
     texts = id_texts(sample.ids)
-    found = population.find(texts)
-    rows = rows_of(texts, found.ids)
+    candidates = population.find(texts)
+    rows = rows_of(texts, candidates.ids)
     if -1 in rows:
         given = f"no unit {texts[rows.tolist().index(-1)]!r}"
         raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
-    units = with_set_texts(found.only(rows), sample)
+    units = with_set_texts(candidates.only(rows), sample)
     refuse_other_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
-    known = sample.population_digest()
-    if known is None:
+    sample_digest = sample.population_digest()
+    if sample_digest is None:
         _compare_strata(sample, population)
         return population
-    changed = differing(sample.proxy_names, known, population.digest(sample.seed))
+    changed = differing(sample.proxy_names, sample_digest, population.digest(sample.seed))
     if changed:
-        what = "other ids" if changed.startswith(" ids") else "other values"
-        raise not_drawn_from(changed, given=f"{what} among the units that were not drawn")
+        if changed.startswith(" ids"):
+            difference = "other ids"
+        else:
+            difference = "other values"
+        raise not_drawn_from(changed, given=f"{difference} among the units that were not drawn")
     return population
 
 
@@ -78,7 +71,10 @@ def with_set_texts(drawn: Drawn, sample: Sample) -> Drawn:
     outcome = sample.question.outcome
     if not outcome.holds_sets:
         return drawn
-    separator = outcome.tag_format if outcome.tag_format in SEPARATORS else None
+    if outcome.tag_format in SEPARATORS:
+        separator = outcome.tag_format
+    else:
+        separator = None
     groups = dict(drawn.groups)
     for name, cells in sample.groups.items():
         if name in groups and all(map(is_set, set(cells.tolist()))):
@@ -107,10 +103,11 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
         )
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
-    known, digest = earlier.population_digest(), later.population_digest()
-    if known is None or digest is None:
+    earlier_digest = earlier.population_digest()
+    later_digest = later.population_digest()
+    if earlier_digest is None or later_digest is None:
         return
-    changed = differing(earlier.proxy_names, known, digest)
+    changed = differing(earlier.proxy_names, earlier_digest, later_digest)
     if changed:
         raise not_drawn_from(changed, given="another population in a later round")
 
@@ -122,26 +119,18 @@ def require_planned(sample: Sample, planned: Population) -> None:
     ------
     InputError
         Names what differs of the columns that both have.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> plan = stratal.plan(stratal.Population.from_arrays(proxy=[0.1, 0.1, 0.9, 0.9]), budget=2, minimum=1)
-    >>> plan.draw(seed=7, population=stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.1, 0.9]))
-    Traceback (most recent call last):
-    stratal.errors.InputError: this is not the population that was planned for: proxy 'proxy' differs ...
     """
     if sample.population is planned:
         return
-    drawn = sample.population_digest()
-    assert drawn is not None  # every draw has one
-    known = planned.digest(sample.seed)
-    changed = differing(sample.proxy_names, known, drawn)
-    if known.size != drawn.size or changed:
+    drawn_digest = sample.population_digest()
+    assert drawn_digest is not None  # every draw has one
+    planned_digest = planned.digest(sample.seed)
+    changed = differing(sample.proxy_names, planned_digest, drawn_digest)
+    if planned_digest.size != drawn_digest.size or changed:
         raise InputError(
             "this is not the population that was planned for" + (f":{changed}" if changed else ""),
-            given=f"{drawn.size:,} units",
-            allowed=f"{known.size:,} units, as they were when the plan was made",
+            given=f"{drawn_digest.size:,} units",
+            allowed=f"{planned_digest.size:,} units, as they were when the plan was made",
             action="Give that one unchanged, or plan for this one.",
         )
 
@@ -152,38 +141,32 @@ def rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
     return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def differing(proxies: Sequence[str], known: PopulationDigest, other: PopulationDigest) -> str:
-    """Return what differs between the digests of two populations, in words; nothing if they are the same.
-
-    Examples
-    --------
-    >>> differing([], PopulationDigest(size=1, ids="a"), PopulationDigest(size=1, ids="b"))
-    ' ids differ'
-    """
-    if known.ids != other.ids:
+def differing(proxies: Sequence[str], first: PopulationDigest, second: PopulationDigest) -> str:
+    """Return what differs between the digests of two populations, in words; nothing if they are the same."""
+    if first.ids != second.ids:
         return " ids differ"
-    columns = [name.partition(":") for name in known.differing(other)]
+    columns = [name.partition(":") for name in first.differing(second)]
     called = {"group": "column", "second": "second moment of proxy"}
     names = [
         f"{called.get(kind) or ('proxy' if name in proxies else 'feature')} {name!r}"
         for kind, _, name in columns
     ]
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    differ = f"differ{'s' if len(names) == 1 else ''}"
-    return f" {', '.join(names[:_LISTED])}{more} {differ}" if names else ""
+    if len(names) > _LISTED:
+        remainder = f" and {len(names) - _LISTED} more"
+    else:
+        remainder = ""
+    verb = f"differ{'s' if len(names) == 1 else ''}"
+    if names:
+        return f" {', '.join(names[:_LISTED])}{remainder} {verb}"
+    return ""
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
-    """Return what is known of the units of a sample, or of drawn units: columns (n,) by what they are called.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> list(unit_columns(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)))
-    ["proxy 'proxy'"]
-    """
-    names = units.proxy_names if proxy_names is None else proxy_names
+    """Return the stored columns (n,) of a sample or of drawn units by name."""
+    if proxy_names is None:
+        names = units.proxy_names
+    else:
+        names = proxy_names
     proxies = {f"proxy {name!r}": units.proxies[:, k] for k, name in enumerate(names)}
     groups = {f"column {name!r}": values for name, values in units.groups.items()}
     return {**{f"shown column {name!r}": units.shown[name] for name in units.shown}, **groups, **proxies}
@@ -205,16 +188,11 @@ def refuse_other_units(
                 )
 
 
-def not_drawn_from(what: str, given: str, allowed: str | None = None) -> InputError:
-    """Return the error about a population that a sample was not drawn from.
-
-    Examples
-    --------
-    >>> print(not_drawn_from(" ids differ", "no unit 'a'"))
-    this is not the population that the sample was drawn from: ids differ (given: no unit 'a'). Give the ...
-    """
+def not_drawn_from(difference: str, given: str, allowed: str | None = None) -> InputError:
+    """Return the error about a population that a sample was not drawn from."""
     return InputError(
-        "this is not the population that the sample was drawn from" + (f":{what}" if what else ""),
+        "this is not the population that the sample was drawn from"
+        + (f":{difference}" if difference else ""),
         given=given,
         allowed=allowed,
         action="Give the one that it was drawn from, unchanged.",
@@ -224,8 +202,8 @@ def not_drawn_from(what: str, given: str, allowed: str | None = None) -> InputEr
 def _compare_strata(sample: Sample, population: Population) -> None:
     """Compare the sizes of strata, and the strata of drawn units, where the sample's rule can be applied."""
     rule = sample.design.rule
-    held = (*population.proxy_names, *population.feature_names, *population.group_names)
-    if rule is None or any(name not in held for name in rule.columns):
+    stored_columns = (*population.proxy_names, *population.feature_names, *population.group_names)
+    if rule is None or any(name not in stored_columns for name in rule.columns):
         return
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
@@ -266,20 +244,12 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
-    kept = ("question", "half_width", "looks")
-    return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in kept})
+    inherited_fields = ("question", "half_width", "looks")
+    return larger.of_rows(order, round=rounds, **{name: getattr(sample, name) for name in inherited_fields})
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
-    """Return where to draw from: the sample's own population, or a given one that is the same.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> population_of(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7), None) is population
-    True
-    """
+    """Return where to draw from: the sample's own population, or a given one that is the same."""
     where = sample.population if population is None else population
     if where is None:
         raise InputError(
@@ -299,13 +269,7 @@ def refuse_other_designs(sample: Sample) -> None:
 
 
 def last_round(sample: Sample) -> int:
-    """Return the number of the sample's last round.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> last_round(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
-    1
-    """
-    return 1 if sample.round is None or sample.size == 0 else int(sample.round.max())
+    """Return the number of the sample's last round."""
+    if sample.round is None or sample.size == 0:
+        return 1
+    return int(sample.round.max())

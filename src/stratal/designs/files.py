@@ -29,23 +29,17 @@ def replacing(path: Path) -> Iterator[Path]:
     ------
     InputError
         If the folder does not exist or cannot be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with replacing(folder / "note.txt") as partial:
-    ...     _ = partial.write_text("whole")
-    >>> (folder / "note.txt").read_text()
-    'whole'
     """
     utf8_path(path)
     clear_leftovers(path)
     try:
         partial, release = _held(path.parent, f".{path.stem}.", path.suffix, Path.touch)
     except OSError as error:
-        made = path.parent.is_dir()
-        action = "Choose another folder." if made else f"Make the folder {path.parent} first."
+        folder_exists = path.parent.is_dir()
+        if folder_exists:
+            action = "Choose another folder."
+        else:
+            action = f"Make the folder {path.parent} first."
         raise InputError(f"{path}: cannot write here ({error.strerror})", action=action) from None
     try:
         yield partial
@@ -69,7 +63,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def clear_leftovers(path: Path) -> None:
     """Remove what killed runs left of `path` beside it; what a living run is writing stays."""
-    start, end = f".{path.stem}.", f"{_PARTIAL}{path.suffix}"
+    start = f".{path.stem}."
+    end = f"{_PARTIAL}{path.suffix}"
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
             token = entry.name.removeprefix(start).removesuffix(end)
@@ -125,15 +120,7 @@ def _held(
 
 @contextmanager
 def partial_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder, beside `folder` or inside one that exists, that is gone when the block ends.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with partial_folder(Path(tempfile.mkdtemp()) / "audit") as partial:
-    ...     partial.is_dir()
-    True
-    """
+    """Yield a new folder, beside `folder` or inside one that exists, that is gone when the block ends."""
     place = folder if folder.is_dir() else folder.parent
     name = folder.resolve().name
     clear_leftovers(place / name)

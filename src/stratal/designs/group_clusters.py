@@ -29,13 +29,6 @@ class GroupClusters(Record):
         Strata that hold clusters of the group.
     undrawn_share : float
         Share of the population's clusters that were not drawn; 1 for draws with replacement.
-
-    Examples
-    --------
-    >>> clusters = GroupClusters.of(cluster=np.array([0, 0, 1, 2]), stratum=np.zeros(4, dtype=int),
-    ...                             weights=np.full(4, 0.25), member=np.array([True, True, True, False]))
-    >>> clusters.count, clusters.design_freedom, clusters.parts.round(2).tolist()
-    (2, 1, [0.67, 0.33, 0.0])
     """
 
     cluster: IntArray
@@ -83,7 +76,8 @@ class GroupClusters(Record):
         if self.count < 2 or self.design_freedom < 1:
             return 0.0
         used = self.parts > 0
-        parts, squares = self.parts[used], self.squares[used]
+        parts = self.parts[used]
+        squares = self.squares[used]
         freedom = bell_mccaffrey(parts, (1.0 - _RESEMBLANCE) * squares + _RESEMBLANCE * parts**2)
         return min(float(self.design_freedom), max(freedom, 1.0))
 
@@ -101,8 +95,11 @@ class GroupClusters(Record):
         clusters, also those without a unit of the group.
         """
         m = len(self.parts)
-        left = np.where(self.parts < 1.0, 1.0 - self.parts, 1.0)
-        factors = np.sqrt((1.0 - 1.0 / m) / left) if m > 1 else np.ones(m)
+        leverage_complement = np.where(self.parts < 1.0, 1.0 - self.parts, 1.0)
+        if m > 1:
+            factors = np.sqrt((1.0 - 1.0 / m) / leverage_complement)
+        else:
+            factors = np.ones(m)
         return np.asarray(factors[self.cluster])
 
 
@@ -119,18 +116,20 @@ def bell_mccaffrey(parts: FloatArray, variances: AnyArray) -> float:
         g_c, each cluster's part of the mean; they add up to 1.
     variances : float (m,)
         What the variance of each cluster's total is proportional to.
-
-    Examples
-    --------
-    >>> bell_mccaffrey(np.full(10, 0.1), np.full(10, 0.1))
-    9.0
-    >>> round(bell_mccaffrey(np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.7, 0.1, 0.1, 0.1])), 2)
-    1.59
     """
-    stretch, whole = 1.0 / (1.0 - parts), variances.sum()
-    trace = stretch * (variances - 2.0 * parts * variances + whole * parts**2)
+    stretch = 1.0 / (1.0 - parts)
+    total_variance = variances.sum()
+    trace = stretch * (variances - 2.0 * parts * variances + total_variance * parts**2)
     # Ω² summed without the m × m matrix: diag(v) less g v' + v g' − Σv g g', each row and column stretched.
-    own, cross, other = stretch @ parts**2, stretch @ (parts * variances), stretch @ variances**2
-    joint = 2.0 * (own * other + cross**2) - 4.0 * whole * own * cross + (whole * own) ** 2
-    alone = stretch**2 * variances * (variances - 4.0 * parts * variances + 2.0 * whole * parts**2)
-    return float(round(trace.sum() ** 2 / (joint + alone.sum()), 9))
+    squared_parts = stretch @ parts**2
+    crossed_parts = stretch @ (parts * variances)
+    squared_variances = stretch @ variances**2
+    off_diagonal = (
+        2.0 * (squared_parts * squared_variances + crossed_parts**2)
+        - 4.0 * total_variance * squared_parts * crossed_parts
+        + (total_variance * squared_parts) ** 2
+    )
+    diagonal = (
+        stretch**2 * variances * (variances - 4.0 * parts * variances + 2.0 * total_variance * parts**2)
+    )
+    return float(round(trace.sum() ** 2 / (off_diagonal + diagonal.sum()), 9))

@@ -48,16 +48,6 @@ class CalibratedWeighting(Weighting):
         x of the labelled units, a column of ones among them.
     ratio : float (n,)
         g, see `fitted_ratios`.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> base = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
-    >>> x = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
-    >>> found = CalibratedWeighting(
-    ...     base=base, auxiliary=x, ratio=fitted_ratios(base.weights, x, np.array([1.0, 0.4])))
-    >>> found.weights.round(6), float(found.covariance(x)[1, 1].round(9))
-    (array([0.2, 0.2, 0.2, 0.4]), 0.0)
     """
 
     base: Weighting
@@ -139,37 +129,34 @@ def fitted_ratios(
     ------
     InputError
         If no such weights exist, or Newton's method does not find them.
-
-    Examples
-    --------
-    >>> x = np.array([[1.0, 0], [1, 0], [1, 1]])
-    >>> fitted_ratios(np.full(3, 1 / 3), x, np.array([1.0, 0.5])).round(6)
-    array([0.75, 0.75, 1.5 ])
     """
     raking = method == "raking"
-    lam, ratio = np.zeros(auxiliary.shape[1]), np.ones(len(weights))
-    missed = means - auxiliary.T @ weights
+    lam = np.zeros(auxiliary.shape[1])
+    ratio = np.ones(len(weights))
+    shortfall = means - auxiliary.T @ weights
     for _ in range(_STEPS):
-        if np.max(np.abs(missed)) < _CLOSE:
+        if np.max(np.abs(shortfall)) < _CLOSE:
             return ratio
         matrix = (auxiliary * (weights * (ratio if raking else 1.0))[:, None]).T @ auxiliary
-        step = np.asarray(np.linalg.lstsq(matrix, missed, rcond=None)[0], dtype=np.float64)
+        step = np.asarray(np.linalg.lstsq(matrix, shortfall, rcond=None)[0], dtype=np.float64)
         for _ in range(_HALVINGS):
             with np.errstate(over="ignore", invalid="ignore"):
                 power = auxiliary @ (lam + step)
                 trial = np.exp(power) if raking else 1.0 + power
-                left = means - auxiliary.T @ (weights * trial)
-            if np.all(np.isfinite(left)) and np.sum(left**2) < np.sum(missed**2):
+                remaining = means - auxiliary.T @ (weights * trial)
+            if np.all(np.isfinite(remaining)) and np.sum(remaining**2) < np.sum(shortfall**2):
                 break
             step = step / 2.0
         else:
             break
-        lam, ratio, missed = lam + step, trial, left
-    if np.max(np.abs(missed)) < np.sqrt(_CLOSE):
+        lam = lam + step
+        ratio = trial
+        shortfall = remaining
+    if np.max(np.abs(shortfall)) < np.sqrt(_CLOSE):
         return ratio
     raise InputError(
         "no weights of these labels reach the known totals",
-        given=f"off by {np.max(np.abs(missed)):.2g} of the population",
+        given=f"off by {np.max(np.abs(shortfall)):.2g} of the population",
         action="Fewer or coarser margins, or method='regression', which allows negative weights."
         if method == "raking"
         else "Totals contradict each other among the labelled units: give fewer or coarser ones.",
@@ -191,14 +178,6 @@ class Margins(Design):
     means : tuple of tuple of float (m,)
         Share of the population in each level; for numbers their mean.
     method : {"raking", "regression"}
-
-    Examples
-    --------
-    >>> from stratal.designs import SimpleRandom
-    >>> design = Margins(base=SimpleRandom(budget=9).to_dict(), columns=("kind",), levels=(("a", "b"),),
-    ...                  means=((0.5, 0.5),))
-    >>> Design.from_dict(design.to_dict()).drawn_by.kind
-    'simple-random'
     """
 
     kind = "margins"
@@ -216,8 +195,8 @@ class Margins(Design):
     @property
     def drawn_by(self) -> Design:
         """The design that the units were drawn with."""
-        found: Design = Design.from_dict(self.base)
-        return found
+        design: Design = Design.from_dict(self.base)
+        return design
 
     @property
     def stratum_names(self) -> tuple[str, ...]:
@@ -227,17 +206,18 @@ class Margins(Design):
     def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
         """Return the design's weights, fitted to the totals among the labelled units."""
         base = self.drawn_by.weighting(sample, labelled)
-        parts, means = [np.ones((int(labelled.sum()), 1))], [np.ones(1)]
-        for column, levels, known in zip(self.columns, self.levels, self.means, strict=True):
+        parts = [np.ones((int(labelled.sum()), 1))]
+        means = [np.ones(1)]
+        for column, levels, margin_means in zip(self.columns, self.levels, self.means, strict=True):
             if not levels:
                 parts.append(_numbers(sample, column)[labelled, None])
-                means.append(np.array(known))
+                means.append(np.array(margin_means))
                 continue
             codes = np.searchsorted(np.array(levels), sample.groups[column][labelled].astype(np.str_))
-            shares = _of_labelled(column, levels, np.array(known), codes)
-            there = np.flatnonzero(shares > 0)[1:]
-            parts.append((codes[:, None] == there).astype(np.float64))
-            means.append(shares[there])
+            shares = _shares_of_labelled_levels(column, levels, np.array(margin_means), codes)
+            labelled_levels = np.flatnonzero(shares > 0)[1:]
+            parts.append((codes[:, None] == labelled_levels).astype(np.float64))
+            means.append(shares[labelled_levels])
         x = np.concatenate(parts, axis=1)
         ratio = fitted_ratios(base.weights, x, np.concatenate(means), self.method)
         return CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
@@ -300,62 +280,68 @@ def fit_margins(
     names = (margins,) if isinstance(margins, str) else tuple(margins)
     refuse_unknown("method", method, METHODS)
     if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
-        given = ", ".join(names) or "none"
-        what = "margins are given once, all together, each of another column"
-        raise InputError(what, given=given, allowed="names of columns")
-    found = [_known(sample, name, (totals or {}).get(name)) for name in names]
+        named = ", ".join(names) or "none"
+        problem = "margins are given once, all together, each of another column"
+        raise InputError(problem, given=named, allowed="names of columns")
+    levels_and_means = [_margin_of(sample, name, (totals or {}).get(name)) for name in names]
     design = Margins(
         base=sample.design.to_dict(),
         columns=names,
-        levels=tuple(levels for levels, _ in found),
-        means=tuple(means for _, means in found),
+        levels=tuple(levels for levels, _ in levels_and_means),
+        means=tuple(means for _, means in levels_and_means),
         method=method,
     )
     return replace(sample, design=design)
 
 
-def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _margin_of(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the levels of a margin and their shares of the population, or no level and a mean."""
-    if name in sample.groups and not _is_number(given):
-        levels = _sizes(sample, name, given)
-        whole = sum(levels.values())
-        return tuple(levels), tuple(units / whole for units in levels.values())
-    if given is None and name in sample.proxy_names:
+    if name in sample.groups and not _is_number(total):
+        levels = _group_sizes(sample, name, total)
+        population_units = sum(levels.values())
+        return tuple(levels), tuple(units / population_units for units in levels.values())
+    if total is None and name in sample.proxy_names:
         column = sample.proxy_names.index(name)
-        means, sizes = sample.summary.proxy_means[:, column], sample.summary.sizes
+        means = sample.summary.proxy_means[:, column]
+        sizes = sample.summary.sizes
         return (), (float(sizes @ means / np.sum(sizes)),)
-    if _is_number(given):
+    if _is_number(total):
         _numbers(sample, name)
-        return (), (float(given) / sample.population_size,)
+        return (), (float(total) / sample.population_size,)
     columns = (*sample.groups, *sample.proxy_names)
-    allowed = near_names(name, columns) if columns else "none was drawn along"
+    if columns:
+        allowed = near_names(name, columns)
+    else:
+        allowed = "none was drawn along"
     action = "Draw with groups= (--groups COL), or give its total in totals=."
     raise InputError(f"nothing is known of a margin {name!r}", allowed=allowed, action=action)
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[str, float]:
+def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | None) -> dict[str, float]:
     """Return the units of the population in each level of a group column: those given, else the sample's."""
-    size, known = sample.population_size, sample.totals.get(name)
-    totals = known if given is None else given
+    size = sample.population_size
+    stored_sizes = sample.totals.get(name)
+    totals = stored_sizes if stated_sizes is None else stated_sizes
     if totals is None or name not in sample.groups:
         action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
         raise InputError(f"how many units each level of {name!r} has is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = {str(value) for value in sample.groups[name].tolist()}
-    expected = {level: sizes.get(level, 1.0) for level in drawn} if known is None else known
-    for level in sorted({*expected, *drawn, *(sizes if known else ())}):
-        given_units, units = sizes.get(level, 0.0), expected.get(level, 0)
+    expected = {level: sizes.get(level, 1.0) for level in drawn} if stored_sizes is None else stored_sizes
+    for level in sorted({*expected, *drawn, *(sizes if stored_sizes else ())}):
+        given_units = sizes.get(level, 0.0)
+        units = expected.get(level, 0)
         if abs(units - given_units) > _AS_MANY * size or (level in drawn and level not in sizes):
-            what = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
-            allowed = "1 or more" if known is None else f"{units:,}"
-            raise InputError(what, given=f"{given_units:,.10g} units of level {level!r}", allowed=allowed)
+            problem = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
+            allowed = "1 or more" if stored_sizes is None else f"{units:,}"
+            raise InputError(problem, given=f"{given_units:,.10g} units of level {level!r}", allowed=allowed)
     if abs(sum(sizes.values()) - size) > _AS_MANY * size:
-        what = f"the sizes of {name!r} do not add up to the population"
-        raise InputError(what, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
+        problem = f"the sizes of {name!r} do not add up to the population"
+        raise InputError(problem, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
     return dict(sorted(sizes.items()))
 
 
@@ -365,7 +351,10 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
     columns: dict[str, AnyArray] = {**sample.shown, **sample.groups}
     if name not in columns:
-        allowed = near_names(name, columns) if columns else "none was drawn along"
+        if columns:
+            allowed = near_names(name, columns)
+        else:
+            allowed = "none was drawn along"
         raise InputError(f"the sample has no column {name!r}", allowed=allowed)
     try:
         return np.asarray(columns[name], dtype=np.float64)
@@ -373,7 +362,9 @@ def _numbers(sample: Sample, name: str) -> FloatArray:
         raise InputError(f"margin {name!r} is not numeric", action="Give a total for each level.") from None
 
 
-def _of_labelled(column: str, levels: tuple[str, ...], shares: FloatArray, codes: AnyArray) -> FloatArray:
+def _shares_of_labelled_levels(
+    column: str, levels: tuple[str, ...], shares: FloatArray, codes: AnyArray
+) -> FloatArray:
     """Return the shares of the levels (H,), those without a labelled unit left to the others."""
     empty = np.bincount(codes, minlength=len(levels)) == 0
     if not np.any(empty):
@@ -383,8 +374,8 @@ def _of_labelled(column: str, levels: tuple[str, ...], shares: FloatArray, codes
         f"no unit with {column} = {named} has a label ({shares[empty].sum():.1%} of the population): the "
         "margin is fitted to the other levels, and these units are taken to be like the others"
     )
-    left = np.where(empty, 0.0, shares)
-    return np.asarray(left / left.sum())
+    labelled_shares = np.where(empty, 0.0, shares)
+    return np.asarray(labelled_shares / labelled_shares.sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -397,11 +388,6 @@ class PostStratified(Design):
         The group column.
     levels : tuple of str (H,)
         Its levels.
-
-    Examples
-    --------
-    >>> Design.from_dict(PostStratified(group="language", levels=("de", "en")).to_dict()).stratum_names
-    ('de', 'en')
     """
 
     kind = "post-stratified"
@@ -477,27 +463,28 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         sample, by, sizes = _with_strata_of_proxy(sample, by)
     if not sample.design.one_simple_sample:
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
-    known = _sizes(sample, by, sizes)
-    levels = tuple(known)
+    level_sizes = _group_sizes(sample, by, sizes)
+    levels = tuple(level_sizes)
     stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
-    n_h = np.array(list(known.values())).astype(np.int64)
+    n_h = np.array(list(level_sizes.values())).astype(np.int64)
     drawn = np.bincount(stratum, minlength=len(levels))
     if np.any(drawn > n_h):
         level = levels[int(np.argmax(drawn > n_h))]
-        what = f"level {level!r} of {by!r} has fewer units than were drawn"
-        raise InputError(what, given=known[level], action="Sizes count all units.")
-    population, summary = sample.population, None
+        problem = f"level {level!r} of {by!r} has fewer units than were drawn"
+        raise InputError(problem, given=level_sizes[level], action="Sizes count all units.")
+    population = sample.population
+    summary = None
     if population is not None and sample.proxy_info and by in population.group_names:
         rule = Categories(column=by, levels=levels, codes=np.arange(len(levels)))
         summary = population.summarise(rule)
-    kept = summary is not None and np.array_equal(summary.sizes, n_h)
+    keeps_proxies = summary is not None and np.array_equal(summary.sizes, n_h)
     return replace(
         sample,
         stratum=stratum,
         design=PostStratified(group=by, levels=levels),
-        summary=summary if summary is not None and kept else StratumSummary.without_proxies(n_h),
-        proxies=sample.proxies if kept else np.empty((sample.size, 0)),
-        proxy_info=sample.proxy_info if kept else (),
+        summary=summary if summary is not None and keeps_proxies else StratumSummary.without_proxies(n_h),
+        proxies=sample.proxies if keeps_proxies else np.empty((sample.size, 0)),
+        proxy_info=sample.proxy_info if keeps_proxies else (),
     )
 
 
@@ -519,7 +506,7 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
             action="Give a table of all units, or name a group column whose sizes are known.",
         )
     values = population.values[proxy]
-    own = sample.proxies[:, sample.proxy_names.index(proxy)]
+    sample_values = sample.proxies[:, sample.proxy_names.index(proxy)]
     count = int(np.clip(sample.size // _LABELS_OF_STRATUM, 2, _MOST_PROXY_STRATA))
     cuts = np.unique(np.quantile(values, np.arange(1, count) / count))
     ends = [f"{proxy} < {cut:.4g}" for cut in cuts.tolist()]
@@ -527,6 +514,6 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
     names = [f"{k:02d}: {end}" for k, end in enumerate(ends, start=1)]
     sizes = np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(names))
     group = f"strata of {proxy}"
-    column = np.array(names)[np.searchsorted(cuts, own, side="right")]
+    column = np.array(names)[np.searchsorted(cuts, sample_values, side="right")]
     filled = {name: int(size) for name, size in zip(names, sizes.tolist(), strict=True) if size}
     return replace(sample, groups={**sample.groups, group: column}), group, filled

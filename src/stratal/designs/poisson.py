@@ -80,11 +80,6 @@ def poisson(variables: FloatArray, inclusion_probability: FloatArray, population
         π of the labelled units, in (0, 1].
     population_size : float
         N.
-
-    Examples
-    --------
-    >>> poisson(np.array([[1.0]]), np.array([0.5]), 2)
-    array([[0.5]])
     """
     scaled = variables / (population_size * inclusion_probability[:, None])
     return np.asarray((scaled * (1.0 - inclusion_probability)[:, None]).T @ scaled)
@@ -97,11 +92,6 @@ def fixed_size(
 
     n / (n − 1) Σ (1 − π) (y/π − A)² / N² with A = Σ (1 − π) y/π / Σ (1 − π): conditional Poisson sampling's
     approximation (Hájek 1964), used for sequential Poisson sampling too (Rosén 1997).
-
-    Examples
-    --------
-    >>> fixed_size(np.array([[1.0], [1.0]]), np.array([0.5, 0.5]), 4)
-    array([[0.]])
     """
     free = 1.0 - inclusion_probability
     scaled = variables / (population_size * inclusion_probability[:, None])
@@ -150,19 +140,15 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     budget : int
     name : str
         What the sizes are called in errors.
-
-    Examples
-    --------
-    >>> inclusion_scale(SizeProfile.of(np.array([1.0, 1.0, 2.0, 16.0]), 2), 2)
-    0.25
     """
     refuse_nonpositive(profile, name)
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))
-    largest, left = profile.largest, budget - np.arange(budget)
+    largest = profile.largest
+    remaining = budget - np.arange(budget)
     others = profile.rest + np.cumsum(largest[::-1])[::-1]
-    k = int(np.argmax(left * largest <= others))
-    return float(left[k] / others[k])
+    k = int(np.argmax(remaining * largest <= others))
+    return float(remaining[k] / others[k])
 
 
 def sequential_poisson(
@@ -174,26 +160,19 @@ def sequential_poisson(
     """
     margin = (6.0 * np.sqrt(budget) + 10.0) / budget
     while True:
-        found = population.below(measured, scale * (1.0 + margin), seed)
-        ids = np.array(id_texts(found.drawn.ids))
+        candidates = population.below(measured, scale * (1.0 + margin), seed)
+        ids = np.array(id_texts(candidates.drawn.ids))
         free = np.flatnonzero(~np.isin(ids, np.array(taken, dtype=np.str_)))
         if len(free) >= budget:
             break
         margin = 2.0 * margin + 1.0
-    certain = scale * found.size[free] >= 1.0
-    ranking = np.where(certain, -1.0, found.uniform[free] / found.size[free])
-    return found, free[np.lexsort((ids[free], ranking))[:budget]]
+    certain = scale * candidates.size[free] >= 1.0
+    ranking = np.where(certain, -1.0, candidates.uniform[free] / candidates.size[free])
+    return candidates, free[np.lexsort((ids[free], ranking))[:budget]]
 
 
 def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
-    """Raise an `InputError` where a unit could never be drawn.
-
-    Examples
-    --------
-    >>> refuse_nonpositive(SizeProfile.of(np.array([0.0, 1.0]), 1), "column 'length'")
-    Traceback (most recent call last):
-    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0). A unit...
-    """
+    """Raise an `InputError` where a unit could never be drawn."""
     if profile.low <= 0 or not np.isfinite(profile.high):
         action = "A unit that can never be drawn biases the estimate: give it a small size."
         raise InputError(f"{name} holds a size that is not positive", given=f"{profile.low:g}", action=action)
@@ -215,12 +194,6 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     ------
     InputError
         If the proxy says nothing of the variance.
-
-    Examples
-    --------
-    >>> from stratal.population import Population
-    >>> measure(Population.from_arrays(proxy=[0.2, 0.6]), "sqrt-variance").centre
-    0.4
     """
     if require_column_name(size, "size") == "equal":
         return Size(kind="equal")
@@ -229,20 +202,22 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     info = population.proxy_info(proxy)
     second = info.second_moment is not None or population.has_second_moments(info.name)
     if not info.scaled or (info.bounds is None and not second):
-        what = f"proxy '{info.name}' says nothing about the outcome's variance"
+        problem = f"proxy '{info.name}' says nothing about the outcome's variance"
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
-        raise InputError(what, allowed=allowed, action="Name a column of sizes, or give the proxy's bounds.")
-    picture = population.distribution(info.name)
+        raise InputError(
+            problem, allowed=allowed, action="Name a column of sizes, or give the proxy's bounds."
+        )
+    distribution = population.distribution(info.name)
     if second:
-        centre = float(picture.counts @ picture.conditional_variances / picture.size)
+        centre = float(distribution.counts @ distribution.conditional_variances / distribution.size)
         if centre <= 0:
             return Size(kind="equal")
         return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
     assert info.bounds is not None
     low, high = info.bounds
-    if not low < picture.mean < high:
+    if not low < distribution.mean < high:
         return Size(kind="equal")
-    return Size(kind="sqrt-variance", column=info.name, centre=picture.mean, low=low, high=high)
+    return Size(kind="sqrt-variance", column=info.name, centre=distribution.mean, low=low, high=high)
 
 
 class UnequalProbabilities(Design):
@@ -262,7 +237,10 @@ class UnequalProbabilities(Design):
         answering were a second, independent draw.
         """
         weights = 1.0 / sample.inclusion_probability
-        rate = float(weights[labelled].sum() / weights.sum()) if len(weights) else 1.0
+        if len(weights):
+            rate = float(weights[labelled].sum() / weights.sum())
+        else:
+            rate = 1.0
         return PoissonWeighting(
             inclusion_probability=np.asarray(sample.inclusion_probability[labelled] * min(rate, 1.0)),
             size=sample.population_size,
@@ -332,20 +310,20 @@ class Poisson(UnequalProbabilities):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        given = self.probability
-        if (given is None) == (self.budget is None):
-            what = "give either probabilities or a budget"
-            raise InputError(what, given=f"{given}, {self.budget}", allowed="one of the two")
-        if given is not None and not isinstance(given, numbers.Real):
-            require_column_name(given, "probability")
-        elif given is not None and not 0 < float(given) <= 1:
-            raise InputError("a probability is out of range", given=given, allowed="above 0, at most 1")
+        probability = self.probability
+        if (probability is None) == (self.budget is None):
+            problem = "give either probabilities or a budget"
+            raise InputError(problem, given=f"{probability}, {self.budget}", allowed="one of the two")
+        if probability is not None and not isinstance(probability, numbers.Real):
+            require_column_name(probability, "probability")
+        elif probability is not None and not 0 < float(probability) <= 1:
+            raise InputError("a probability is out of range", given=probability, allowed="above 0, at most 1")
 
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw every unit with u < π."""
         measured, limit = self._measure(population)
-        found = population.below(measured, limit, seed)
-        return self, found.drawn, np.minimum(1.0, limit * found.size), None
+        candidates = population.below(measured, limit, seed)
+        return self, candidates.drawn, np.minimum(1.0, limit * candidates.size), None
 
     def _measure(self, population: Population) -> tuple[Size, float]:
         """Return x and the c of π = min(1, c x)."""
@@ -357,9 +335,9 @@ class Poisson(UnequalProbabilities):
         profile = population.size_profile(measured, 1)
         refuse_nonpositive(profile, f"column '{self.probability}'")
         if profile.high > 1:
-            what = f"column '{self.probability}' holds a probability above 1"
+            problem = f"column '{self.probability}' holds a probability above 1"
             action = "Give it as a size: Poisson(budget=…, size=…) makes large units certain."
-            raise InputError(what, given=f"{profile.high:g}", action=action)
+            raise InputError(problem, given=f"{profile.high:g}", action=action)
         return measured, 1.0
 
 
@@ -407,6 +385,6 @@ class ProportionalToSize(UnequalProbabilities):
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw `budget` units."""
         measured, scale = self.for_budget(population, self.budget)
-        found, first = sequential_poisson(population, measured, scale, self.budget, seed)
-        kept = np.sort(first)
-        return self, found.drawn.only(kept), np.minimum(1.0, scale * found.size[kept]), None
+        candidates, order = sequential_poisson(population, measured, scale, self.budget, seed)
+        rows = np.sort(order)
+        return self, candidates.drawn.only(rows), np.minimum(1.0, scale * candidates.size[rows]), None

@@ -113,7 +113,8 @@ class Stratified(Design):
         action = "Make it by stratal.strata.allocate(strata, budget)."
         if not isinstance(self.strata, Strata) or not isinstance(self.allocation, Allocation):
             raise InputError("Stratified takes strata and an allocation", action=action)
-        n_h, sizes = self.allocation.n_h, self.strata.sizes
+        n_h = self.allocation.n_h
+        sizes = self.strata.sizes
         if n_h.shape != sizes.shape or np.any(n_h > sizes):
             raise InputError(
                 "the allocation is not for these strata",
@@ -143,11 +144,14 @@ class Stratified(Design):
 
         Sizes that labels decided still depend on them when others are added, so that the rule's name stays.
         """
-        method, dense = self.allocation.method, None
+        method = self.allocation.method
+        dense = None
         rule = "proportional" if method in FROM_LABELS else method
         if method == "cost-optimal":  # the costs are not kept, but the sizes so far follow them
-            rule, dense = "neyman", sample.n_h / np.maximum(sample.summary.sizes, 1)
-        total, least = sample.size + additional, sample.n_h
+            rule = "neyman"
+            dense = sample.n_h / np.maximum(sample.summary.sizes, 1)
+        total = sample.size + additional
+        least = sample.n_h
         shared = allocate(self.strata, total, rule, minimum=least, standard_deviations=dense)
         shared = replace(shared, method=method)
         return Stratified(strata=self.strata, allocation=shared)
@@ -199,7 +203,8 @@ class StratifiedWeighting(Weighting):
     variance_factors: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        counts, sizes = stratum_counts(self.stratum, len(self.sizes)), np.asarray(self.sizes)
+        counts = stratum_counts(self.stratum, len(self.sizes))
+        sizes = np.asarray(self.sizes)
         with np.errstate(invalid="ignore", divide="ignore"):  # without a label
             weights = (sizes / np.maximum(counts, 1) / sizes[counts > 0].sum())[self.stratum]
             factors = stratified_factors(counts, sizes, with_replacement=self.with_replacement)
@@ -306,7 +311,9 @@ class StratifiedWeighting(Weighting):
 
     def independent(self) -> StratifiedWeighting:
         """Return the weighting of independent draws within strata: no finite population correction."""
-        return self if self.with_replacement else replace(self, with_replacement=True)
+        if self.with_replacement:
+            return self
+        return replace(self, with_replacement=True)
 
     def merged(self, codes: IntArray) -> StratifiedWeighting:
         """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""
@@ -340,11 +347,6 @@ def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: b
 
     W_h is taken over the strata that have labels: a stratum without labels stands for itself nowhere. Counts
     may carry replicate axes (…, H).
-
-    Examples
-    --------
-    >>> stratified_factors(np.array([2, 10]), np.array([10, 10]))
-    array([0.1, 0. ])
     """
     labelled = counts > 0
     size = np.where(labelled, sizes, 0)
@@ -354,23 +356,11 @@ def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: b
 
 
 def stratum_parts(factors: FloatArray, within: FloatArray) -> FloatArray:
-    """Return each stratum's part (…, H) of a variance; a stratum that cannot vary has none.
-
-    Examples
-    --------
-    >>> stratum_parts(np.array([0.1, 0.0]), np.array([2.0, np.nan]))
-    array([0.2, 0. ])
-    """
+    """Return each stratum's part (…, H) of a variance; a stratum that cannot vary has none."""
     return np.asarray(np.where(factors > 0, factors * within, 0.0))
 
 
 def free_labels(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
-    """Return the degrees of freedom n_h − 1 (…, H) of each stratum, none where every unit is labelled.
-
-    Examples
-    --------
-    >>> free_labels(np.array([3, 1, 0]), np.array([9, 1, 9]))
-    array([2., 0., 0.])
-    """
+    """Return the degrees of freedom n_h − 1 (…, H) of each stratum, none where every unit is labelled."""
     whole = (counts >= sizes) & (not with_replacement)
     return np.asarray(np.where(whole, 0.0, np.maximum(counts - 1.0, 0.0)))

@@ -16,13 +16,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def stratum_counts(stratum: IntArray, n_strata: int) -> IntArray:
-    """Return n_h, the number of units in each stratum.
-
-    Examples
-    --------
-    >>> stratum_counts(np.array([0, 2, 2]), 3)
-    array([1, 0, 2])
-    """
+    """Return n_h, the number of units in each stratum."""
     return np.bincount(stratum, minlength=n_strata).astype(np.int64, copy=False)
 
 
@@ -40,13 +34,7 @@ def _stratum_products(variables: FloatArray, stratum: IntArray, n_strata: int) -
 
 
 def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the sums of variables (n,) or (n, q) over each stratum (H,) or (H, q).
-
-    Examples
-    --------
-    >>> stratum_sums(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
-    array([4., 5.])
-    """
+    """Return the sums of variables (n,) or (n, q) over each stratum (H,) or (H, q)."""
     if n_strata == 1:
         return np.asarray(variables.sum(axis=0, keepdims=True))
     columns = np.ascontiguousarray(variables.T).reshape(-1, len(variables))
@@ -55,13 +43,7 @@ def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> Flo
 
 
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the unweighted mean of each variable in each stratum (H, q); NaN where one is empty.
-
-    Examples
-    --------
-    >>> stratum_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2)
-    array([[2.], [5.]])
-    """
+    """Return the unweighted mean of each variable in each stratum (H, q); NaN where one is empty."""
     counts = stratum_counts(stratum, n_strata)
     if variables.shape[1] == 1:
         sums = np.bincount(stratum, variables[:, 0], minlength=n_strata)[:, None]
@@ -73,13 +55,7 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
 
 
 def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the deviations (n, q) of each variable from its stratum's mean.
-
-    Examples
-    --------
-    >>> centred(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
-    array([-1.,  1.,  0.])
-    """
+    """Return the deviations (n, q) of each variable from its stratum's mean."""
     if n_strata == 1:
         return variables - np.full(len(variables), 1.0 / max(len(variables), 1)) @ variables
     return variables - stratum_means(variables, stratum, n_strata)[stratum]
@@ -89,11 +65,6 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
     """Return the within-stratum sample covariances s_h² with divisor n_h − 1, shape (H, q, q).
 
     A stratum with fewer than two units gets NaN: its variance cannot be estimated from itself.
-
-    Examples
-    --------
-    >>> stratum_covariances(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
-    array([ 2., nan])
     """
     free = stratum_counts(stratum, n_strata) - 1.0
     products = _stratum_products(centred(variables, stratum, n_strata), stratum, n_strata)
@@ -101,13 +72,7 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
 
 
 def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,), 1 to n_h; 1 where labels agree.
-
-    Examples
-    --------
-    >>> stratum_kurtoses(np.array([0.0, 0.0, 0.0, 8.0, 5.0]), np.array([0, 0, 0, 0, 1]), 2).round(3)
-    array([2.333, 1.   ])
-    """
+    """Return n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,), 1 to n_h; 1 where labels agree."""
     off = z - stratum_means(z[:, None], stratum, n_strata)[:, 0][stratum]
     squares = (off / max(float(np.abs(off).max(initial=0.0)), _TINY)) ** 2
     second, fourth = (np.bincount(stratum, part, minlength=n_strata) for part in (squares, squares**2))
@@ -115,13 +80,7 @@ def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatAr
 
 
 def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
-    """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary.
-
-    Examples
-    --------
-    >>> kurtoses_of(np.array([4.0]), np.array([2.0]), np.array([2.0]))
-    array([2.])
-    """
+    """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary."""
     varies = second > 0
     found = counts * fourth / np.where(varies, second, 1.0) ** 2
     return np.asarray(np.clip(np.where(varies, found, 1.0), 1.0, np.maximum(counts, 1.0)))
@@ -158,12 +117,6 @@ class StratumMoments(Record):
     cross_covariances : float (…, H, k)
         Of outcome and proxies; divisor n_h − 1, 0 where n_h < 2.
     proxy_covariances : float (…, H, k, k)
-
-    Examples
-    --------
-    >>> moments = stratum_moments(np.array([0.0, 1.0]), np.array([[0.2], [0.6]]), np.array([0, 0]), 1)
-    >>> moments.cross_covariances.round(3)
-    array([[0.2]])
     """
 
     counts: IntArray
@@ -185,18 +138,16 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     stratum : int (n,)
     n_strata : int
         H.
-
-    Examples
-    --------
-    >>> stratum_moments(np.array([0.0, 1.0]), np.array([[0.2], [0.6]]), np.array([0, 0]), 1).proxy_means
-    array([[0.4]])
     """
     joint = np.concatenate([z[..., None], proxies], axis=-1)
     counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
     means = stratum_means(joint if z.ndim == 1 else np.einsum("nqk->nk", joint), stratum, n_strata)
     whole = np.where(counts[:, None] > 0, means, 0.0)
     each = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
-    of = stratum if n_strata == 1 else np.repeat(stratum, len(each) // max(n, 1))
+    if n_strata == 1:
+        of = stratum
+    else:
+        of = np.repeat(stratum, len(each) // max(n, 1))
     products = _stratum_products(each, of, n_strata) / np.maximum(counts - 1.0, 1.0)[:, None, None]
     return StratumMoments(
         counts=counts,
@@ -229,12 +180,6 @@ class LabelledSpread:
         Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
     labels : float (…,)
         Σ n_h.
-
-    Examples
-    --------
-    >>> spread = LabelledSpread.of(np.array([[[0.1]]]), np.array([0.25]), np.array([0.5]), np.array([10]))
-    >>> float(spread.information), float(spread.least)
-    (10.0, 0.25)
     """
 
     proxies: FloatArray
@@ -288,7 +233,8 @@ class LabelledSpread:
         varies = np.einsum("...ii->...i", population) > 0
         if self.information is None:
             return np.where(varies, lam, 0.0)
-        own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
+        own = np.sum(factors * self.outcome, axis=-1)
+        least = self.least * np.sum(factors, axis=-1)
         parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
         of_mean = np.einsum("...hi,...hij,...hj->...h", parts, population, parts)
         proxy = np.sum(factors * of_mean, axis=-1)
@@ -356,11 +302,6 @@ def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
     -------
     int (H,)
         Group numbers; strata with the same number are pooled.
-
-    Examples
-    --------
-    >>> collapse_singletons(np.array([5, 1, 7]), np.array([50, 10, 70]))
-    array([0, 0, 2])
     """
     group = np.arange(len(counts))
     labelled = np.flatnonzero(counts > 0)
@@ -382,12 +323,6 @@ def pooled_stratum_covariances(
 
     Strata that are labelled whole, or not at all, get 0 where nothing can be estimated. One label in all
     gives NaN.
-
-    Examples
-    --------
-    >>> y, h = np.array([[0.0], [2.0], [1.0]]), np.array([0, 0, 1])
-    >>> pooled_stratum_covariances(y, h, np.array([2, 1]), np.array([20, 10])).ravel()
-    array([2., 1.])
     """
     n_strata = len(sizes)
     own = stratum_covariances(variables, stratum, n_strata)
@@ -420,13 +355,6 @@ def population_spread(
         n_h; strata without labels are left out.
     sizes : int (H,)
         N_h.
-
-    Examples
-    --------
-    >>> own, between = population_spread(
-    ...     np.array([[0.0], [1.0]]), np.zeros((2, 1, 1)), np.array([2, 2]), np.array([2, 2]))
-    >>> own + between
-    array([[0.33333333]])
     """
     labelled = counts > 0
     size = np.where(labelled, sizes, 0).astype(np.float64)
@@ -452,11 +380,6 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
 
     (Σ a)² / Σ a² / ν (Satterthwaite 1946; Cochran, eq. 5.16). Zero contributions do not count; if all are
     zero, the degrees of freedom add up.
-
-    Examples
-    --------
-    >>> float(satterthwaite(np.array([1.0, 1.0]), np.array([4.0, 4.0])))
-    8.0
     """
     used = degrees_of_freedom > 0
     kept = np.where(used, contributions, 0.0)
@@ -476,7 +399,8 @@ _LABELS_A_CLASS = 0.5
 _CALIBRATED_WORD = 0.5
 
 # A mean that the proxy corrects is believed up to so many times the positives, and so many more.
-_TIMES, _MORE = 2.0, 1.5
+_TIMES = 2.0
+_MORE = 1.5
 
 # Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
@@ -513,20 +437,12 @@ def lam_of_classes(
     -----
     A calibrated proxy of mean m and variance V has mean m + V/m among positives and m − V/(1 − m) among the
     others.
-
-    Examples
-    --------
-    >>> proxy = {"proxy_mean": 0.1, "proxy_variance": 0.03}
-    >>> two_of_forty = {"counts": np.array(40.0), "means": np.array(0.05), "off": np.array(-0.02)}
-    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.025), **proxy)), 2)
-    1.0
-    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.0), **proxy)), 2)
-    0.11
     """
     if proxy_variance <= 0:
         return np.zeros(np.shape(means))
     m = min(max(proxy_mean, _EDGE), 1.0 - _EDGE)
-    positives, more = counts * means, _LABELS_A_CLASS
+    positives = counts * means
+    more = _LABELS_A_CLASS
     among = (counts - 1.0) * cross + positives * off
     above = (among + more * proxy_variance / m) / (positives + more)
     below = (counts * off - among - more * proxy_variance / (1.0 - m)) / (counts - positives + more)
@@ -560,13 +476,6 @@ def unseen(
         See `lam_of_classes`.
     spread : float (…,)
         Variance of the proxy among the labels, divisor n − 1.
-
-    Examples
-    --------
-    >>> one_of_forty = {"counts": np.array(40.0), "means": np.array(0.025), "off": np.array(-0.02)}
-    >>> one_of_forty |= {"cross": np.array(0.02), "spread": np.array(0.02)}
-    >>> [round(float(part), 3) for part in unseen(**one_of_forty, proxy_variance=0.03)]
-    [0.01, 0.045]
     """
     seen, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
     slope = np.clip(seen / labels, 0.0, 1.0)

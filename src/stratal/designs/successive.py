@@ -43,13 +43,6 @@ class SuccessiveWeighting(Weighting):
         Share of each round's units that have a label, by their weights.
     size : float
         N.
-
-    Examples
-    --------
-    >>> half = SuccessiveWeighting(inclusion_probability=np.array([0.25, 0.5]), round=np.array([0, 1]),
-    ...                            shares=np.array([0.5, 0.5]), answered=np.ones(2), size=4)
-    >>> half.weights
-    array([0.625, 0.25 ])
     """
 
     inclusion_probability: FloatArray
@@ -62,18 +55,18 @@ class SuccessiveWeighting(Weighting):
     def weights(self) -> FloatArray:
         """Of each unit (n,): its round's share over π, and the shares of later rounds, which know it."""
         later = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
-        known = self.shares[self.round] / self.inclusion_probability + later[self.round]
-        return np.asarray(known / self.answered[self.round] / self.size)
+        round_weights = self.shares[self.round] / self.inclusion_probability + later[self.round]
+        return np.asarray(round_weights / self.answered[self.round] / self.size)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Add up the rounds', each as of a fixed-size design; with one label, as of a Poisson sample."""
-        found = np.zeros((variables.shape[1],) * 2)
+        covariance = np.zeros((variables.shape[1],) * 2)
         for t, share in enumerate(self.shares):
-            own = self.round == t
-            chance = self.inclusion_probability[own] * min(float(self.answered[t]), 1.0)
+            in_round_mask = self.round == t
+            chance = self.inclusion_probability[in_round_mask] * min(float(self.answered[t]), 1.0)
             formula = fixed_size if np.sum(chance < 1) > 1 else poisson  # one label has no spread
-            found += share**2 * formula(variables[own], chance, self.size)
-        return found
+            covariance += share**2 * formula(variables[in_round_mask], chance, self.size)
+        return covariance
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Units drawn by chance, less one for each round; each squared term is one degree of freedom."""
@@ -154,13 +147,13 @@ class Successive(Design):
             measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
             # The sample's own random numbers in the first round, others of it afterwards.
             named = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
-            own = int.from_bytes(named[:6], "big") if number else seed
-            before = population.find(texts) if texts else None
-            scale = inclusion_scale(_left(population, measured, before, budget), budget)
-            found, kept = sequential_poisson(population, measured, scale, budget, own, texts)
-            ids = id_texts(found.drawn.ids)
-            texts += [ids[row] for row in kept]
-            probabilities |= {ids[row]: min(1.0, float(scale * found.size[row])) for row in kept}
+            round_seed = int.from_bytes(named[:6], "big") if number else seed
+            drawn_before = population.find(texts) if texts else None
+            scale = inclusion_scale(_profile_of_undrawn(population, measured, drawn_before, budget), budget)
+            candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)
+            ids = id_texts(candidates.drawn.ids)
+            texts += [ids[row] for row in new_rows]
+            probabilities |= {ids[row]: min(1.0, float(scale * candidates.size[row])) for row in new_rows}
         drawn = population.find(texts)
         drawn = drawn.only(rows_of(texts, drawn.ids))
         return self, drawn, np.array([probabilities[text] for text in texts]), None
@@ -169,16 +162,16 @@ class Successive(Design):
         """Return the rounds' weights; nonresponse is taken to be at random within each round."""
         number = sample.round - 1
         weights = 1.0 / sample.inclusion_probability
-        drawn, given = (
+        drawn_weights, answered_weights = (
             np.bincount(number[part], weights[part], minlength=len(self.budgets))
             for part in (np.ones(sample.size, bool), labelled)
         )
-        used = np.array(self.budgets) * (given > 0)
+        used = np.array(self.budgets) * (answered_weights > 0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
             round=number[labelled],
             shares=used / max(used.sum(), 1),
-            answered=np.where(given > 0, given / drawn, 1.0),
+            answered=np.where(answered_weights > 0, answered_weights / drawn_weights, 1.0),
             size=sample.population_size,
         )
 
@@ -193,7 +186,7 @@ class Successive(Design):
             self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
-    def following(self, sample: Sample, additional: int, known: Any) -> Design:
+    def following(self, sample: Sample, additional: int, interim: Any) -> Design:
         """Return the design with another round, by what the labels so far and the history predict.
 
         Without a history's factors, or for labels that are no share of 1, the prediction is that of before.
@@ -202,20 +195,22 @@ class Successive(Design):
         population = sample.population
         assert population is not None
         names = history_columns(population.feature_names)
-        if names and known is not None and np.all((known.z >= 0) & (known.z <= 1)):
-            found = population.find(id_texts(sample.ids))
-            rows = rows_of(id_texts(sample.ids[known.labelled]), found.ids)
-            values = np.column_stack([found.features[name][rows] for name in names])
-            own = FactorPosterior.of(values, known.z)
+        if names and interim is not None and np.all((interim.z >= 0) & (interim.z <= 1)):
+            candidates = population.find(id_texts(sample.ids))
+            rows = rows_of(id_texts(sample.ids[interim.labelled]), candidates.ids)
+            values = np.column_stack([candidates.features[name][rows] for name in names])
+            posterior = FactorPosterior.of(values, interim.z)
             # What is still uncertain of a unit's log-odds is taken to be what it is on average.
-            shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * own.variances(values).mean()))
-            weights = [shrunk, *(shrunk * own.mean).tolist()]
+            shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
+            weights = [shrunk, *(shrunk * posterior.mean).tolist()]
             terms = [w * Number(name=name) for w, name in zip(weights, names, strict=True)]
             design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
         return design
 
 
-def _left(population: Population, measured: Size, before: Drawn | None, budget: int) -> SizeProfile:
+def _profile_of_undrawn(
+    population: Population, measured: Size, before: Drawn | None, budget: int
+) -> SizeProfile:
     """Return the profile of the sizes of the units that are not drawn yet, with its `budget` largest."""
     if before is None:
         return population.size_profile(measured, budget)
@@ -223,15 +218,19 @@ def _left(population: Population, measured: Size, before: Drawn | None, budget: 
     columns |= {name: before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     assert measured.formula is not None
     drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]
-    whole = population.size_profile(measured, min(budget + len(drawn), population.size))
+    profile = population.size_profile(measured, min(budget + len(drawn), population.size))
     # Those of drawn units are taken out of the largest; an engine's sizes may differ in the last digit.
-    kept, at, out = np.ones(len(whole.largest), bool), 0, 0
+    undrawn_mask = np.ones(len(profile.largest), bool)
+    position = 0
+    matched = 0
     for size in drawn:
-        while at < len(kept) and whole.largest[at] > size * (1.0 + 1e-9):
-            at += 1
-        if at == len(kept):
+        while position < len(undrawn_mask) and profile.largest[position] > size * (1.0 + 1e-9):
+            position += 1
+        if position == len(undrawn_mask):
             break
-        kept[at], at, out = False, at + 1, out + 1
-    largest = whole.largest[kept]
-    rest = whole.rest - float(drawn[out:].sum()) + float(largest[budget:].sum())
-    return SizeProfile(units=whole.units - len(drawn), low=whole.low, largest=largest[:budget], rest=rest)
+        undrawn_mask[position] = False
+        position = position + 1
+        matched = matched + 1
+    largest = profile.largest[undrawn_mask]
+    rest = profile.rest - float(drawn[matched:].sum()) + float(largest[budget:].sum())
+    return SizeProfile(units=profile.units - len(drawn), low=profile.low, largest=largest[:budget], rest=rest)

@@ -26,12 +26,6 @@ class SystematicWeighting(Weighting):
         Positions of the labelled units in the order that they were drawn along.
     size : int
         N.
-
-    Examples
-    --------
-    >>> weighting = SystematicWeighting(order=np.array([0, 2, 1]), size=30)
-    >>> weighting.covariance(np.array([[0.0], [4.0], [2.0]])).round(3)
-    array([[0.6]])
     """
 
     order: IntArray
@@ -50,7 +44,9 @@ class SystematicWeighting(Weighting):
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Those of von Neumann's mean square successive difference, 2 (n − 1)² / (3n − 4), at least 1."""
         n = len(self.order)
-        return max(2.0 * (n - 1) ** 2 / (3 * n - 4), 1.0) if n > 1 else 1.0
+        if n > 1:
+            return max(2.0 * (n - 1) ** 2 / (3 * n - 4), 1.0)
+        return 1.0
 
 
 def successive_differences(variables: FloatArray, population_size: float) -> FloatArray:
@@ -71,11 +67,6 @@ def successive_differences(variables: FloatArray, population_size: float) -> Flo
     -------
     float (q, q)
         NaN for a single unit out of several.
-
-    Examples
-    --------
-    >>> successive_differences(np.array([[0.0], [2.0], [4.0]]), 30).round(3)
-    array([[0.6]])
     """
     n, q = variables.shape
     if n >= population_size:
@@ -157,11 +148,6 @@ def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
         N and n.
     start : float
         In [0, 1).
-
-    Examples
-    --------
-    >>> systematic_ranks(10, 4, 0.5)
-    array([1, 3, 6, 8])
     """
     start = np.floor(start * _STARTS) / _STARTS  # whole bits, so that i + start is exact
     ranks = np.floor((np.arange(budget) + start) * (size / budget)).astype(np.int64)

@@ -87,7 +87,9 @@ class Weighting(Record, ABC):
 
     def group_clusters(self, member: BoolArray | None = None) -> GroupClusters | None:
         """Return the clusters of the member units (n,); None where units were drawn one by one."""
-        return None if self.groups is None else self.group_clusters_of(member)
+        if self.groups is None:
+            return None
+        return self.group_clusters_of(member)
 
     def group_clusters_of(self, member: BoolArray | None) -> GroupClusters:
         """Return the clusters of the member units (n,), each unit its own if they were drawn one by one."""
@@ -111,8 +113,8 @@ class Weighting(Record, ABC):
             return 1.0
         reported = self.stretched(variable[:, None], member)
         both = np.column_stack([reported, variable * clusters.stretch])
-        own, stretched = self.covariance(both).diagonal().tolist()
-        return max(stretched / own, 1.0) if own > 0 else 1.0
+        reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
+        return max(stretched_variance / reported_variance, 1.0) if reported_variance > 0 else 1.0
 
     def design_freedom(self, member: BoolArray | None = None) -> float:
         """Return R's `degf(subset(design))`: clusters (or units) of the members minus the strata of these."""
@@ -194,7 +196,8 @@ class Weighting(Record, ABC):
     @property
     def census(self) -> bool:
         """Whether every unit of the population is labelled."""
-        weights, size = self.weights, self.population_size
+        weights = self.weights
+        size = self.population_size
         return len(weights) >= size and bool(np.all(weights * size <= 1))
 
     @property
@@ -279,5 +282,5 @@ class Weighting(Record, ABC):
             Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
             other ones in the place of those that the units were drawn with.
         """
-        what = "post-stratification needs units drawn with equal chances, one by one"
-        raise InputError(what, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")
+        problem = "post-stratification needs units drawn with equal chances, one by one"
+        raise InputError(problem, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")

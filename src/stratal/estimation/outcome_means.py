@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, refuse_extremes
 from stratal.designs import Weighting
-from stratal.designs.given import SeparateSamples
+from stratal.designs.external_weights import SeparateSamples
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import (
     LabelledSpread,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.designs.files import replacing
-from stratal.designs.handover import token_columns
+from stratal.designs.labelling_files import token_columns
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimands.answered import labels_as_verdicts, no_verdicts

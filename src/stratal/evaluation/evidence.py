@@ -15,7 +15,7 @@ from stratal.arrays import same_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.elsewhere import labels_of
-from stratal.designs.handover import SAMPLE_NAME
+from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, near_names, no_effect
 from stratal.estimation.estimand import as_estimand

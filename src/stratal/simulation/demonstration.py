@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
-from stratal.designs.handover import empty_folder
+from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, installed
 from stratal.estimation.estimand import Estimand

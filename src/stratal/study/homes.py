@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from stratal.designs.handover import SAMPLE_NAME
+from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample
 from stratal.errors import StratalError
 from stratal.labels.labels import matched

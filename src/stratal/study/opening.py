@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.designs import Sample
-from stratal.designs.handover import new_folder
+from stratal.designs.labelling_files import new_folder
 from stratal.errors import InputError
 from stratal.study import creating
 from stratal.study.database import (

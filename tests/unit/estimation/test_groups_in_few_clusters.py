@@ -12,7 +12,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs.clusters import ClusterWeighting
-from stratal.designs.given import WithReplacementWeighting
+from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimate import difference_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.designs.given import SeparateSamples
+from stratal.designs.external_weights import SeparateSamples
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import EstimateOptions, separate_mean
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs.handover import write_handover
+from stratal.designs.labelling_files import write_labelling_folder
 from stratal.errors import LabelError
 from stratal.labels.labels import SAMPLE_TOKEN
 
@@ -41,7 +41,7 @@ def weeks(tmp_path):
     """The folders of two weeks' samples, with their labels."""
     for week in WEEKS:
         folder = tmp_path / f"week{week}"
-        write_handover(drawn(week), folder)
+        write_labelling_folder(drawn(week), folder)
         filled(folder / "to_label.csv", folder / "labels.csv")
         filled(folder / "to_label.csv", folder / "bare.csv", without=(SAMPLE_TOKEN,))
     return tmp_path
@@ -81,7 +81,7 @@ def test_a_file_of_two_weeks_is_refused(weeks):
 
 def test_other_ids_have_no_token(tmp_path):
     sample = drawn(1, ids=[f"u{row}" for row in range(60)])
-    write_handover(sample, tmp_path / "out")
+    write_labelling_folder(sample, tmp_path / "out")
     header = (tmp_path / "out" / "to_label.csv").read_text().splitlines()[0]
     assert header == "id,label"
     labels = filled(tmp_path / "out" / "to_label.csv", tmp_path / "labels.csv")

@@ -12,7 +12,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.designs.handover import new_folder, write_handover, write_to_label
+from stratal.designs.labelling_files import new_folder, write_labelling_folder, write_to_label
 from stratal.errors import InputError
 from stratal.question import Question
 from stratal.tables.small_table import SmallTable
@@ -24,7 +24,7 @@ def drawn(**columns):
 
 
 def test_id_shown_columns_and_an_empty_label_last(tmp_path):
-    written = write_handover(drawn(text=["x", 'say "y"', None], more=[1, 2, 3]), tmp_path / "audit")
+    written = write_labelling_folder(drawn(text=["x", 'say "y"', None], more=[1, 2, 3]), tmp_path / "audit")
 
     rows = list(csv.DictReader(written.to_label.read_text().splitlines()))
     assert list(rows[0]) == ["id", "text", "more", "label"]
@@ -35,23 +35,23 @@ def test_id_shown_columns_and_an_empty_label_last(tmp_path):
 
 def test_a_shown_column_called_label_is_refused(tmp_path):
     with pytest.raises(InputError, match="label"):
-        write_handover(drawn(label=[1, 2, 3]), tmp_path / "audit")
+        write_labelling_folder(drawn(label=[1, 2, 3]), tmp_path / "audit")
     assert not (tmp_path / "audit").exists()
 
 
 def test_an_empty_folder_is_used_and_a_full_one_is_refused(tmp_path):
-    write_handover(drawn(), tmp_path)
+    write_labelling_folder(drawn(), tmp_path)
     with pytest.raises(InputError, match="not empty"):
-        write_handover(drawn(), tmp_path)
+        write_labelling_folder(drawn(), tmp_path)
 
 
 def test_nothing_is_half_written(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("stratal.designs.handover.write_to_label", fail)
+    monkeypatch.setattr("stratal.designs.labelling_files.write_to_label", fail)
     with pytest.raises(InputError, match="disk full"):
-        write_handover(drawn(), tmp_path / "audit")
+        write_labelling_folder(drawn(), tmp_path / "audit")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,14 +59,14 @@ DRAWS = """
 import sys, stratal
 from pathlib import Path
 from stratal.tables.small_table import SmallTable
-from stratal.designs.handover import write_handover
+from stratal.designs.labelling_files import write_labelling_folder
 units = range(200)
 population = stratal.Population.from_arrays(proxy=[k / 200 for k in units], ids=[f"u{k}" for k in units])
 sample = stratal.designs.SimpleRandom(budget=50).draw(population, seed=int(sys.argv[2]))
 print("ready", flush=True)
 input()
 try:
-    write_handover(sample, Path(sys.argv[1]))
+    write_labelling_folder(sample, Path(sys.argv[1]))
 except stratal.StratalError as error:
     sys.exit(str(error))
 """
@@ -128,7 +128,7 @@ def unfinished(folder, answer=""):
 
 
 def test_what_a_killed_draw_left_is_cleared(tmp_path):
-    write_handover(drawn(), unfinished(tmp_path / "audit"))
+    write_labelling_folder(drawn(), unfinished(tmp_path / "audit"))
 
     assert sorted(entry.name for entry in (tmp_path / "audit").iterdir()) == [
         "sample.parquet",
@@ -138,15 +138,15 @@ def test_what_a_killed_draw_left_is_cleared(tmp_path):
 
 def test_an_answer_is_never_cleared(tmp_path):
     with pytest.raises(InputError, match="not empty"):
-        write_handover(drawn(), unfinished(tmp_path / "audit", answer="1"))
+        write_labelling_folder(drawn(), unfinished(tmp_path / "audit", answer="1"))
 
     assert (tmp_path / "audit" / "to_label.csv").read_text() == "id,label\na,1\n"
 
 
 def test_a_table_without_its_sample_is_not_taken_for_a_killed_draw(tmp_path):
-    write_handover(drawn(), tmp_path / "audit").sample.unlink()
+    write_labelling_folder(drawn(), tmp_path / "audit").sample.unlink()
     with pytest.raises(InputError, match="not empty"):
-        write_handover(drawn(), tmp_path / "audit")
+        write_labelling_folder(drawn(), tmp_path / "audit")
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'=1", "''@", "'tis", "", "a=1", "x" * 200_000]
@@ -158,7 +158,7 @@ def test_no_spreadsheet_runs_a_cell_and_every_cell_is_read_back(tmp_path):
         proxy=[0.5] * len(FORMULAS), ids=[f"=id{k}" for k in numbers], show={"@text": FORMULAS}
     )
     sample = stratal.designs.SimpleRandom(budget=len(FORMULAS)).draw(population, seed=1)
-    written = write_handover(sample, tmp_path / "audit")
+    written = write_labelling_folder(sample, tmp_path / "audit")
     with written.to_label.open(newline="", encoding="utf-8") as stream:
         cells = [entry for row in csv.reader(stream) for entry in row]
     table = SmallTable.of(written.to_label, "labels")
@@ -178,7 +178,9 @@ def test_a_hand_over_is_brought_to_the_disk(population, tmp_path, monkeypatch):
         usual(handle)
 
     monkeypatch.setattr(os, "fsync", noted)
-    write_handover(stratal.designs.SimpleRandom(budget=5).draw(population, seed=7), tmp_path / "audit")
+    write_labelling_folder(
+        stratal.designs.SimpleRandom(budget=5).draw(population, seed=7), tmp_path / "audit"
+    )
     names = [path.name for path in brought]
 
     assert names[-1] == tmp_path.name  # the folder's own name, last

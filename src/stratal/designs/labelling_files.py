@@ -31,14 +31,8 @@ RESERVED = (LABEL, "annotator", "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
-    """Where the two files are, and how many units there are to label.
-
-    Examples
-    --------
-    >>> Handover(Path("a/sample.parquet"), Path("a/to_label.csv"), 3).sample.name
-    'sample.parquet'
-    """
+class LabellingFolder:
+    """Where the two files are, and how many units there are to label."""
 
     sample: Path
     to_label: Path
@@ -73,7 +67,7 @@ def _not_empty(folder: Path) -> InputError:
     )
 
 
-def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Handover:
+def write_labelling_folder(sample: Sample, folder: Path, plan: str | None = None) -> LabellingFolder:
     """Write the sample and the table to label into a new folder, all or nothing.
 
     Parameters
@@ -86,17 +80,7 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
 
     Returns
     -------
-    Handover
-
-    Examples
-    --------
-    >>> import stratal, tempfile
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
-    >>> sample = stratal.designs.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     written = write_handover(sample, Path(place) / "audit")
-    ...     written.to_label.read_text().splitlines()[0]
-    'id,label'
+    LabellingFolder
     """
     for name in RESERVED:
         if name in sample.shown or sample.question.id == name:
@@ -107,7 +91,7 @@ def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Han
         newest = write_to_label(sample, partial / TO_LABEL_NAME)
         if plan is not None:
             (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
-    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
+    return LabellingFolder(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
 
 
 @contextmanager
@@ -115,15 +99,6 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
     """Yield a folder that becomes `folder`, new or empty, when the block ends without an error.
 
     In a folder that exists the file `last` comes last, so that where it is, all is there.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "new"
-    >>> with new_folder(place, "note.txt") as partial:
-    ...     _ = (partial / "note.txt").write_text("whole")
-    >>> (place / "note.txt").read_text()
-    'whole'
     """
     empty_folder(folder)
     try:
@@ -200,13 +175,6 @@ def token_columns(sample: Sample) -> dict[str, str]:
     """Return the column, with its value, that states of which rows a sample's ids are the numbers.
 
     Empty for other ids.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
-    >>> token_columns(stratal.designs.SimpleRandom(budget=1).draw(population, seed=7))
-    {}
     """
     token = sample.question.sample_token
     return {} if token is None else {SAMPLE_TOKEN: token}
@@ -229,21 +197,16 @@ def write_to_label(sample: Sample, path: Path) -> int:
     -------
     int
         Units to label.
-
-    Examples
-    --------
-    >>> import stratal, tempfile
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.designs.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> write_to_label(sample, Path(tempfile.mkdtemp()) / "to_label.csv")
-    2
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
         payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
         token = token_columns(sample)
         stream.write(csv_line([sample.question.id, *payload, *token, LABEL]))
         columns = [values.tolist() for values in payload.values()]
-        ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
+        if sample.ids.dtype.kind in "iu":
+            ids = sample.ids.tolist()
+        else:
+            ids = id_texts(sample.ids)
         newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
         for row in newest:
             stream.write(csv_line([ids[row], *(column[row] for column in columns), *token.values(), ""]))

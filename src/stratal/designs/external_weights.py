@@ -118,9 +118,9 @@ class WithReplacementWeighting(Weighting):
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return deviations from the strata's weighted means: the covariance sees no others."""
-        whole = np.bincount(self.primary, weights)
+        stratum_weights = np.bincount(self.primary, weights)
         sums = np.stack([np.bincount(self.primary, weights * column) for column in variables.T], axis=1)
-        means = sums / np.where(whole > 0, whole, 1.0)[:, None]
+        means = sums / np.where(stratum_weights > 0, stratum_weights, 1.0)[:, None]
         return np.asarray(variables - means[self.primary])
 
 
@@ -128,7 +128,7 @@ MECHANISMS = ("with-replacement", "poisson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenWeights(Design):
+class ExternalWeights(Design):
     """Units that came with weights. The weights say what each stands for, not how they were drawn.
 
     Parameters
@@ -145,11 +145,6 @@ class GivenWeights(Design):
         Group columns: the strata that units were drawn in, and the clusters within them that were drawn.
     sizes_known : bool
         Whether the weights were made of the strata's sizes, N_h / n_h.
-
-    Examples
-    --------
-    >>> Design.from_dict(GivenWeights(cluster="school").to_dict()) == GivenWeights(cluster="school")
-    True
     """
 
     kind = "given-weights"
@@ -167,25 +162,31 @@ class GivenWeights(Design):
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, raised where others of their stratum did not answer."""
-        everyone = self.scale / sample.inclusion_probability
+        all_weights = self.scale / sample.inclusion_probability
         strata = np.zeros(sample.size, dtype=np.int64)
         if self.stratum is not None:
             strata = np.unique(sample.groups[self.stratum], return_inverse=True)[1].astype(np.int64)
-        answering = everyone[labelled]
-        whole = np.bincount(strata, everyone, minlength=1)
-        own = np.bincount(strata[labelled], answering, minlength=len(whole))
-        rates = whole / own if np.all(own > 0) else np.full(len(own), whole.sum() / own.sum())
-        raised = answering * rates[strata[labelled]]
-        size = float(sample.population_size) if self.known_size else float(everyone.sum())
+        answered_weights = all_weights[labelled]
+        stratum_totals = np.bincount(strata, all_weights, minlength=1)
+        answered_totals = np.bincount(strata[labelled], answered_weights, minlength=len(stratum_totals))
+        if np.all(answered_totals > 0):
+            rates = stratum_totals / answered_totals
+        else:
+            rates = np.full(len(answered_totals), stratum_totals.sum() / answered_totals.sum())
+        raised_weights = answered_weights * rates[strata[labelled]]
+        if self.known_size:
+            size = float(sample.population_size)
+        else:
+            size = float(all_weights.sum())
         if self.mechanism == "poisson":
-            return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised, 1.0), size=size)
+            return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised_weights, 1.0), size=size)
         primary = np.unique(strata[labelled], return_inverse=True)[1]
-        clusters = np.arange(len(raised))
+        clusters = np.arange(len(raised_weights))
         if self.cluster is not None:
             names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
             clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
         return WithReplacementWeighting(
-            design_weight=raised,
+            design_weight=raised_weights,
             primary=primary.astype(np.int64),
             cluster=clusters.astype(np.int64),
             size=size,
@@ -210,13 +211,6 @@ class SeparateSamples(Design):
         Mean of the proxy over them.
     variances : float (H,)
         Its variance, divisor count − 1.
-
-    Examples
-    --------
-    >>> design = SeparateSamples(
-    ...     names=("a",), shares=[1.0], counts=[50], means=[0.4], variances=[0.1])
-    >>> Design.from_dict(design.to_dict()) == design
-    True
     """
 
     kind = "separate-samples"
