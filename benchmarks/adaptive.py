@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import BINARY, DATA, load
+from benchmarks.helpers import BINARY, DATA, circumstances, load
 from benchmarks.rounds import Pool, rounds
 
 from stratal.arrays import FloatArray, IntArray

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from benchmarks.predictions import BINARY, load
+from benchmarks.helpers import BINARY, load
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 

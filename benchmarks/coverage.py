@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import BINARY, DATA, GRADED, load
+from benchmarks.helpers import BINARY, DATA, GRADED, circumstances, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import DATA, load
+from benchmarks.helpers import DATA, circumstances, load
 
 import stratal
 from stratal.arrays import FloatArray

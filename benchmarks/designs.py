@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import BINARY, DATA
+from benchmarks.helpers import BINARY, DATA, circumstances
 
 import stratal
 from stratal.arrays import FloatArray

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.predictions import BINARY, DATA, GRADED
+from benchmarks.helpers import BINARY, DATA, GRADED
 
 import stratal
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.predictions import DATA, load
+from benchmarks.helpers import DATA, load
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray

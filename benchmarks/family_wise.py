@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 
 import stratal
 from stratal.arrays import FloatArray

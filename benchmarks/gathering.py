@@ -86,13 +86,11 @@ MAIN = {
         Figure("stratal, fitted λ", called="coverage"),
         Figure("ppi-python, power-tuned", called="of ppi-python"),
     ),
-    "kumar_raj": (Figure("10", "optimal", "variance over random's, ten strata, optimal"),),
     "cross_fitting": (Figure("efficiency"), Figure("coverage")),
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
     "judge_coverage": (Figure("coverage"),),
     "judge_peers": (Figure("coverage"),),
-    "judge_role": (Figure("seconds", called="seconds of the processor"),),
     "known_answers": (Figure("covered", called="coverage of precision"),),
     "wrong_scores": (Figure("lowest coverage"), Figure("width over knowing, median")),
     "estimands": (
@@ -114,7 +112,6 @@ MAIN = {
     "study": (Figure("median, ms", "submit", "ms to save, median"),),
     "page": (Figure("median, ms", "submit", "ms to save, median"), Figure("99th percentile, ms", "submit")),
     "first_answer": (Figure("processor, s", "| stratal", "seconds of the processor"),),
-    "first_label": (),
     "limits": (Figure("Parquet, s", called="seconds of the processor to inspect up to 10,000 columns"),),
     "attack": (Figure("tries"), Figure("silently wrong"), Figure("tracebacks")),
 }

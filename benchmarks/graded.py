@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 from scipy.special import betaln, comb, gammaln
 
 from stratal.arrays import FloatArray, IntArray

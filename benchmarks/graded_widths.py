@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
 from benchmarks.graded import CLOSE, SEED, STRATUM, WIDEST, intervals, populations, units_of
+from benchmarks.helpers import circumstances
 from scipy import stats
 
 from stratal.arrays import FloatArray

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 from benchmarks.main_job import measure
 from benchmarks.tables import MEMORY, total
 

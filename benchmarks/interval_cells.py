@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.predictions import BINARY, DATA, load
+from benchmarks.helpers import BINARY, DATA, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray

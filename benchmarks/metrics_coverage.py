@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 from benchmarks.interval_cells import SEED
 from scipy.stats import hypergeom
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
+from benchmarks.helpers import latency_table
 from benchmarks.study import PEOPLE, make
 
 from stratal.study import check_study, open_study
@@ -123,12 +123,7 @@ def together(calls: list[Any]) -> None:
 
 def table(times: dict[str, list[float]]) -> str:
     """Return the times as a table."""
-    rows = ["| request | calls | median, ms | 99th percentile, ms | longest, ms |", "|---|---|---|---|---|"]
-    for name, taken in times.items():
-        ms = 1000 * np.array(taken)
-        middle, late, longest = np.median(ms), np.quantile(ms, 0.99), ms.max()
-        rows.append(f"| {name} | {len(ms)} | {middle:.1f} | {late:.1f} | {longest:.1f} |")
-    return "\n".join(rows)
+    return "\n".join(latency_table("request", times))
 
 
 def main(items: int = 100_000, lines: int = 1_000_000, seconds: float = 60.0) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import DATA
+from benchmarks.helpers import DATA, circumstances
 from scipy.optimize import brentq
 from scipy.special import expit
 

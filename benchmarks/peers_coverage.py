@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 
 import stratal
 

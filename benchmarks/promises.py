@@ -19,9 +19,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
 from benchmarks.counts import CountsSoFar, furthers
-from benchmarks.predictions import BINARY, load
+from benchmarks.helpers import BINARY, circumstances, load
 from scipy.special import expit
 
 import stratal

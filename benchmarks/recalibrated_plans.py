@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from benchmarks.predictions import BINARY, GRADED, load
+from benchmarks.helpers import BINARY, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray

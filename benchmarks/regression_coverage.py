@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError

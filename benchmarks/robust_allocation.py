@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.adaptive import Case, cases
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import DATA
+from benchmarks.helpers import DATA, circumstances
 from benchmarks.rounds import rounds
 
 from stratal.simulation.draws import Urns

@@ -96,7 +96,6 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "paired_proxies": list,
         "stratified_intervals": list,
         "unbounded_rounds": list,
-        "kumar_raj": list,
         "peers_coverage": lambda: ["--peer", ppi()],
         "regression": lambda: ["--peer", ppi()],
         "regression_coverage": list,

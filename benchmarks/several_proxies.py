@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 from scipy.special import expit, logit
 
 from stratal.arrays import FloatArray

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from benchmarks.predictions import DATA, load
+from benchmarks.helpers import DATA, load
 
 import stratal
 from stratal.arrays import AnyArray, FloatArray

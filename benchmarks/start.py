@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from benchmarks.circumstances import circumstances
+from benchmarks.helpers import circumstances
 
 RESULTS = Path(__file__).parent / "results" / "start.md"
 ROWS = 1_500

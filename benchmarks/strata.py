@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.circumstances import circumstances
-from benchmarks.predictions import BINARY, DATA, load
+from benchmarks.helpers import BINARY, DATA, circumstances, load
 from numpy.typing import NDArray
 
 from stratal.population import Population

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from benchmarks.helpers import latency_table
 
 import stratal
 from stratal.study import Question, Study, check_study, create_study, study_status
@@ -88,17 +89,6 @@ def work(study: Study, who: str, times: dict[str, list[float]]) -> None:
             timed(times, "look back", lambda item=item: study.item(who, item.id))  # type: ignore[misc]
 
 
-def table(times: dict[str, list[float]]) -> list[str]:
-    """Return the times as lines of a table."""
-    rows = ["| what | calls | median, ms | 99th percentile, ms | longest, ms |", "|---|---|---|---|---|"]
-    for name, taken in times.items():
-        ms = 1000 * np.array(taken)
-        rows.append(
-            f"| {name} | {len(ms)} | {np.median(ms):.1f} | {np.quantile(ms, 0.99):.1f} | {ms.max():.1f} |"
-        )
-    return rows
-
-
 def main(items: int = 100_000, lines: int = 1_000_000) -> None:
     """Make the study, take the times, write them down."""
     with tempfile.TemporaryDirectory() as place:
@@ -127,8 +117,9 @@ def main(items: int = 100_000, lines: int = 1_000_000) -> None:
         f"`python benchmarks/study.py {items} {lines}`: {items:,} items, {lines:,} lines of journal, made in "
         f"{made:.0f} s, {size:.0f} MB; {os.cpu_count()} cores, every save on disk (`synchronous=FULL`). The "
         f"study is {'sound' if getattr(found, 'sound', False) else 'NOT SOUND'} at the end.",
-        "## One person", *table(alone), "## Four people at once", *table(together),
-        "## The whole study", *table(whole),
+        "## One person", *latency_table("what", alone),
+        "## Four people at once", *latency_table("what", together),
+        "## The whole study", *latency_table("what", whole),
     ]  # fmt: skip
     RESULT.write_text(
         "\n".join(f"\n{line}\n" if line.startswith("#") else line for line in text).strip() + "\n"

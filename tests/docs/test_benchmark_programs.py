@@ -38,10 +38,8 @@ BY_HAND = {
     "attack": "make attack",
     "estimands": "oasis, in an environment of its own",
     "first_answer": "five peers, each in an environment of its own",
-    "first_label": "a browser",
     "given_strata": "a peer, in an environment of its own",
     "judge_peers": "two peers, each in an environment of its own",
-    "judge_role": "three peers, each in an environment of its own",
     "peer_agreement_files": "peer_agreement with an option",
     "promises_one_by_one": "promises with an option",
 }
@@ -59,6 +57,12 @@ def test_a_page_names_programs_that_are_there():
 
 def test_all_pages_but_those_that_need_more_are_written_by_one_command():
     assert sorted([*RUN, *BY_HAND]) == PAGES
+
+
+def test_a_page_of_the_documentation_cites_each_page_of_results():
+    texts = [path.read_text() for path in (BENCHMARKS.parent / "docs").glob("**/*.md")]
+
+    assert [page for page in PAGES if not any(f"results/{page}.md" in text for text in texts)] == []
 
 
 def test_a_part_of_the_page_of_coverage_takes_the_place_of_the_same_part():
