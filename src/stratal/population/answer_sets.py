@@ -20,12 +20,6 @@ def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, .
     ------
     InputError
         For an answer that is no set of tags, if others are.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(groups={"answer": ["b;a", "a"]}, predicted="answer", tags=";")
-    >>> sets_by_text(population, "answer")
-    {'a': ('a',), 'b;a': ('a', 'b')}
     """
     cells = list(population.levels(answers))
     texts, other = read_sets(cells, population.tags)
@@ -37,14 +31,7 @@ def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, .
 
 
 def population_tags(population: Population, answers: str) -> tuple[str, ...]:
-    """Return the tags of all answers, in their order.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(groups={"answer": [["b"], ["a"], []]}, predicted="answer")
-    >>> population_tags(population, "answer")
-    ('a', 'b')
-    """
+    """Return the tags of all answers, in their order."""
     return tuple(sorted({tag for tags in sets_by_text(population, answers).values() for tag in tags}))
 
 

@@ -113,11 +113,6 @@ def describe_proxy(
 
     Values in [0, 1] are taken as probabilities. Values outside, without bounds, only order: their scale is
     unknown.
-
-    Examples
-    --------
-    >>> describe_proxy("margin", [-3.0, 2.0], None, None)[0].scaled
-    False
     """
     if hasattr(entry, "second_moments"):
         info = ProxyInfo(name=name, scaled=entry.scaled, bounds=entry.bounds)
@@ -375,14 +370,6 @@ def as_history(given: Any, ids: Any = None, within: FileReading | None = None) -
     ------
     InputError
         For a table without ids, a duplicated item or result, and what is neither right nor wrong.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> rng = np.random.default_rng(0)
-    >>> columns = {name: rng.random(30) < 0.6 for name in "abcde"}
-    >>> as_history(pa.table({"id": [f"q{at}" for at in range(30)], **columns})).models
-    ('a', 'b', 'c', 'd', 'e')
     """
     if isinstance(given, History):
         return given

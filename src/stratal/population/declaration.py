@@ -86,11 +86,6 @@ class Declaration:
         Of earlier models' results, of which a proxy and features are made.
     tags : str, optional
         How cells of the model's answer hold sets of tags; see `Outcome.tag_format`.
-
-    Examples
-    --------
-    >>> Declaration(id="id", proxies=("proxy",), groups=("proxy", "language")).used
-    ('id', 'proxy', 'language')
     """
 
     id: str
@@ -214,11 +209,6 @@ def declaration_of(given: TableKeywords, names: Iterable[str], label: str, index
     ------
     InputError
         For a column that does not exist, or a name that the table has twice.
-
-    Examples
-    --------
-    >>> declaration_of({"proxy": "proxy"}, ["item_id", "proxy"], "the table").id
-    'item_id'
     """
     existing, missing = list(names), given.get("missing")
     if missing not in (None, "refuse", OWN_STRATUM):
@@ -331,13 +321,7 @@ def with_log(given: TableKeywords, log: Log) -> TableKeywords:
 
 
 def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return one name or several as a tuple, each once.
-
-    Examples
-    --------
-    >>> listed("groups", "language")
-    ('language',)
-    """
+    """Return one name or several as a tuple, each once."""
     if names is None:
         return ()
     if isinstance(names, str):
@@ -366,24 +350,12 @@ def _id(given: str | None, existing: list[str], label: str, index: Any) -> str:
 
 
 def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
-    """Return the number of the first row by what a file stored of it; None where ids are no row numbers.
-
-    Examples
-    --------
-    >>> stored_row_base(0, "row"), stored_row_base(None, "row"), stored_row_base(None, "id")
-    (0, 1, None)
-    """
+    """Return the number of the first row by what a file stored of it; None where ids are no row numbers."""
     return FORMER_ROW_BASE if stored is None and id_name == ROW else stored
 
 
 def id_columns(existing: Iterable[str]) -> list[str]:
-    """Return the columns that are called like ids, the most likely one first.
-
-    Examples
-    --------
-    >>> id_columns(["ID", "proxy"])
-    ['ID']
-    """
+    """Return the columns that are called like ids, the most likely one first."""
     names = list(existing)
     found = (same_name(name, names) for name in ID_NAMES)
     return [name for name in found if name is not None]
@@ -399,13 +371,7 @@ PASS_FAIL = "pass/fail"
 
 
 def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the bounds of what annotators will say: `pass/fail` is 0 to 1.
-
-    Examples
-    --------
-    >>> label_bounds("pass/fail"), label_bounds("1,5"), label_bounds((1, 5))
-    ((0.0, 1.0), (1.0, 5.0), (1.0, 5.0))
-    """
+    """Return the bounds of what annotators will say: `pass/fail` is 0 to 1."""
     if given is None:
         return None
     if given == PASS_FAIL:
@@ -419,13 +385,7 @@ def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float]
 
 
 def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
-    """Return the outcome that annotators will answer with, as far as `label` tells.
-
-    Examples
-    --------
-    >>> label_outcome("pass/fail").scale, label_outcome("1,5").bounds, label_outcome(None).scale
-    ('binary', (1.0, 5.0), None)
-    """
+    """Return the outcome that annotators will answer with, as far as `label` tells."""
     bounds = label_bounds(given)
     if bounds is None:
         return Outcome()
@@ -433,13 +393,7 @@ def label_outcome(given: str | tuple[float, float] | None) -> Outcome:
 
 
 def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are one of the patterns or fit one, such as `judge_*`.
-
-    Examples
-    --------
-    >>> fitting(["judge_*", "f1"], ["f1", "judge_a", "judge_b"])
-    ('judge_a', 'judge_b', 'f1')
-    """
+    """Return the names that are one of the patterns or fit one, such as `judge_*`."""
     names = list(existing)
     found = [name for pattern in patterns for name in names if pattern == name or fnmatchcase(name, pattern)]
     return tuple(dict.fromkeys(found))
@@ -488,11 +442,6 @@ def middle(bounds: tuple[float, float] | None, low: float | None, high: float | 
         Of the outcome.
     low, high : float, optional
         Least and largest proxy that is known.
-
-    Examples
-    --------
-    >>> middle(None, 0.2, 0.9), middle((1, 5), 2.0, 4.0), middle(None, -3.0, 5.0)
-    (0.5, 3.0, 1.0)
     """
     if bounds is None:
         if low is None or high is None or (low >= 0 and high <= 1):
@@ -510,11 +459,6 @@ def class_names(columns: Sequence[str]) -> list[str]:
     """Return the classes that columns of probabilities are named after: without what all names begin with.
 
     What is cut ends with a sign that is no letter, or stands before numbers.
-
-    Examples
-    --------
-    >>> class_names(["p_cat", "p_car"]), class_names(["p0", "p1", "p10"]), class_names(["cat", "car"])
-    (['cat', 'car'], ['0', '1', '10'], ['cat', 'car'])
     """
     first, last = min(columns), max(columns)
     length = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))

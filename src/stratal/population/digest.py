@@ -26,7 +26,8 @@ KEY_BITS = 32
 # Sums are kept modulo this.
 WORD = 2**64
 
-_WHOLE_BITS, _FRACTION_BITS = 30, 31
+_WHOLE_BITS = 30
+_FRACTION_BITS = 31
 _LEAST_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles
 
 
@@ -43,15 +44,6 @@ class PopulationDigest:
     columns : mapping of (kind and name) to str
         Σ k·v of each column, such as `number:confidence`, `second:confidence` (its second moments) and
         `group:language`. Two digests are compared by the columns that both have.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> rows = {"ids": ["a", "b"], "proxy": [0.25, 0.5]}
-    >>> other = {"ids": ["b", "a"], "proxy": [0.25, 0.5]}
-    >>> stratal.Population.from_arrays(**rows).digest(7).differing(
-    ...     stratal.Population.from_arrays(**other).digest(7))
-    ['number:proxy']
     """
 
     size: int
@@ -60,7 +52,11 @@ class PopulationDigest:
 
     def differing(self, other: PopulationDigest) -> list[str]:
         """Return the columns that both have and that are not the same."""
-        return [name for name, own in self.columns.items() if other.columns.get(name, own) != own]
+        return [
+            name
+            for name, digest_of_column in self.columns.items()
+            if other.columns.get(name, digest_of_column) != digest_of_column
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a sample's file holds."""
@@ -84,23 +80,17 @@ class Digested:
 
     def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
         """Return the digest from Σ k and Σ k·v: of each digit of the numbers, then of the groups."""
-        left = iter(sums)
+        remaining_sums = iter(sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            sums_of = (f"{next(left) % WORD:x}" for _ in range(2 if exponent <= _WHOLE_BITS else 4))
+            sums_of = (f"{next(remaining_sums) % WORD:x}" for _ in range(2 if exponent <= _WHOLE_BITS else 4))
             columns[name] = f"{exponent}:" + ".".join(sums_of)
-        columns |= {name: f"{next(left) % WORD:x}" for name in self.groups}
+        columns |= {name: f"{next(remaining_sums) % WORD:x}" for name in self.groups}
         return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
 
 
 def exponent_of(low: float, high: float) -> int:
-    """Return the least e with |v| < 2^e for all values from low to high.
-
-    Examples
-    --------
-    >>> exponent_of(0.0, 1.0), exponent_of(-5.0, 3.0), exponent_of(0.0, 0.0)
-    (1, 3, 0)
-    """
+    """Return the least e with |v| < 2^e for all values from low to high."""
     return max(math.frexp(max(abs(low), abs(high)))[1], _LEAST_EXPONENT)
 
 
@@ -117,12 +107,12 @@ def digits(values: Any, exponent: int, engine: OnArrays) -> Iterator[Any]:
         As in `exponent_of`.
     """
     scaled = values * engine.constant(2.0 ** (_WHOLE_BITS - exponent))
-    whole = engine.apply("floor", scaled)
-    yield whole + engine.constant(2.0**_WHOLE_BITS)
-    yield engine.apply("floor", (scaled - whole) * engine.constant(2.0**_FRACTION_BITS))
+    whole_part = engine.apply("floor", scaled)
+    yield whole_part + engine.constant(2.0**_WHOLE_BITS)
+    yield engine.apply("floor", (scaled - whole_part) * engine.constant(2.0**_FRACTION_BITS))
     if exponent > _WHOLE_BITS:
-        most = -engine.at_least(-values, -(2.0**_WHOLE_BITS))
-        yield from digits(engine.at_least(most, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, engine)
+        limited = -engine.at_least(-values, -(2.0**_WHOLE_BITS))
+        yield from digits(engine.at_least(limited, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, engine)
 
 
 def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
@@ -131,17 +121,11 @@ def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
 
 
 def level_numbers(levels: AnyArray) -> KeyArray:
-    """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text.
-
-    Examples
-    --------
-    >>> level_numbers(np.array(["de", "en"])).tolist()
-    [797014084, 1316978540]
-    """
+    """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text."""
     # Half a character is no text of any engine; whoever writes it to a file gets an error there.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
-    found = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
-    return np.array([int.from_bytes(four) >> 1 for four in found], dtype=np.uint64)
+    prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
+    return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)
 
 
 def leading_bits(keys: KeyArray) -> KeyArray:

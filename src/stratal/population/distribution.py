@@ -51,8 +51,11 @@ class _Bins(Record):
 
     def __post_init__(self) -> None:
         second = self.second_moments
-        left = np.zeros(len(self.values)) if second is None else np.maximum(second - self.values**2, 0.0)
-        self._set(conditional_variances=left)
+        if second is None:
+            variances = np.zeros(len(self.values))
+        else:
+            variances = np.maximum(second - self.values**2, 0.0)
+        self._set(conditional_variances=variances)
         self._freeze()
 
 
@@ -129,14 +132,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Equal bins from `low`, and within each the positions to which values are rounded.
-
-    Examples
-    --------
-    >>> grid = Grid.over(0.0, 1.0)
-    >>> int(grid.positions(np.array([0.5]))[0]) == BIN_COUNT * OFFSET_COUNT // 2
-    True
-    """
+    """Equal bins from `low`, and within each the positions to which values are rounded."""
 
     low: float
     scale: float
@@ -156,13 +152,15 @@ class Grid:
         goals = bins * float(OFFSET_COUNT)
         near = self.low + goals / self.scale
         reach = 8.0 * np.spacing(np.maximum(np.abs(near), abs(self.low)))
-        below, found = near - reach, near + reach
+        below = near - reach
+        above = near + reach
         while True:
-            middle = below + 0.5 * (found - below)
-            if not np.any((below < middle) & (middle < found)):
-                return np.asarray(found)
+            middle = below + 0.5 * (above - below)
+            if not np.any((below < middle) & (middle < above)):
+                return np.asarray(above)
             inside = (middle - self.low) * self.scale >= goals
-            below, found = np.where(inside, below, middle), np.where(inside, middle, found)
+            below = np.where(inside, below, middle)
+            above = np.where(inside, middle, above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +241,8 @@ class Steps:
     def means(self, sums: IntArray, counts: IntArray) -> FloatArray:
         """Return mean second moments (B,) from sums in steps."""
         scale = np.broadcast_to(self.scale, np.shape(sums))
-        exact, half = np.zeros(len(scale)), np.zeros(len(scale))
+        exact = np.zeros(len(scale))
+        half = np.zeros(len(scale))
         np.divide(sums, scale, out=exact, where=scale != 0.0)
         np.divide(0.5, scale, out=half, where=scale != 0.0)
         return np.asarray(self.low + exact / counts + half)
@@ -273,7 +272,10 @@ def build_distribution(
     extent = counter.extent(Span())
     if extent.count == 0:
         raise InputError("the population is empty", allowed="at least one unit")
-    bins = counter.distinct() if wants_distinct(extent) else _binned(counter, extent)
+    if wants_distinct(extent):
+        bins = counter.distinct()
+    else:
+        bins = _binned(counter, extent)
     second = bins.second if bins.second is not None else _widest(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
@@ -293,13 +295,7 @@ def _widest(values: FloatArray, scaled: bool, bounds: tuple[float, float] | None
 
 
 def wants_distinct(extent: Extent) -> bool:
-    """Return whether so few units, or so narrow or wide a range, are distinguished value by value.
-
-    Examples
-    --------
-    >>> wants_distinct(Extent(0.0, 1.0, 10)), wants_distinct(Extent(0.0, 1.0, 10**6))
-    (True, False)
-    """
+    """Return whether so few units, or so narrow or wide a range, are distinguished value by value."""
     if extent.count <= EXACT_LIMIT or not extent.high > extent.low:
         return True
     return not math.isfinite(extent.high - extent.low) or not math.isfinite(
@@ -318,7 +314,8 @@ def _binned(counter: Counter, extent: Extent) -> Bins:
 
 
 def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
-    grid, steps = Grid.over(extent.low, extent.high), counter.steps
+    grid = Grid.over(extent.low, extent.high)
+    steps = counter.steps
     histogram = counter.histogram(grid, span)
     used = np.flatnonzero(histogram.counts)
     counts = histogram.counts[used]
@@ -341,7 +338,10 @@ def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
     if stretch is None:
         return None
     first, last = stretch
-    below = bins.starts[last + 1] if last + 1 < len(bins.starts) else math.inf
+    if last + 1 < len(bins.starts):
+        below = bins.starts[last + 1]
+    else:
+        below = math.inf
     span = Span(float(bins.starts[first]), float(below))
     extent = counter.extent(span)
     if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
@@ -349,8 +349,11 @@ def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
     inner = _occupied(counter, extent, span)
 
     def spliced(name: str) -> Any:
-        outer, new = getattr(bins, name), getattr(inner, name)
-        return None if outer is None else np.concatenate([outer[:first], new, outer[last + 1 :]])
+        outer = getattr(bins, name)
+        new = getattr(inner, name)
+        if outer is None:
+            return None
+        return np.concatenate([outer[:first], new, outer[last + 1 :]])
 
     parts = {name: spliced(name) for name in ("starts", "values", "counts", "second")}
     return Bins(**parts, atoms=False)
@@ -365,7 +368,9 @@ def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
         if heavy[-1] - heavy[0] + 1 < len(bins.counts):
             return int(heavy[0]), int(heavy[-1])
     heaviest = int(np.argmax(bins.counts))
-    return (heaviest, heaviest) if bins.counts[heaviest] > ZOOM_SHARE * total else None
+    if bins.counts[heaviest] > ZOOM_SHARE * total:
+        return (heaviest, heaviest)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -402,7 +407,7 @@ class Pictures(Mapping[str, Distribution]):
 
     Parameters
     ----------
-    found : LevelBins
+    level_bins : LevelBins
     scaled : bool
         Whether the proxies predict the outcome on its own scale.
     bounds : (float, float), optional
@@ -414,40 +419,33 @@ class Pictures(Mapping[str, Distribution]):
         First bin of each level among the bins of all.
     bins : LevelBins
         The bins of all levels, with the second moments that the bounds imply where there are no others.
-
-    Examples
-    --------
-    >>> found = LevelBins(names=("a", "b"), level=np.array([0, 1, 1]), values=np.array([0.5, 0.2, 0.9]),
-    ...                   counts=np.array([1, 1, 2]))
-    >>> pictures = Pictures(found)
-    >>> pictures["b"].values, pictures.sizes
-    (array([0.2, 0.9]), {'a': 1, 'b': 3})
     """
 
     def __init__(
-        self, found: LevelBins, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
+        self, level_bins: LevelBins, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
     ) -> None:
-        self._number = {name: number for number, name in enumerate(found.names)}
+        self._number = {name: number for number, name in enumerate(level_bins.names)}
         self._large = {
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
-            for number, counter in found.large.items()
+            for number, counter in level_bins.large.items()
         }
         self.scaled, large = scaled, list(self._large.values())
-        second = found.second_moments
-        second = _widest(found.values, scaled, bounds) if second is None else second
-        own = [second, *(picture.second_moments for picture in large)]
-        known = [entry for entry in own if entry is not None]
+        second = level_bins.second_moments
+        if second is None:
+            second = _widest(level_bins.values, scaled, bounds)
+        second_moments = [second, *(picture.second_moments for picture in large)]
+        available_moments = [entry for entry in second_moments if entry is not None]
         numbers = np.repeat(np.array(list(self._large), np.int64), [len(picture.values) for picture in large])
-        level = np.concatenate([found.level, numbers])
+        level = np.concatenate([level_bins.level, numbers])
         order = np.argsort(level, kind="stable")
         self.bins = LevelBins(
-            names=found.names,
+            names=level_bins.names,
             level=level[order],
-            values=np.concatenate([found.values, *(picture.values for picture in large)])[order],
-            counts=np.concatenate([found.counts, *(picture.counts for picture in large)])[order],
-            second_moments=np.concatenate(known)[order] if known else None,
+            values=np.concatenate([level_bins.values, *(picture.values for picture in large)])[order],
+            counts=np.concatenate([level_bins.counts, *(picture.counts for picture in large)])[order],
+            second_moments=np.concatenate(available_moments)[order] if available_moments else None,
         )
-        self.starts = np.searchsorted(self.bins.level, np.arange(len(found.names)))
+        self.starts = np.searchsorted(self.bins.level, np.arange(len(level_bins.names)))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -464,7 +462,8 @@ class Pictures(Mapping[str, Distribution]):
         if number in self._large:
             return self._large[number]
         last = number + 1 == len(self.starts)
-        rows, bins = slice(self.starts[number], None if last else self.starts[number + 1]), self.bins
+        rows = slice(self.starts[number], None if last else self.starts[number + 1])
+        bins = self.bins
         return Distribution(
             values=bins.values[rows],
             counts=bins.counts[rows],

@@ -20,16 +20,7 @@ from stratal.arrays import AnyArray, Described, FloatArray, IntArray
 
 
 class Expression(Described, noun="formula", registry={}):
-    """A formula over columns. Add, subtract and multiply formulas and numbers with the usual signs.
-
-    Examples
-    --------
-    >>> sure = 2.0 * Number(name="p") - 1.0
-    >>> sure.of({"p": np.array([0.5, 0.9])}).round(3)
-    array([0. , 0.8])
-    >>> Expression.from_dict(sure.to_dict()) == sure
-    True
-    """
+    """A formula over columns. Add, subtract and multiply formulas and numbers with the usual signs."""
 
     __slots__ = ()
 
@@ -45,7 +36,10 @@ class Expression(Described, noun="formula", registry={}):
 
     def of(self, columns: Mapping[str, AnyArray] | OnArrays) -> FloatArray:
         """Return the formula worked out on arrays (n,) by name; give `OnArrays` of them to many formulas."""
-        engine = columns if isinstance(columns, OnArrays) else OnArrays(columns)
+        if isinstance(columns, OnArrays):
+            engine = columns
+        else:
+            engine = OnArrays(columns)
         return np.asarray(self.on(engine), dtype=np.float64)
 
     def __add__(self, other: Expression | float) -> Expression:
@@ -68,29 +62,19 @@ class Expression(Described, noun="formula", registry={}):
 
 
 def _formula(value: Expression | float) -> Expression:
-    return value if isinstance(value, Expression) else Constant(value=float(value))
+    if isinstance(value, Expression):
+        return value
+    return Constant(value=float(value))
 
 
 def total(parts: list[Expression]) -> Expression:
-    """Return the sum of formulas; 0 of none.
-
-    Examples
-    --------
-    >>> total([Constant(value=1.0), Constant(value=2.0)]).of({"any": np.zeros(1)})
-    array(3.)
-    """
+    """Return the sum of formulas; 0 of none."""
     return Sum(parts=tuple(parts)) if parts else Constant(value=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(Expression, kind="constant"):
-    """One number for every unit.
-
-    Examples
-    --------
-    >>> Constant(value=0.5).columns
-    ()
-    """
+    """One number for every unit."""
 
     value: float
 
@@ -101,13 +85,7 @@ class Constant(Expression, kind="constant"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number(Expression, kind="number"):
-    """A proxy or a feature.
-
-    Examples
-    --------
-    >>> Number(name="confidence").columns
-    ('confidence',)
-    """
+    """A proxy or a feature."""
 
     name: str
 
@@ -133,12 +111,6 @@ class ByLevel(Expression, kind="by-level"):
     values : tuple of float (L,)
     otherwise : float
         Of a unit at any other level.
-
-    Examples
-    --------
-    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
-    >>> is_cat.of({"answer": np.array(["cat", "dog"])})
-    array([1., 0.])
     """
 
     name: str
@@ -167,31 +139,26 @@ class ByLevel(Expression, kind="by-level"):
 
     def both(self, other: ByLevel) -> ByLevel:
         """Return the product of two of one column; of tests, that of the levels that pass both."""
-        own, more = (dict(zip(part.levels, part.values, strict=True)) for part in (self, other))
+        first, second = (dict(zip(part.levels, part.values, strict=True)) for part in (self, other))
         otherwise = self.otherwise * other.otherwise
         products = {
-            level: own.get(level, self.otherwise) * more.get(level, other.otherwise)
-            for level in sorted({*own, *more})
+            level: first.get(level, self.otherwise) * second.get(level, other.otherwise)
+            for level in sorted({*first, *second})
         }
-        kept = {level: value for level, value in products.items() if value != otherwise}
-        return ByLevel(name=self.name, levels=tuple(kept), values=tuple(kept.values()), otherwise=otherwise)
+        differing = {level: value for level, value in products.items() if value != otherwise}
+        return ByLevel(
+            name=self.name, levels=tuple(differing), values=tuple(differing.values()), otherwise=otherwise
+        )
 
     def excludes(self, other: ByLevel) -> bool:
         """Return whether no level is sure to pass both tests."""
-        found = self.both(other)
-        return self.name == other.name and not any((*found.values, found.otherwise))
+        product = self.both(other)
+        return self.name == other.name and not any((*product.values, product.otherwise))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agree(Expression, kind="agree"):
-    """1 where several group columns all hold the same, else 0.
-
-    Examples
-    --------
-    >>> columns = {"new": np.array(["cat", "dog"]), "old": np.array(["cat", "cat"])}
-    >>> Agree(names=("new", "old")).of(columns)
-    array([1., 0.])
-    """
+    """1 where several group columns all hold the same, else 0."""
 
     names: tuple[str, ...]
 
@@ -211,13 +178,7 @@ class _OfParts(Expression, nested={"parts": Expression}):
 
 
 class Sum(_OfParts, kind="sum"):
-    """The sum of formulas.
-
-    Examples
-    --------
-    >>> (Number(name="p") + 1).of({"p": np.array([0.5])})
-    array([1.5])
-    """
+    """The sum of formulas."""
 
     __slots__ = ()
 
@@ -227,13 +188,7 @@ class Sum(_OfParts, kind="sum"):
 
 
 class Times(_OfParts, kind="times"):
-    """The product of formulas.
-
-    Examples
-    --------
-    >>> (Number(name="p") * Number(name="p")).of({"p": np.array([0.5])})
-    array([0.25])
-    """
+    """The product of formulas."""
 
     __slots__ = ()
 
@@ -243,13 +198,7 @@ class Times(_OfParts, kind="times"):
 
 
 class Exponential(_OfParts, kind="exponential"):
-    """exp(x) of one formula.
-
-    Examples
-    --------
-    >>> Exponential(parts=(Constant(value=0.0),)).of({})
-    array(1.)
-    """
+    """exp(x) of one formula."""
 
     __slots__ = ()
 
@@ -260,13 +209,7 @@ class Exponential(_OfParts, kind="exponential"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLoss(_OfParts, kind="log-loss"):
-    """−log of one formula, which counts as `least` where it is smaller.
-
-    Examples
-    --------
-    >>> LogLoss(parts=(Constant(value=1.0),), least=1e-7).of({})
-    array(-0.)
-    """
+    """−log of one formula, which counts as `least` where it is smaller."""
 
     least: float
 
@@ -277,14 +220,7 @@ class LogLoss(_OfParts, kind="log-loss"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share(_OfParts, kind="share"):
-    """The first formula over the second, which counts as `least` where it is smaller.
-
-    Examples
-    --------
-    >>> part, whole = Constant(value=1.0), Number(name="total")
-    >>> Share(parts=(part, whole), least=1.0).of({"total": np.array([0.5, 4.0])})
-    array([1.  , 0.25])
-    """
+    """The first formula over the second, which counts as `least` where it is smaller."""
 
     least: float
 
@@ -295,13 +231,7 @@ class Share(_OfParts, kind="share"):
 
 
 def logistic(line: Expression) -> Expression:
-    """Return the formula 1 / (1 + exp(−x)).
-
-    Examples
-    --------
-    >>> logistic(Constant(value=0.0)).of({})
-    array(0.5)
-    """
+    """Return the formula 1 / (1 + exp(−x))."""
     return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
 
 
@@ -309,13 +239,6 @@ class OnArrays:
     """What works formulas out, on NumPy arrays; `population.queries.table` does so on a table's columns.
 
     The levels of a group column are found once for all formulas.
-
-    Examples
-    --------
-    >>> engine = OnArrays({"answer": np.array(["cat", "dog"])})
-    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
-    >>> is_cat.of(engine), (2.0 * is_cat).of(engine)
-    (array([1., 0.]), array([2., 0.]))
     """
 
     def __init__(
@@ -332,9 +255,9 @@ class OnArrays:
         self, name: str, levels: tuple[str, ...], values: tuple[float, ...], otherwise: float
     ) -> FloatArray:
         """Return the number of each unit's level of a group column (n,)."""
-        found, inverse = self._levels(name)
-        known = dict(zip(levels, values, strict=True))
-        return np.array([known.get(level, otherwise) for level in found])[inverse]
+        levels_present, inverse = self._levels(name)
+        value_of_level = dict(zip(levels, values, strict=True))
+        return np.array([value_of_level.get(level, otherwise) for level in levels_present])[inverse]
 
     def same(self, names: tuple[str, ...]) -> FloatArray:
         """Return 1 where group columns all agree, else 0, (n,)."""
@@ -363,15 +286,10 @@ class OnArrays:
 
 
 def level_test(test: Expression | None) -> ByLevel | None:
-    """Return a test that is a matter of levels, 1 at some and 0 at all others; None of any other.
-
-    Examples
-    --------
-    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
-    >>> level_test(is_cat) is is_cat, level_test(2.0 * is_cat)
-    (True, None)
-    """
-    return test if isinstance(test, ByLevel) and {*test.values, test.otherwise} <= {0.0, 1.0} else None
+    """Return a test that is a matter of levels, 1 at some and 0 at all others; None of any other."""
+    if isinstance(test, ByLevel) and {*test.values, test.otherwise} <= {0.0, 1.0}:
+        return test
+    return None
 
 
 def implies(test: Expression, other: Expression | None) -> bool:
@@ -379,11 +297,6 @@ def implies(test: Expression, other: Expression | None) -> bool:
 
     It is where both are the same; where fewer models agree; where levels are fewer; and where a test that
     asks for several things asks for that too.
-
-    Examples
-    --------
-    >>> implies(Agree(names=("a", "b", "c")), Agree(names=("c", "a"))), implies(Agree(names=("a", "b")), None)
-    (True, False)
     """
     if other is None:
         return False
@@ -391,48 +304,29 @@ def implies(test: Expression, other: Expression | None) -> bool:
         return True
     if isinstance(test, Agree) and isinstance(other, Agree):
         return set(other.names) <= set(test.names)
-    own, wanted = level_test(test), level_test(other)
-    if own is not None and wanted is not None:
-        return own.excludes(wanted.rest)
+    level_of_test = level_test(test)
+    level_of_other = level_test(other)
+    if level_of_test is not None and level_of_other is not None:
+        return level_of_test.excludes(level_of_other.rest)
     return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
 
 
 def factors_of(test: Expression) -> tuple[Expression, ...]:
-    """Return the formulas whose product a test is; itself alone where it is no product.
-
-    Examples
-    --------
-    >>> p = Number(name="p")
-    >>> len(factors_of(p * p * p))
-    3
-    """
+    """Return the formulas whose product a test is; itself alone where it is no product."""
     if not isinstance(test, Times):
         return (test,)
     return tuple(factor for part in test.parts for factor in factors_of(part))
 
 
 def is_of_levels(formula: Expression) -> bool:
-    """Return whether a formula reads nothing but levels of group columns.
-
-    Examples
-    --------
-    >>> is_of_levels(Agree(names=("a", "b"))), is_of_levels(Number(name="p"))
-    (True, False)
-    """
+    """Return whether a formula reads nothing but levels of group columns."""
     if isinstance(formula, Sum | Times):
         return all(is_of_levels(part) for part in formula.parts)
     return isinstance(formula, ByLevel | Agree | Constant)
 
 
 def levels_in(formulas: Iterable[Expression], column: str) -> list[str]:
-    """Return the levels that formulas of levels name of a column, or of one that they compare with it.
-
-    Examples
-    --------
-    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
-    >>> levels_in([is_cat, Agree(names=("answer", "other"))], "other")
-    ['cat']
-    """
+    """Return the levels that formulas of levels name of a column, or of one that they compare with it."""
     leaves = list(_leaves(formulas))
     compared = {column}
     for leaf in leaves:
@@ -451,20 +345,13 @@ def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
 
 
 def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
-    """Return the formula that is 1 where two tests are; None asks for nothing.
-
-    Examples
-    --------
-    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
-    >>> no_dog = ByLevel(name="answer", levels=("dog",), values=(0.0,), otherwise=1.0)
-    >>> both_tests(is_cat, no_dog) == is_cat
-    True
-    """
+    """Return the formula that is 1 where two tests are; None asks for nothing."""
     if test is None or other is None:
         return other if test is None else test
-    own, more = level_test(test), level_test(other)
-    if own is not None and more is not None and own.name == more.name:
-        return own.both(more)
+    first = level_test(test)
+    second = level_test(other)
+    if first is not None and second is not None and first.name == second.name:
+        return first.both(second)
     return test * other
 
 
@@ -477,13 +364,6 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
     names : tuple of str (C,)
     tests : tuple of Expression (C − 1,)
         1 for the units of a cell, else 0.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Agree
-    >>> cells = Cells(names=("agree", "differ"), tests=(Agree(names=("new", "old")),))
-    >>> cells.of({"new": np.array(["cat", "dog"]), "old": np.array(["cat", "cat"])}).tolist()
-    ['agree', 'differ']
     """
 
     names: tuple[str, ...]

@@ -45,7 +45,7 @@ _PARTS_OF_A_THREAD = 160
 _AHEAD = 2
 
 
-def threads_to_use(given: int | None = None, parts: int | None = None) -> int:
+def threads_to_use(requested: int | None = None, parts: int | None = None) -> int:
     """Return how many threads a pass takes: those given, else OMP_NUM_THREADS, else as many as are of use.
 
     All that there are, but no more than the parts of the rows keep busy.
@@ -56,20 +56,17 @@ def threads_to_use(given: int | None = None, parts: int | None = None) -> int:
     ------
     InputError
         If fewer than one are given.
-
-    Examples
-    --------
-    >>> threads_to_use(3)
-    3
     """
-    if given is not None:
-        return checked_threads(given)
+    if requested is not None:
+        return checked_threads(requested)
     usual = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if usual.isdecimal() and int(usual) > 0:
         return int(usual)
     allowed = getattr(os, "sched_getaffinity", None)
     cores = len(allowed(0)) if allowed else os.cpu_count() or 1
-    return cores if parts is None else max(1, min(cores, parts // _PARTS_OF_A_THREAD))
+    if parts is None:
+        return cores
+    return max(1, min(cores, parts // _PARTS_OF_A_THREAD))
 
 
 def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:
@@ -83,14 +80,12 @@ def over(size: int, work: Callable[[slice], Found], threads: int | None = None) 
         Called with one part, a slice, on any thread; it may write into rows of its part alone.
     threads : int, optional
         As in `threads_to_use`.
-
-    Examples
-    --------
-    >>> list(over(100_000, lambda part: part.stop - part.start, threads=2))
-    [65536, 34464]
     """
     parts = [slice(start, min(start + PART, size)) for start in range(0, size, PART)]
-    workers = min(threads_to_use(threads, len(parts)), len(parts)) if len(parts) > 1 else 1
+    if len(parts) > 1:
+        workers = min(threads_to_use(threads, len(parts)), len(parts))
+    else:
+        workers = 1
     if workers < 2:
         yield from map(work, parts)
         return
@@ -106,19 +101,17 @@ def over(size: int, work: Callable[[slice], Found], threads: int | None = None) 
 
 
 def object_column(values: Any) -> AnyArray:
-    """Return values as an array of objects (n,), nested ones as they are.
-
-    Examples
-    --------
-    >>> object_column([[1, 2], [3, 4]]).shape
-    (2,)
-    """
+    """Return values as an array of objects (n,), nested ones as they are."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
     if not hasattr(values, "__iter__"):
-        what, action = "a column must have one entry per unit", "Give a list or an array."
-        raise InputError(what, given=repr(values), action=action)
-    entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+        problem = "a column must have one entry per unit"
+        action = "Give a list or an array."
+        raise InputError(problem, given=repr(values), action=action)
+    if hasattr(values, "to_pylist"):
+        entries = values.to_pylist()
+    else:
+        entries = list(values)
     texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
     column[:] = [
@@ -161,12 +154,6 @@ class ArrayPopulation(Population):
         Text, numbers, payload.
     threads : int, optional
         As in `stratal.population.in_memory.threads_to_use`.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6], groups={"language": ["de", "en", "de"]})
-    >>> population.levels("language")
-    {'de': 2, 'en': 1}
     """
 
     values: Mapping[str, FloatArray]
@@ -203,7 +190,10 @@ class ArrayPopulation(Population):
     def _renumbered(self, base: int) -> ArrayPopulation:
         """Return the population with row numbers that count from `base`."""
         assert self.row_base is not None
-        ids = np.arange(self.size, dtype=np.int64) if self.ids is None else self.ids - self.row_base
+        if self.ids is None:
+            ids = np.arange(self.size, dtype=np.int64)
+        else:
+            ids = self.ids - self.row_base
         return replace(self, ids=ids + base, row_base=base)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
@@ -218,16 +208,16 @@ class ArrayPopulation(Population):
     def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
         """Return the sorted levels (L,) of a group column, each unit's number (N,), and units of each."""
         if group not in self._coded:  # sorting texts takes long
-            found = np.unique(self.groups[group], return_inverse=True, return_counts=True)
-            self._coded[group] = found[0], found[1].astype(np.min_scalar_type(len(found[0]))), found[2]
+            levels, codes, counts = np.unique(self.groups[group], return_inverse=True, return_counts=True)
+            self._coded[group] = levels, codes.astype(np.min_scalar_type(len(levels))), counts
         return self._coded[group]
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units: a plan and every round ask for the same ones."""
-        asked = tuple(formulas)
-        if asked not in self._means:
-            self._means[asked] = frozen(super().means_of(formulas))
-        return self._means[asked]
+        key = tuple(formulas)
+        if key not in self._means:
+            self._means[key] = frozen(super().means_of(formulas))
+        return self._means[key]
 
     def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
         """Return the levels of group columns, and which each unit of a part has."""
@@ -238,50 +228,56 @@ class ArrayPopulation(Population):
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
-        known = self._codes  # another thread may ask for other strata
-        if known is not None and known[0] is rule:
-            return known[1]
+        stored = self._codes  # another thread may ask for other strata
+        if stored is not None and stored[0] is rule:
+            return stored[1]
         columns = {name: self._column(name) for name in rule.columns}
         if self.size <= PART:
-            found = rule.codes_of(columns).astype(np.int64, copy=False)
-            self._codes = rule, found
-            return found
+            codes = rule.codes_of(columns).astype(np.int64, copy=False)
+            self._codes = rule, codes
+            return codes
         few_bytes = self.size > _EAGER_LIMIT
-        found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
+        codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
         def assign(part: slice) -> None:
-            found[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
+            codes[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
 
         deque(over(self.size, assign, self.threads), maxlen=0)
-        self._codes = rule, found
-        return found
+        self._codes = rule, codes
+        return codes
 
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
-        known = self._summary
-        if known is not None and known[0] is rule:
-            return known[1]
-        n_strata, k, stratum = rule.n_strata, len(self.proxies), self.codes(rule)
+        stored = self._summary
+        if stored is not None and stored[0] is rule:
+            return stored[1]
+        n_strata = rule.n_strata
+        k = len(self.proxies)
+        stratum = self.codes(rule)
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
         def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
             code = stratum[part].astype(np.intp, copy=False)
             shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
-            sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
-            for a, left in enumerate(shifted):
-                sums[:, a] = np.bincount(code, left, minlength=n_strata)
-                for b, right in enumerate(shifted[: a + 1]):
-                    products[:, a, b] = np.bincount(code, left * right, minlength=n_strata)
+            sums = np.zeros((n_strata, k))
+            products = np.zeros((n_strata, k, k))
+            for a, first in enumerate(shifted):
+                sums[:, a] = np.bincount(code, first, minlength=n_strata)
+                for b, second in enumerate(shifted[: a + 1]):
+                    products[:, a, b] = np.bincount(code, first * second, minlength=n_strata)
             return np.bincount(code, minlength=n_strata), sums, products
 
         counts = np.zeros(n_strata, np.int64)
-        sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
-        for more in over(self.size, added, self.threads):
-            counts, sums, products = counts + more[0], sums + more[1], products + more[2]
-        found = StratumSummary.of_sums(counts, sums, products, np.array(centres))
-        self._summary = rule, found
-        return found
+        sums = np.zeros((n_strata, k))
+        products = np.zeros((n_strata, k, k))
+        for part_sums in over(self.size, added, self.threads):
+            counts = counts + part_sums[0]
+            sums = sums + part_sums[1]
+            products = products + part_sums[2]
+        summary = StratumSummary.of_sums(counts, sums, products, np.array(centres))
+        self._summary = rule, summary
+        return summary
 
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
@@ -291,10 +287,16 @@ class ArrayPopulation(Population):
         return rows, codes[rows].astype(np.int64), keys, rows
 
     def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
-        stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
-        ids = rows.astype(np.int64) if self.ids is None else self.ids[rows]
+        if stratum is None:
+            stratum = np.zeros(len(rows), np.int64)
+        if self.ids is None:
+            ids = rows.astype(np.int64)
+        else:
+            ids = self.ids[rows]
         order = randomness.shown_order(ids, seed)
-        rows, ids, stratum = rows[order], ids[order], stratum[order]
+        rows = rows[order]
+        ids = ids[order]
+        stratum = stratum[order]
         proxies = [self.values[info.name][rows] for info in self.proxies]
         drawn = Drawn(
             ids=ids,
@@ -314,8 +316,8 @@ class ArrayPopulation(Population):
             keys = leading_bits(self._keys(part, seed))
             sums = [int(keys.sum())]
             for values, exponent in columns:
-                here = values[part]
-                for digit in [here] if exponent is None else array_digits(here, exponent):
+                part_values = values[part]
+                for digit in [part_values] if exponent is None else array_digits(part_values, exponent):
                     sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
             return sums
 
@@ -339,10 +341,10 @@ class ArrayPopulation(Population):
         """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
         if self._texts is None:
             return randomness.keys_of_rows(part, seed)
-        kept = self._kept_keys  # another thread may draw by another seed
-        if kept is None or kept[0] != seed:
-            kept = self._kept_keys = seed, randomness.keys_of_ids(self._texts, seed)
-        return kept[1][part]
+        stored = self._kept_keys  # another thread may draw by another seed
+        if stored is None or stored[0] != seed:
+            stored = self._kept_keys = seed, randomness.keys_of_ids(self._texts, seed)
+        return stored[1][part]
 
     # ---- unequal probabilities, an order, groups
 
@@ -360,7 +362,11 @@ class ArrayPopulation(Population):
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
         _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
-        ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
+        ties: tuple[AnyArray, ...]
+        if self._texts is None:
+            ties = (keys,)
+        else:
+            ties = (np.array(self._texts), keys)
         rows = np.lexsort((*ties, self._numeric(column)))[ranks]
         return self._taken(rows, seed)[0]
 
@@ -410,9 +416,10 @@ class ArrayPopulation(Population):
         def chosen(part: slice) -> tuple[IntArray, KeyArray]:
             keys = self._keys(part, seed)
             near = np.flatnonzero(keys <= highest)
-            rows, keys = near + part.start, keys[near]
-            kept = test(rows, keys)
-            return rows[kept], keys[kept]
+            rows = near + part.start
+            keys = keys[near]
+            passes = test(rows, keys)
+            return rows[passes], keys[passes]
 
         threads = self.threads if self._texts is None else 1  # digests of texts are Python's
         rows, keys = zip(*over(self.size, chosen, threads), strict=True)
@@ -436,12 +443,6 @@ class ArrayCounter:
     second_moments : float (N,), optional
     threads : int, optional
         As in `stratal.population.in_memory.threads_to_use`.
-
-    Examples
-    --------
-    >>> from stratal.population.distribution import build_distribution
-    >>> build_distribution(ArrayCounter(np.array([0.9, 0.5, 0.9]))).values
-    array([0.5, 0.9])
     """
 
     values: FloatArray
@@ -452,7 +453,9 @@ class ArrayCounter:
     def steps(self) -> pictures.Steps | None:
         """How second moments are turned into integers; `None` where there are none."""
         second = self.second_moments
-        return None if second is None else pictures.Steps.over(float(second.min()), float(second.max()))
+        if second is None:
+            return None
+        return pictures.Steps.over(float(second.min()), float(second.max()))
 
     def extent(self, span: pictures.Span) -> pictures.Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -474,8 +477,12 @@ class ArrayCounter:
 
     def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
-        counts, offsets = np.zeros(pictures.BIN_COUNT, np.int64), np.zeros(pictures.BIN_COUNT, np.int64)
-        second = None if self.second_moments is None else np.zeros(pictures.BIN_COUNT, np.int64)
+        counts = np.zeros(pictures.BIN_COUNT, np.int64)
+        offsets = np.zeros(pictures.BIN_COUNT, np.int64)
+        if self.second_moments is None:
+            second = None
+        else:
+            second = np.zeros(pictures.BIN_COUNT, np.int64)
         work = partial(self._counted, grid, span, self.steps)
         for sums, moments in over(len(self.values), work, self.threads):
             counts += sums >> _COUNT_SHIFT
@@ -520,35 +527,33 @@ class ArrayCounter:
 
 def _inside(values: FloatArray, span: pictures.Span) -> Any:
     """Return what picks the values (n,) within a span, all of them without a copy where it is open."""
-    return slice(None) if span == pictures.Span() else (values >= span.at_least) & (values < span.below)
+    if span == pictures.Span():
+        return slice(None)
+    return (values >= span.at_least) & (values < span.below)
 
 
 def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> pictures.LevelBins:
-    """Return the distinct values within each level, from the number of each unit's level (N,).
-
-    Examples
-    --------
-    >>> found = bins_of_levels(("a", "b"), np.array([1, 0, 1]), ArrayCounter(np.array([0.9, 0.5, 0.9])))
-    >>> found.values, found.counts
-    (array([0.5, 0.9]), array([1, 2]))
-    """
-    values, second = counter.values + 0.0, counter.second_moments
+    """Return the distinct values within each level, from the number of each unit's level (N,)."""
+    values = counter.values + 0.0
+    second = counter.second_moments
     order = np.lexsort((values, level))
     first = np.searchsorted(level[order], np.arange(len(names) + 1))
     large: dict[int, ArrayCounter] = {}
     few = np.ones(len(values), bool)
     for number in np.flatnonzero(np.diff(first) > pictures.EXACT_LIMIT).tolist():
-        alone = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
-        if not pictures.wants_distinct(alone.extent(pictures.Span())):
-            large[number] = alone
+        counter_of_level = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
+        if not pictures.wants_distinct(counter_of_level.extent(pictures.Span())):
+            large[number] = counter_of_level
             few[first[number] : first[number + 1]] = False
     order = order[few]
-    values, level = values[order], level[order]
+    values = values[order]
+    level = level[order]
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
     counts = np.diff(np.append(starts, len(order)))
     means = None
     if second is not None and len(order):
-        low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+        low = np.full(len(names), np.inf)
+        high = np.full(len(names), -np.inf)
         np.minimum.at(low, level, second[order])
         np.maximum.at(high, level, second[order])
         steps = pictures.Steps.over(low, high)

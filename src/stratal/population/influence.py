@@ -38,15 +38,6 @@ class Influence(Record):
     levels : ByLevel, optional
         The number of each unit's level, L at any other, where this stands for the influences of L levels,
         each u in its level and 0 elsewhere.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> p = Number(name="p")
-    >>> influence = Influence(value=0.5, mean=p - 0.5, square=p * 0.0 + 0.25, cells=Cells(names=("all",)))
-    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75]})
-    >>> influence.seen_in(population).proxy_names
-    ('influence',)
     """
 
     value: float
@@ -59,13 +50,13 @@ class Influence(Record):
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:
         """Return E[u | x] (N,), E[u² | x] (N,) and the cells (N,) of all units."""
         columns = (*self.mean.columns, *self.square.columns, *self.cells.columns)
-        found = []
+        batches = []
         for batch in population.batches(tuple(dict.fromkeys(columns))):
             size = len(next(iter(batch.values())))
             mean = np.broadcast_to(self.mean.of(batch), (size,))
             square = np.maximum(np.broadcast_to(self.square.of(batch), (size,)), mean**2)
-            found.append((mean, square, self.cells.of(batch)))
-        mean, square, cells = (np.concatenate(part) for part in zip(*found, strict=True))
+            batches.append((mean, square, self.cells.of(batch)))
+        mean, square, cells = (np.concatenate(part) for part in zip(*batches, strict=True))
         return mean, square, cells
 
     @property
@@ -82,15 +73,7 @@ class Influence(Record):
 
 
 def averages(population: Population, formulas: list[Expression]) -> FloatArray:
-    """Return the population means (q,) of formulas, rounded to nine digits, as engines add in any order.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75]})
-    >>> averages(population, [Number(name="p"), Number(name="p") * 2.0]).tolist()
-    [0.5, 1.0]
-    """
+    """Return the population means (q,) of formulas, rounded to nine digits, as engines add in any order."""
     columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
     if not columns:
         return np.array([float(formula.of({})) for formula in formulas])
@@ -98,17 +81,7 @@ def averages(population: Population, formulas: list[Expression]) -> FloatArray:
 
 
 def stratum_averages(population: Population, rule: Rule, formulas: list[Expression]) -> FloatArray:
-    """Return the means (H, q) of formulas in each stratum of a rule.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules import CutPoints
-    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75, 0.5]})
-    >>> halves = CutPoints(column="p", cuts=np.array([0.5]))
-    >>> stratum_averages(population, halves, [Number(name="p")]).ravel()
-    array([0.25 , 0.625])
-    """
+    """Return the means (H, q) of formulas in each stratum of a rule."""
     if isinstance(rule, Everything):
         return averages(population, formulas)[None, :]
     sums, counts = _stratum_sums(population, rule, formulas)
@@ -126,13 +99,18 @@ def _stratum_sums(
     columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
     each = 1 if level is None else len(level.levels) + 1
     n_parts = rule.n_strata * each
-    sums, counts = np.zeros((n_parts, len(formulas))), np.zeros(n_parts)
-    known, start = population.codes(rule), 0  # in memory in the order of the batches
+    sums = np.zeros((n_parts, len(formulas)))
+    counts = np.zeros(n_parts)
+    # in memory in the order of the batches
+    stored_codes = population.codes(rule)
+    start = 0
     for batch in population.batches(tuple(columns)):
         part = slice(start, start + len(next(iter(batch.values()))))
-        engine, start = OnArrays(batch, population.known_levels(columns, part)), part.stop
-        codes = (rule.assign(batch) if known is None else known[part]).astype(np.int64) * each
-        codes = codes if level is None else codes + level.of(engine).astype(np.int64)
+        engine = OnArrays(batch, population.known_levels(columns, part))
+        start = part.stop
+        codes = (rule.assign(batch) if stored_codes is None else stored_codes[part]).astype(np.int64) * each
+        if level is not None:
+            codes = codes + level.of(engine).astype(np.int64)
         counts += np.bincount(codes, minlength=n_parts)
         for j, formula in enumerate(formulas):
             values = np.broadcast_to(formula.of(engine), codes.shape)
@@ -158,15 +136,6 @@ def influence_moments(population: Population, rule: Rule, influences: Sequence[I
     -------
     float (4, J, H)
         The last is the share of the units that are known without a label.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> p = Number(name="p")
-    >>> one = Influence(value=0.0, mean=p, square=p * p, cells=Cells(names=("all",)))
-    >>> population = Population.from_arrays(proxy={"p": [0.5, 0.7]})
-    >>> influence_moments(population, Everything(), [one]).ravel()
-    array([0.6 , 0.37, 0.37, 0.  ])
     """
     single = [part for part in influences if part.levels is None]
     formulas = [
@@ -174,8 +143,11 @@ def influence_moments(population: Population, rule: Rule, influences: Sequence[I
         for part in single
         for formula in (part.mean, part.mean * part.mean, part.square, part.needless)
     ]
-    found = stratum_averages(population, rule, formulas) if single else np.empty((rule.n_strata, 0))
-    plain = iter(np.moveaxis(found.reshape(rule.n_strata, len(single), 4), 0, 2))
+    if single:
+        averages = stratum_averages(population, rule, formulas)
+    else:
+        averages = np.empty((rule.n_strata, 0))
+    plain = iter(np.moveaxis(averages.reshape(rule.n_strata, len(single), 4), 0, 2))
     parts = [
         next(plain).reshape(4, 1, -1)
         if part.levels is None

@@ -47,17 +47,23 @@ def judged_models(columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, 
         None if there is none.
     """
     named = {row["name"].casefold(): row for row in columns}
-    found = next((named[name] for name in MODEL_NAMES if name in named), None)
-    if found is None or found["missing"] or not 1 < found["distinct"] <= rows // 2:
+    model_column = next((named[name] for name in MODEL_NAMES if name in named), None)
+    if model_column is None or model_column["missing"] or not 1 < model_column["distinct"] <= rows // 2:
         return None
     if any(row["distinct"] == rows and row["kind"] == "text" for row in columns):
         return None
-    each = [row for row in columns if row["distinct"] * found["distinct"] == rows and not row["missing"]]
-    ids = (row for row in each if row is not found and (row["kind"] == "text" or "id" in row["name"].lower()))
+    columns_once_per_model = [
+        row for row in columns if row["distinct"] * model_column["distinct"] == rows and not row["missing"]
+    ]
+    ids = (
+        row
+        for row in columns_once_per_model
+        if row is not model_column and (row["kind"] == "text" or "id" in row["name"].lower())
+    )
     names = [row["name"] for row in ids]
     return {
-        "column": found["name"],
-        "count": found["distinct"],
+        "column": model_column["name"],
+        "count": model_column["distinct"],
         "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
     }
 
@@ -74,7 +80,10 @@ _SEVERAL = 3
 
 # Columns of one query; of text in few rows, since each query parses the file; and values of JSON, which is
 # not read before.
-_AT_ONCE, _TEXTS_AT_ONCE, _FEW_ROWS, _JSON_VALUES = 500, 2_000, 10_000, 2_000_000
+_AT_ONCE = 500
+_TEXTS_AT_ONCE = 2_000
+_FEW_ROWS = 10_000
+_JSON_VALUES = 2_000_000
 
 # Rows that are looked at for numbers that are written as text.
 _HEAD = 1_000
@@ -103,59 +112,70 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     ------
     InputError
         For a file that does not exist or cannot be read.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "predictions.csv")
-    >>> _ = path.write_text("id,proxy\\na,0.5\\nb,0.7\\n")
-    >>> describe_columns(path)["rows"]
-    2
     """
     table = open_table(path, reading)
-    names, below = list(dict.fromkeys(table.names)), table.below
+    names = list(dict.fromkeys(table.names))
+    below = table.below
 
     def of(columns: Sequence[str]) -> Any:
-        return taken if below is None else table.take(Declaration(id=columns[0], shown=tuple(columns)))
+        if below is None:
+            return source
+        return table.take(Declaration(id=columns[0], shown=tuple(columns)))
 
-    taken = table.take(Declaration(id=names[0], shown=() if below else tuple(names)))
-    notes, here = [*taken.notes], taken if isinstance(taken, Rows) else None
-    rows, described = _of_source(taken, names) if here is None else _of_rows(here, names, below)
-    found: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
-    found["notes"] = notes
+    source = table.take(Declaration(id=names[0], shown=() if below else tuple(names)))
+    notes = [*source.notes]
+    rows_in_memory = source if isinstance(source, Rows) else None
+    if rows_in_memory is None:
+        rows, described = _of_source(source, names)
+    else:
+        rows, described = _of_rows(rows_in_memory, names, below)
+    description: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
+    description["notes"] = notes
     log = table.log
     if log is not None:
         proxy = next(iter(log.proxies), None)
         if proxy is not None:
             notes.append(f"its scores serve as labels too: --value {proxy}")
-        about = {"tool": log.tool, "proxy": proxy, "cluster": log.cluster}
-        return found | {"log": about | {"failed": log.failed_by_variant, "missing": dict(log.missing)}}
-    if here is not None and here.text:
+        log_description = {"tool": log.tool, "proxy": proxy, "cluster": log.cluster}
+        return description | {
+            "log": log_description | {"failed": log.failed_by_variant, "missing": dict(log.missing)}
+        }
+    if rows_in_memory is not None and rows_in_memory.text:
         texts = [row["name"] for row in described if row["kind"] == "text"]
-        firsts = of(texts[:_AT_ONCE]).head(texts[:_AT_ONCE], _HEAD) if texts else {}
+        if texts:
+            firsts = of(texts[:_AT_ONCE]).head(texts[:_AT_ONCE], _HEAD)
+        else:
+            firsts = {}
         for name, entries in firsts.items():
-            there = [entry for entry in entries if entry]
-            pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
-            if _all_numbers(pointed) and not _all_numbers(there):
+            nonempty = [entry for entry in entries if entry]
+            with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
+            if _all_numbers(with_points) and not _all_numbers(nonempty):
                 notes.append(f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}")
-    added = None if here is None else softmax_among(described, lambda names: of(names).totals(names))
+    added = (
+        None if rows_in_memory is None else softmax_among(described, lambda names: of(names).totals(names))
+    )
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
-        found["softmax"] = as_pattern(added, names)
+        description["softmax"] = as_pattern(added, names)
     answers = answer_columns(described)
     if answers:
-        what = f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]})"
-        so = "how many agree with a model predicts where it is right. Name that model's column in --predicted"
-        notes.append(f"{what}: {so}")
-    models = None if here is None else judged_models(described, rows)
-    if here is not None and models is not None:
+        sentence = f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]})"
+        advice = (
+            "how many agree with a model predicts where it is right. Name that model's column in --predicted"
+        )
+        notes.append(f"{sentence}: {advice}")
+    if rows_in_memory is None:
+        models = None
+    else:
+        models = judged_models(described, rows)
+    if rows_in_memory is not None and models is not None:
         rows_of = of([models["column"]])
         models["first"] = str(rows_of.one(f"min({rows_of.columns[models['column']]})")[0])
-        found["models"] = models
+        description["models"] = models
         words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
         notes.append(words)
-    return found
+    return description
 
 
 def _all_numbers(texts: Iterable[str]) -> bool:
@@ -167,14 +187,18 @@ _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
-    types, (size,), found = rows.types(), rows.one("count(*)"), []
-    step = _TEXTS_AT_ONCE if rows.text and size <= _FEW_ROWS else _AT_ONCE
-    step = step if below is None else max(_AT_ONCE, min(_TEXTS_AT_ONCE, _JSON_VALUES // max(size, 1)))
+    types, (size,), descriptions = rows.types(), rows.one("count(*)"), []
+    if rows.text and size <= _FEW_ROWS:
+        step = _TEXTS_AT_ONCE
+    else:
+        step = _AT_ONCE
+    if below is not None:
+        step = max(_AT_ONCE, min(_TEXTS_AT_ONCE, _JSON_VALUES // max(size, 1)))
     for start in range(0, len(names), step):
         group = names[start : start + step]
         facts = _facts(rows, group, types, _held(rows, group) if below is None else below(group))
-        found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
-    return size, found
+        descriptions += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
+    return size, descriptions
 
 
 def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, dict[str, Any]]:
@@ -185,13 +209,13 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
         values = below_each_other(rows.origin, texts, numbers)
     else:
         values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
-    wanted = (
+    aggregates = (
         "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
         "min(finite), max(finite), avg(finite)"
     )
     finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
     with readable(rows.label):
-        answer = rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
+        answer = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
 
@@ -201,13 +225,13 @@ def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
         return None
     import pyarrow as pa  # which takes long to load
 
-    found = rows.arrow(*(rows.columns[name] for name in names))
-    if found is None:
+    arrays = rows.arrow(*(rows.columns[name] for name in names))
+    if arrays is None:
         return None
-    columns = np.repeat(np.arange(len(found)), [len(column) for column in found])
-    texts = pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.string())
-    held = registered(rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label)
-    return replace(held, text=True)
+    columns = np.repeat(np.arange(len(arrays)), [len(column) for column in arrays])
+    texts = pa.chunked_array([chunk for column in arrays for chunk in column.chunks], pa.string())
+    stacked = registered(rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label)
+    return replace(stacked, text=True)
 
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
@@ -215,22 +239,23 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[dict[str
     from stratal.population.queries.units import is_nan
     from stratal.population.queries.units import number_of_text as number_of
 
-    wanted = {"rows": source.table.count()}
+    aggregates = {"rows": source.table.count()}
     for at, name in enumerate(names):
-        column, text = source.column(name), source.is_text(name)
+        column = source.column(name)
+        text = source.is_text(name)
         facts = [column.count(), column.nunique()]
         if text or column.type().is_numeric() or column.type().is_boolean():
             values = (number_of(column) if text else column).cast("float64")
             finite = is_nan(values).ifelse(None, values)
             ranges = finite.min(), finite.max(), finite.mean()
             facts += [finite.count(), is_nan(values).sum(), *ranges]
-        wanted |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
-    found = source.first(source.table.aggregate(**wanted))
+        aggregates |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+    row_of_facts = source.first(source.table.aggregate(**aggregates))
     described = [
-        _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
+        _described(name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{at}") for key in _FACTS})
         for at, name in enumerate(names)
     ]
-    return found["rows"], described
+    return row_of_facts["rows"], described
 
 
 def softmax_among(
@@ -257,14 +282,7 @@ def softmax_among(
 
 
 def answer_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the columns of several models' answers: text or whole numbers, and named alike.
-
-    Examples
-    --------
-    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
-    >>> answer_columns([{"name": f"answer_{letter}", **facts} for letter in "abc"])
-    ('answer_a', 'answer_b', 'answer_c')
-    """
+    """Return the columns of several models' answers: text or whole numbers, and named alike."""
     families: dict[str, list[str]] = {}
     for row in columns:
         family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
@@ -278,7 +296,8 @@ def _may_be_classes(row: Mapping[str, Any]) -> bool:
     """Return whether a column is text, or numbers that could all be whole."""
     if row["kind"] == "text":
         return True
-    low, high = float(row["minimum"]), float(row["maximum"])
+    low = float(row["minimum"])
+    high = float(row["maximum"])
     return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
 
 
@@ -286,12 +305,6 @@ def answer_options(columns: dict[str, Any], predicted: str | None = None) -> lis
     """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
 
     The evaluated model is the first unless it is named.
-
-    Examples
-    --------
-    >>> facts = {"kind": "text", "missing": 0, "distinct": 4, "minimum": None, "maximum": None}
-    >>> answer_options({"columns": [{"name": f"answer_{letter}", **facts} for letter in "abc"]})
-    ['--predicted', 'answer_a', '--answers', 'answer_*']
     """
     answers = answer_columns(columns["columns"])
     if not answers:
@@ -301,28 +314,22 @@ def answer_options(columns: dict[str, Any], predicted: str | None = None) -> lis
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
-    """Return how to name some columns: a pattern that fits them alone, or all names.
-
-    Examples
-    --------
-    >>> as_pattern(["p_cat", "p_dog"], ["id", "p_cat", "p_dog"]), as_pattern(["cat", "dog"], ["cat", "dog"])
-    ('p_*', 'cat,dog')
-    """
+    """Return how to name some columns: a pattern that fits them alone, or all names."""
     short = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]
     if short and [name for name in existing if name.startswith(short)] == list(names):
         return f"{short}*"
     return ",".join(names)
 
 
-def _described(name: str, rows: int, found: Mapping[str, Any]) -> dict[str, Any]:
-    present, distinct, numbers, nan = (int(found.get(key) or 0) for key in _FACTS[:4])
+def _described(name: str, rows: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACTS[:4])
     is_number = bool(numbers and numbers + nan == present)
     return {
         "name": name,
         "kind": "number" if is_number else "text",
         "missing": rows - present + (nan if is_number else 0),
         "distinct": distinct - (1 if is_number and nan else 0),
-        **{key: found[key] if is_number else None for key in _FACTS[4:]},
+        **{key: facts[key] if is_number else None for key in _FACTS[4:]},
     }
 
 
@@ -338,12 +345,6 @@ def describe_proxies(population: Population) -> dict[str, Any]:
     dict
         `population_size`, `proxies`: name, predicts, declared, meaning, scaled, bounds, mean, distinct,
         quantiles (0, 10, …, 100 %), and `groups`: the number of levels of each.
-
-    Examples
-    --------
-    >>> from stratal.population import Population
-    >>> describe_proxies(Population.from_arrays(proxy=[0.1, 0.5, 0.9]))["proxies"][0]["mean"]
-    0.5
     """
     proxies = []
     for info, score in zip(population.proxies, population.scores, strict=True):
@@ -361,8 +362,8 @@ def describe_proxies(population: Population) -> dict[str, Any]:
             }
         )
     groups = {name: len(population.levels(name)) for name in population.group_names}
-    found = {"population_size": population.size, "proxies": proxies, "groups": groups}
-    return found | ({"notes": list(population.notes)} if population.notes else {})
+    description = {"population_size": population.size, "proxies": proxies, "groups": groups}
+    return description | ({"notes": list(population.notes)} if population.notes else {})
 
 
 def suggested_score(columns: Mapping[str, Any], suggested: Sequence[str]) -> dict[str, Any] | None:
@@ -392,18 +393,10 @@ def suggested_score(columns: Mapping[str, Any], suggested: Sequence[str]) -> dic
 def suggestion(
     columns: dict[str, Any], id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
-    """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`.
-
-    Examples
-    --------
-    >>> found = {"rows": 2, "columns": [
-    ...     {"name": "key", "kind": "text", "missing": 0, "distinct": 2, "minimum": None, "maximum": None},
-    ...     {"name": "score", "kind": "number", "missing": 0, "distinct": 2, "minimum": 0.1, "maximum": 0.9}]}
-    >>> suggestion(found, None, None)
-    ['--id', 'key', '--proxy', 'score']
-    """
-    found, models = columns["columns"], columns.get("models") or {}
-    ids = [row["name"] for row in found if row["name"] and _may_be_id(row, columns["rows"])]
+    """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`."""
+    described = columns["columns"]
+    models = columns.get("models") or {}
+    ids = [row["name"] for row in described if row["name"] and _may_be_id(row, columns["rows"])]
     chosen_id = id_name or models.get("id") or _likeliest(ids, ID_NAMES)
     first = ["--id", chosen_id or declaration.ROW]
     softmax = softmax or columns.get("softmax")
@@ -411,18 +404,23 @@ def suggestion(
         return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    known = (chosen_id, *answer_columns(found))
-    numbers = [row for row in found if row["kind"] == "number" and row["name"] not in known]
-    scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
+    excluded = (chosen_id, *answer_columns(described))
+    numbers = [row for row in described if row["kind"] == "number" and row["name"] not in excluded]
+    scores = [row for row in described if "log" in columns and row["name"] == columns["log"]["proxy"]]
     # The column that is likeliest a proxy: of probabilities, best without gaps, or named like one.
     probable = [row for row in numbers if row["minimum"] >= 0 and row["maximum"] <= 1]
-    whole = [row for row in probable if not row["missing"]]
+    complete = [row for row in probable if not row["missing"]]
     named = [row for row in numbers if any(word in row["name"].lower() for word in LIKELY_PROXIES[:-1])]
-    likely = _likeliest([row["name"] for row in whole or probable or named[:1]], LIKELY_PROXIES)
-    guessed = [row for row in numbers if row["name"] == likely and "log" not in columns]
+    likely_name = _likeliest([row["name"] for row in complete or probable or named[:1]], LIKELY_PROXIES)
+    guessed = [row for row in numbers if row["name"] == likely_name and "log" not in columns]
     chosen = next(iter(scores or guessed), None)
-    kept = ["--missing", declaration.OWN_STRATUM] if chosen and chosen["missing"] else []
-    return [*first, "--proxy", chosen["name"], *kept] if chosen else first
+    if chosen and chosen["missing"]:
+        missing_option = ["--missing", declaration.OWN_STRATUM]
+    else:
+        missing_option = []
+    if chosen:
+        return [*first, "--proxy", chosen["name"], *missing_option]
+    return first
 
 
 def _may_be_id(row: dict[str, Any], rows: int) -> bool:
@@ -436,12 +434,12 @@ def _may_be_id(row: dict[str, Any], rows: int) -> bool:
         return False
     if row["kind"] == "text" or "id" in row["name"].lower():
         return True
-    whole = float(row["minimum"]).is_integer() and float(row["maximum"]).is_integer()
-    return whole and row["maximum"] - row["minimum"] >= rows - 1
+    is_whole = float(row["minimum"]).is_integer() and float(row["maximum"]).is_integer()
+    return is_whole and row["maximum"] - row["minimum"] >= rows - 1
 
 
-def _likeliest(names: Sequence[str], likely: Sequence[str]) -> str | None:
+def _likeliest(names: Sequence[str], words: Sequence[str]) -> str | None:
     """Return the name that is a likely one, or else has one in it, or else the first."""
-    exact = (name for word in likely for name in names if name.lower() == word)
-    within = (name for word in likely[:-1] for name in names if word in name.lower())
+    exact = (name for word in words for name in names if name.lower() == word)
+    within = (name for word in words[:-1] for name in names if word in name.lower())
     return next(itertools.chain(exact, within, names), None)

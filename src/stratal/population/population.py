@@ -132,14 +132,17 @@ class Population(ABC):
     def require_group(self, name: str) -> str:
         """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
         if name not in self.group_names:
-            allowed = near_names(name, self.group_names) if self.group_names else "none was named"
+            if self.group_names:
+                allowed = near_names(name, self.group_names)
+            else:
+                allowed = "none was named"
             raise InputError(f"no such group column: {name!r}", allowed=allowed, action="Name it in groups=.")
         return name
 
     def __repr__(self) -> str:
         named = {"proxies": self.proxy_names, "groups": self.group_names, "features": self.feature_names}
-        kept = "".join(f", {what}={list(names)}" for what, names in named.items() if names)
-        return f"{type(self).__name__}({self.size:,} units{kept})"
+        parts = "".join(f", {role}={list(names)}" for role, names in named.items() if names)
+        return f"{type(self).__name__}({self.size:,} units{parts})"
 
     # ---- what it answers
 
@@ -147,15 +150,15 @@ class Population(ABC):
         """Return the distribution of one proxy (the first unless named)."""
         info = self.proxy_info(proxy)
         if info.name not in self._distributions:
-            found = build_distribution(self._counter(info), scaled=info.scaled, bounds=info.bounds)
-            self._distributions[info.name] = found
+            distribution = build_distribution(self._counter(info), scaled=info.scaled, bounds=info.bounds)
+            self._distributions[info.name] = distribution
         return self._distributions[info.name]
 
     def distributions(self, by: str, proxy: str | None = None) -> Pictures:
         """Return the distribution of one proxy within each level of a group column, by level, sorted."""
         info = self.proxy_info(proxy)
-        found = self._level_bins(self.require_group(by), info)
-        return Pictures(found, scaled=info.scaled, bounds=info.bounds)
+        level_bins = self._level_bins(self.require_group(by), info)
+        return Pictures(level_bins, scaled=info.scaled, bounds=info.bounds)
 
     def numbered_from(self, base: int | None) -> Population:
         """Return the population with row numbers that count from `base`; itself where its ids are others."""
@@ -199,18 +202,19 @@ class Population(ABC):
 
     def smallest(self, rule: Rule, counts: IntArray, seed: int) -> Drawn:
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
-        seed, counts = check_seed(seed), np.asarray(counts, np.int64)
+        seed = check_seed(seed)
+        counts = np.asarray(counts, np.int64)
         sizes = self.summarise(rule).sizes
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
-            what = f"stratum {stratum} has fewer units than are to be drawn"
-            raise InputError(what, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
+            problem = f"stratum {stratum} has fewer units than are to be drawn"
+            raise InputError(problem, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
         for widening in range(64):  # each doubles the margin, so that the last has every unit
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
-            found, strata, keys, ties = self._under(rule, limits, counts, seed)
+            candidates, strata, keys, ties = self._under(rule, limits, counts, seed)
             if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
                 break
-        kept = rank_smallest(strata, keys, ties, counts)
-        return self._taken(found.take(kept), seed, strata[kept])[0]
+        rows = rank_smallest(strata, keys, ties, counts)
+        return self._taken(candidates.take(rows), seed, strata[rows])[0]
 
     @abstractmethod
     def _under(
@@ -225,7 +229,8 @@ class Population(ABC):
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units; one of them at least reads a column."""
         columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
-        sums, units = np.zeros(len(formulas)), 0
+        sums = np.zeros(len(formulas))
+        units = 0
         for batch in self.batches(columns):
             size = len(next(iter(batch.values())))
             engine = OnArrays(batch, self.known_levels(columns, slice(units, units + size)))
@@ -514,26 +519,19 @@ class Population(ABC):
         return Population.makers["table"](table, columns)
 
 
-def require_population(given: Any, verb: str) -> Population:
+def require_population(value: Any, verb: str) -> Population:
     """Return a population, or say how to make one from what was given.
 
     Raises
     ------
     InputError
         For a path, a dataframe, an array, a mapping or anything else; it names the line to write.
-
-    Examples
-    --------
-    >>> require_population("predictions.csv", "plan")
-    Traceback (most recent call last):
-    stratal.errors.InputError: plan takes a Population (given: the path 'predictions.csv'). Read it first:
-    stratal.Population.read('predictions.csv', id='ID', proxy='PROXY').
     """
-    if isinstance(given, Population):
-        return given
-    what = kind_of(given)
+    if isinstance(value, Population):
+        return value
+    description = kind_of(value)
     action = "Make one by stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
-    if isinstance(given, str | os.PathLike):
-        what = f"the path {os.fspath(given)!r}"
-        action = f"Read it first: stratal.Population.read({os.fspath(given)!r}, {_READING})."
-    raise InputError(f"{verb} takes a Population", given=what, action=action)
+    if isinstance(value, str | os.PathLike):
+        description = f"the path {os.fspath(value)!r}"
+        action = f"Read it first: stratal.Population.read({os.fspath(value)!r}, {_READING})."
+    raise InputError(f"{verb} takes a Population", given=description, action=action)

@@ -33,12 +33,6 @@ def with_predictions(
     InputError
         For a declaration that contradicts the values, the classes of the model's answers, or what was
         declared before.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(proxy=[0.1, 0.9])
-    >>> with_predictions(population, "order").proxy_info().scaled
-    False
     """
     scores = declared_scores(predicts, population.proxy_names)
     if not scores:
@@ -91,12 +85,6 @@ def declared_info(
     compares : bool
         Whether there are answers with which labels are compared. The outcome is then whether the answer is
         right, unless bounds of the labels are declared, and the probability of a class is on another scale.
-
-    Examples
-    --------
-    >>> score = Score(name="judge", predicts="rating:1..5")
-    >>> declared_info(ProxyInfo(name="judge", scaled=False, bounds=None), score, None, compares=False).bounds
-    (1.0, 5.0)
     """
     # Bounds of 0 and 1 are inferred from the values, unless labels are declared.
     outcome_bounds = label_bounds or (None if info.bounds == (0.0, 1.0) else info.bounds)

@@ -117,8 +117,9 @@ class CutPoints(Rule, kind="cut-points"):
     def __post_init__(self) -> None:
         self._freeze()
         if np.any(np.diff(self.cuts) <= 0) or not np.all(np.isfinite(self.cuts)):
-            what, action = "cut points must be finite and strictly increasing", "Sort them, without repeats."
-            raise InputError(what, given=self.cuts.tolist(), action=action)
+            problem = "cut points must be finite and strictly increasing"
+            action = "Sort them, without repeats."
+            raise InputError(problem, given=self.cuts.tolist(), action=action)
 
     @property
     def n_strata(self) -> int:
@@ -174,13 +175,14 @@ class Categories(Rule, kind="categories"):
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the stratum of each unit's level (n,), refusing a level that was not there."""
-        levels, text = np.array(self.levels), columns[self.column].astype(str)
+        levels = np.array(self.levels)
+        text = columns[self.column].astype(str)
         positions = np.minimum(np.searchsorted(levels, text), len(levels) - 1)
         strange = np.flatnonzero(levels[positions] != text)
         if len(strange):
             level = str(text[strange[0]])
-            what = f"column '{self.column}' has a category that the strata do not know"
-            raise InputError(what, given=repr(level), allowed=near_names(level, self.levels))
+            problem = f"column '{self.column}' has a category that the strata do not know"
+            raise InputError(problem, given=repr(level), allowed=near_names(level, self.levels))
         return self.codes[positions]
 
 
@@ -197,14 +199,6 @@ class Grid:
         A value x has the coordinate ⌊(x − origin)/step + ½⌋. Steps are powers of two times the scale.
     most : float
         Coordinates are cut at ± this number.
-
-    Examples
-    --------
-    >>> grid = Grid.of(np.array([0.0]), np.array([8.0]), np.ones(1), bits=3)
-    >>> grid.coordinates(np.array([[0.0], [4.4], [99.0]])), grid.values(np.array([[4.0]]))
-    (array([[-4.],
-           [ 0.],
-           [ 8.]]), array([[8.]]))
     """
 
     origin: FloatArray
@@ -236,12 +230,6 @@ def exact_deviations(rows: FloatArray, spans: FloatArray) -> FloatArray:
     """Return the standard deviation (d,) of each column of rows (n, d), from whole numbers; 1 if constant.
 
     `spans` (d,) is each column's largest value minus its smallest.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 5.0], [2.0, 5.0]])
-    >>> exact_deviations(rows, np.ptp(rows, axis=0))
-    array([1., 1.])
     """
     low = rows.min(axis=0)
     tiny = spans <= _CONSTANT * np.abs(low)
@@ -249,7 +237,8 @@ def exact_deviations(rows: FloatArray, spans: FloatArray) -> FloatArray:
     places = np.floor((rows - low) / divisor * 2.0**_DEVIATION_BITS + 0.5).astype(np.int64)
     deviations = np.ones(len(spans))
     for j in np.flatnonzero(~tiny):
-        column, n = places[:, j], len(rows)
+        column = places[:, j]
+        n = len(rows)
         # Python's whole numbers have no largest one, and their quotient is rounded once.
         variance = (n * int(column @ column) - int(column.sum()) ** 2) / n**2
         deviations[j] = math.sqrt(variance) * spans[j] / 2.0**_DEVIATION_BITS
@@ -286,9 +275,9 @@ class NearestCentre(Rule, kind="nearest-centre"):
         self._freeze()
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
-            what = "centres need one coordinate per column, and scales must be positive"
+            problem = "centres need one coordinate per column, and scales must be positive"
             raise InputError(
-                what, action="Make such strata by stratal.strata.stratify(population, 'features')."
+                problem, action="Make such strata by stratal.strata.stratify(population, 'features')."
             )
 
     @property
@@ -304,7 +293,8 @@ class NearestCentre(Rule, kind="nearest-centre"):
     @property
     def grid(self) -> Grid:
         """The grid on which distances are exact, so that every machine and engine finds the same centre."""
-        low, high = self.centres.min(axis=0), self.centres.max(axis=0)
+        low = self.centres.min(axis=0)
+        high = self.centres.max(axis=0)
         bits = (_CENTRE_BITS - math.ceil(math.log2(len(self.names)))) // 2
         return Grid.of(low, high, self.scale, bits, margin=1 << _MARGIN_BITS)
 
@@ -357,8 +347,8 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
             raise InputError("a crossed rule must cross categories", given=self.categories.kind)
         n_groups = self.categories.n_strata
         if len(self.inner) != n_groups:
-            what = "a crossed rule needs an inner rule for every group"
-            raise InputError(what, given=len(self.inner), allowed=str(n_groups))
+            problem = "a crossed rule needs an inner rule for every group"
+            raise InputError(problem, given=len(self.inner), allowed=str(n_groups))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -413,17 +403,6 @@ class Derived(Rule, kind="derived"):
         Reads the columns `cell` and `influence`, which no population has.
     cells : Cells
     influence : Expression
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules import CutPoints
-    >>> halves = CutPoints(column="influence", cuts=np.array([0.0]))
-    >>> rule = Derived(inner=halves, cells=Cells(names=("all",)), influence=Number(name="p") - 0.5)
-    >>> rule.columns, rule.assign({"p": np.array([0.2, 0.7])})
-    (('p',), array([0, 1]))
-    >>> Rule.from_dict(rule.to_dict()) == rule
-    True
     """
 
     nested: ClassVar[Mapping[str, type[Described]]] = {"inner": Rule, "cells": Cells, "influence": Expression}
@@ -458,13 +437,7 @@ DIGITS = 12
 
 
 def in_digits(values: FloatArray) -> FloatArray:
-    """Return values rounded to `DIGITS` significant digits.
-
-    Examples
-    --------
-    >>> in_digits(np.array([1 / 3, 0.0, -20 / 3])).tolist()
-    [0.333333333333, 0.0, -6.66666666667]
-    """
+    """Return values rounded to `DIGITS` significant digits."""
     size = np.abs(values)
     digits = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
     scale = 10.0 ** np.clip(digits, -290, 290)
@@ -480,11 +453,6 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
         Cut points, or such within categories; any other is returned as it is.
     values : float (n,)
         In ascending order.
-
-    Examples
-    --------
-    >>> cut_between(CutPoints(column="u", cuts=np.array([0.5])), np.array([0.1, 0.2, 0.5])).cuts
-    array([0.35])
     """
     if isinstance(rule, Crossed):
         return replace(rule, inner=tuple(cut_between(part, values) for part in rule.inner))
@@ -492,7 +460,8 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
         return rule
     above = np.searchsorted(values, rule.cuts)
     between = (above > 0) & (above < len(values))
-    low, high = values[np.maximum(above - 1, 0)], values[np.minimum(above, len(values) - 1)]
+    low = values[np.maximum(above - 1, 0)]
+    high = values[np.minimum(above, len(values) - 1)]
     return replace(rule, cuts=np.where(between, low + (high - low) / 2.0, rule.cuts))
 
 
@@ -508,18 +477,12 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         The group column, such as the model's answers.
     levels : tuple of str (L,)
         The last column of the result stands for all levels that are not among them.
-
-    Examples
-    --------
-    >>> answers = Categories(column="answer", levels=("cat", "cow", "dog"), codes=np.array([0, 1, 1]))
-    >>> possible_levels(answers, "answer", ("cat", "dog")).tolist()
-    [[True, False, False], [False, True, True]]
     """
     if isinstance(rule, Categories) and rule.column == column:
-        found = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
+        possible = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
         number = {level: k for k, level in enumerate(levels)}
-        found[rule.codes, [number.get(level, len(levels)) for level in rule.levels]] = True
-        return found
+        possible[rule.codes, [number.get(level, len(levels)) for level in rule.levels]] = True
+        return possible
     if isinstance(rule, Crossed):
         groups = possible_levels(rule.categories, column, levels)
         within = [possible_levels(inner, column, levels) for inner in rule.inner]
@@ -535,13 +498,7 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
 
 
 def cells_of(rule: Rule) -> IntArray | None:
-    """Return the cell of an influence in which each stratum lies (H,); None where the rule has no cells.
-
-    Examples
-    --------
-    >>> cells_of(Categories(column="answer", levels=("cat", "dog"), codes=np.array([0, 1]))) is None
-    True
-    """
+    """Return the cell of an influence in which each stratum lies (H,); None where the rule has no cells."""
     if not isinstance(rule, Derived):
         return None
     cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
@@ -563,30 +520,34 @@ def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
     factors = [[part for part in factors_of(test) if is_of_levels(part)] for test in cells.tests]
     compared = [part for parts in factors for part in parts]
     is_compared = any(isinstance(part, Agree) for part in compared)
-    own = [*levels, _ANOTHER + ", ".join(levels)]
-    values = {column: own}
+    levels_and_another = [*levels, _ANOTHER + ", ".join(levels)]
+    values = {column: levels_and_another}
     for name in dict.fromkeys(name for part in compared for name in part.columns):
         named = levels_in(compared, name)
-        values[name] = list(dict.fromkeys([*named, *(own if name == column or is_compared else own[-1:])]))
+        if name == column or is_compared:
+            candidates = levels_and_another
+        else:
+            candidates = levels_and_another[-1:]
+        values[name] = list(dict.fromkeys([*named, *candidates]))
     if math.prod(map(len, values.values())) > _MOST_COMBINATIONS:
-        values = {column: own}
+        values = {column: levels_and_another}
     grid = dict(zip(values, map(np.ravel, np.meshgrid(*values.values(), indexing="ij")), strict=True))
     size = len(grid[column])
-    left = np.ones(size, dtype=bool)
+    undecided = np.ones(size, dtype=bool)
     possible = []
     for test, parts in zip(cells.tests, factors, strict=True):
         tried = [part for part in parts if set(part.columns) <= set(grid)]
         passes = np.ones(size, dtype=bool)
         for part in tried:
             passes &= np.broadcast_to(part.of(grid), (size,)) > 0.5
-        possible.append(left & passes)
+        possible.append(undecided & passes)
         if len(tried) == len(factors_of(test)):  # whoever passes is in this cell for sure
-            left = left & ~passes
-    possible.append(left)
-    position = {level: k for k, level in enumerate(own)}
+            undecided = undecided & ~passes
+    possible.append(undecided)
+    position = {level: k for k, level in enumerate(levels_and_another)}
     # Levels that only a test names are among the others.
     codes = np.array([position.get(level, len(levels)) for level in grid[column].tolist()])
-    found = np.zeros((len(possible), len(own)), dtype=bool)
+    possible_levels_of_cells = np.zeros((len(possible), len(levels_and_another)), dtype=bool)
     for cell, units in enumerate(possible):
-        found[cell, codes[units]] = True
-    return found
+        possible_levels_of_cells[cell, codes[units]] = True
+    return possible_levels_of_cells

@@ -81,19 +81,15 @@ def proxy_info_for(
     ------
     InputError
         If values lie outside the bounds that were given.
-
-    Examples
-    --------
-    >>> proxy_info_for("score", 1.0, 5.0, (1.0, 5.0), None).scaled
-    True
     """
-    given = f"{low:g} to {high:g}"
+    range_text = f"{low:g} to {high:g}"
     declared = label or bounds
     if scaled is None and declared is not None and _on_another_scale(low, high, declared):
         return ProxyInfo(name=name, scaled=False, bounds=declared)
     if max(abs(low), abs(high)) > LARGEST_PROXY:
-        what, allowed = f"proxy '{name}' is too large to be squared", f"up to {LARGEST_PROXY:g} in size"
-        raise InputError(what, given=given, allowed=allowed, action="Rescale it.")
+        problem = f"proxy '{name}' is too large to be squared"
+        allowed = f"up to {LARGEST_PROXY:g} in size"
+        raise InputError(problem, given=range_text, allowed=allowed, action="Rescale it.")
     if scaled is False:
         return ProxyInfo(name=name, scaled=False, bounds=label or bounds)
     if label is not None and label != bounds:
@@ -102,7 +98,11 @@ def proxy_info_for(
         bounds = label
     if bounds is None:
         inside = low >= 0.0 and high <= 1.0
-        unit: tuple[float, float] | None = (0.0, 1.0) if inside else None
+        unit: tuple[float, float] | None
+        if inside:
+            unit = (0.0, 1.0)
+        else:
+            unit = None
         return ProxyInfo(name=name, scaled=bool(scaled) or inside, bounds=unit, second_moment=second_moment)
     if not bounds[0] < bounds[1]:
         allowed = "(lowest, highest), such as (0, 1)"
@@ -110,7 +110,9 @@ def proxy_info_for(
     if low < bounds[0] or high > bounds[1]:
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
         action = "Correct the bounds, or say that it only orders (scaled=False, --margin)."
-        raise InputError(f"proxy '{name}' leaves the bounds", given=given, allowed=allowed, action=action)
+        raise InputError(
+            f"proxy '{name}' leaves the bounds", given=range_text, allowed=allowed, action=action
+        )
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 
 
@@ -198,13 +200,14 @@ class StratumSummary(Record):
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
         diagonal = np.arange(len(centres))
         # What is left of a constant proxy is rounding, which grows as the root of the units.
-        variances, squares = covariances[:, diagonal, diagonal], moments[:, diagonal, diagonal]
+        variances = covariances[:, diagonal, diagonal]
+        squares = moments[:, diagonal, diagonal]
         least = _ROUNDING / np.sqrt(divisor[:, None]) * squares
         covariances[:, diagonal, diagonal] = np.where(variances > least, variances, 0.0)
         return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
-    def part(self, kept: BoolArray) -> StratumSummary:
-        """Return the summary of some of the strata: those where `kept` (H,) is true.
+    def part(self, keep: BoolArray) -> StratumSummary:
+        """Return the summary of some of the strata: those where `keep` (H,) is true.
 
         Examples
         --------
@@ -214,9 +217,9 @@ class StratumSummary(Record):
         array([2])
         """
         return StratumSummary(
-            sizes=self.sizes[kept],
-            proxy_means=self.proxy_means[kept],
-            proxy_covariances=self.proxy_covariances[kept],
+            sizes=self.sizes[keep],
+            proxy_means=self.proxy_means[keep],
+            proxy_covariances=self.proxy_covariances[keep],
         )
 
     def merged(self, codes: IntArray) -> StratumSummary:
@@ -229,7 +232,8 @@ class StratumSummary(Record):
         >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
         array([0.25])
         """
-        n_new, k = int(codes.max()) + 1, self.proxy_means.shape[1]
+        n_new = int(codes.max()) + 1
+        k = self.proxy_means.shape[1]
         sizes = np.bincount(codes, self.sizes, minlength=n_new)
         means = np.zeros((n_new, k))
         np.add.at(means, codes, self.proxy_means * self.sizes[:, None])
@@ -273,7 +277,9 @@ class Drawn:
 
     def only(self, rows: IntArray) -> Drawn:
         """Return the units at these positions, in this order."""
-        ids, stratum, proxies = self.ids[rows], self.stratum[rows], self.proxies[rows]
+        ids = self.ids[rows]
+        stratum = self.stratum[rows]
+        proxies = self.proxies[rows]
         groups, shown, features = (
             {name: values[rows] for name, values in columns.items()}
             for columns in (self.groups, self.shown, self.features)
@@ -306,11 +312,6 @@ class Size:
         Overall mean of the proxy (of the variance, with second moments), which the hedge moves towards.
     low, high : float
         Bounds of the outcome.
-
-    Examples
-    --------
-    >>> Size(kind="sqrt-variance", column="proxy", centre=0.5).of_arrays(np.array([0.0, 0.5, 1.0]))
-    array([0.3, 0.5, 0.3])
     """
 
     kind: str
@@ -329,10 +330,12 @@ class Size:
         """Return x as an expression of whatever `values` are: arrays or columns of a table."""
         if self.kind == "column":
             return values
-        keep, moved = engine.constant(1.0 - HEDGE), engine.constant(HEDGE * self.centre)
+        keep = engine.constant(1.0 - HEDGE)
+        moved = engine.constant(HEDGE * self.centre)
         if self.second:
             return engine.apply("sqrt", engine.at_least(second - values * values, 0.0) * keep + moved)
-        low, high = engine.constant(self.low), engine.constant(self.high)
+        low = engine.constant(self.low)
+        high = engine.constant(self.high)
         hedged = values * keep + moved
         return engine.apply("sqrt", engine.at_least((hedged - low) * (high - hedged), 0.0))
 
@@ -351,12 +354,6 @@ class SizeProfile(Record):
         The m largest sizes, in decreasing order.
     rest : float
         Sum of all others.
-
-    Examples
-    --------
-    >>> profile = SizeProfile.of(np.array([1.0, 3.0, 2.0]), 2)
-    >>> profile.largest, profile.rest
-    (array([3., 2.]), 1.0)
     """
 
     units: int
@@ -367,10 +364,17 @@ class SizeProfile(Record):
     @classmethod
     def of(cls, sizes: FloatArray, count: int) -> SizeProfile:
         """Return the profile of sizes (N,) with the `count` largest."""
-        top = np.partition(sizes, len(sizes) - count)[len(sizes) - count :] if count < len(sizes) else sizes
-        largest, low = np.sort(top)[::-1], float(sizes.min())
+        if count < len(sizes):
+            top = np.partition(sizes, len(sizes) - count)[len(sizes) - count :]
+        else:
+            top = sizes
+        largest = np.sort(top)[::-1]
+        low = float(sizes.min())
         cap = float(largest[-1])
-        total = int(in_steps(np.minimum(sizes, cap), cap).sum()) if low > 0 else 0
+        if low > 0:
+            total = int(in_steps(np.minimum(sizes, cap), cap).sum())
+        else:
+            total = 0
         return cls(units=len(sizes), low=low, largest=largest, rest=rest_of(total, cap, count))
 
     @property
@@ -380,13 +384,7 @@ class SizeProfile(Record):
 
 
 def in_steps(sizes: FloatArray, cap: float) -> IntArray:
-    """Return sizes (n,) as whole steps of `cap / STEPS`, rounded to the nearest.
-
-    Examples
-    --------
-    >>> in_steps(np.array([1.0, 0.5]), 1.0).tolist()
-    [4294967296, 2147483648]
-    """
+    """Return sizes (n,) as whole steps of `cap / STEPS`, rounded to the nearest."""
     return np.floor(sizes * (STEPS / cap) + 0.5).astype(np.int64)
 
 
@@ -394,11 +392,6 @@ def rest_of(total: int, cap: float, count: int) -> float:
     """Return the sum of all sizes but the `count` largest, from the steps of sizes capped at these.
 
     Capping at the least of them keeps the steps fine where a few sizes are huge.
-
-    Examples
-    --------
-    >>> rest_of(in_steps(np.minimum(np.array([1.0, 3.0, 2.0]), 2.0), 2.0).sum(), 2.0, 2)
-    1.0
     """
     return max(int(total) - count * int(STEPS), 0) * (cap / STEPS)
 

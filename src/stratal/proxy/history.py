@@ -257,8 +257,6 @@ def fit_history(
     chosen = right[chosen_items(size, None if ids is None else texts)]
     if names is None:
         names = [str(at) for at in range(models)]
-    else:
-        names = names
     losses: dict[int, float] = {}
     if rank is None:
         losses = left_out_losses(chosen[:CHOOSING], RANKS)

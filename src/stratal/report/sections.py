@@ -556,9 +556,7 @@ def forest_drawing(
     >>> forest_drawing("models", "Models", [row], share=True).description
     'new: 80.0%, 70.0–90.0%'
     """
-    if len(rows) <= _MOST_ROWS:
-        title = title
-    else:
+    if len(rows) > _MOST_ROWS:
         title = f"{title}: the first {_MOST_ROWS} of {len(rows):,}"
     rows = rows[:_MOST_ROWS]
     values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]

@@ -464,8 +464,6 @@ def _of_line(record: Mapping[str, Any]) -> LogRow:
     names = record.get("metrics")
     if names is None:
         names = [name for name in record if name not in _LINE_KEYS]
-    else:
-        names = names
     scores = {str(name): record.get(name) for name in names}
     doc = record["doc"]
     target = record.get("target")

@@ -56,15 +56,6 @@ class TableCounter:
         How these are turned into integers.
     first : mapping of column to array, optional
         The histogram over all, where one query found it for many tables.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> from stratal.population.distribution import Extent, build_distribution
-    >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
-    >>> whole = Extent(0.5, 0.9, 3)
-    >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, whole, "x")).values
-    array([0.5, 0.9])
     """
 
     run: Run
@@ -80,29 +71,32 @@ class TableCounter:
         if span == pictures.Span():
             return self.whole
         inside = self._inside(span)
-        low, high = inside[self.value].min(), inside[self.value].max()
-        found = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
-        if not found["n"]:
+        low = inside[self.value].min()
+        high = inside[self.value].max()
+        range_row = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
+        if not range_row["n"]:
             return pictures.Extent(math.nan, math.nan, 0)
-        return pictures.Extent(float(found["low"]), float(found["high"]), int(found["n"]))
+        return pictures.Extent(float(range_row["low"]), float(range_row["high"]), int(range_row["n"]))
 
     def distinct(self) -> pictures.Bins:
         """Return a bin for each distinct value."""
-        found = columns_of(
+        columns = columns_of(
             self.run(_distinct_rows(self.table, self.table[self.value], self._moments(self.table)))
         )
-        found = {name: column[np.argsort(found["value"])] for name, column in found.items()}
-        counts, second = found["n"].astype(np.int64), None
+        columns = {name: column[np.argsort(columns["value"])] for name, column in columns.items()}
+        counts = columns["n"].astype(np.int64)
+        second = None
         if self.steps is not None:
-            second = self.steps.means(found["second"].astype(np.int64), counts)
-        return pictures.Bins(found["value"], found["value"], counts, second, True)
+            second = self.steps.means(columns["second"].astype(np.int64), counts)
+        return pictures.Bins(columns["value"], columns["value"], counts, second, True)
 
     def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
         """Return the histogram of the proxies within the span."""
         if self.first is not None and span == pictures.Span():
             return _histogram(self.first)
         inside = self._inside(span)
-        moments, ends = self._moments(inside), (double(grid.low), double(grid.scale))
+        moments = self._moments(inside)
+        ends = (double(grid.low), double(grid.scale))
         return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
 
     def _moments(self, table: Any) -> Any:
@@ -158,19 +152,19 @@ def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any,
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _histogram(found: Mapping[str, Any]) -> pictures.Histogram:
-    bins = found["bin"].astype(np.int64)
+def _histogram(columns: Mapping[str, Any]) -> pictures.Histogram:
+    bins = columns["bin"].astype(np.int64)
 
     def spread(name: str) -> IntArray:
         full = np.zeros(pictures.BIN_COUNT, np.int64)
-        full[bins] = found[name].astype(np.int64)
+        full[bins] = columns[name].astype(np.int64)
         return full
 
     atoms: FloatArray | None = None
-    if np.array_equal(found["low"], found["high"]):
+    if np.array_equal(columns["low"], columns["high"]):
         atoms = np.full(pictures.BIN_COUNT, np.nan)
-        atoms[bins] = found["low"]
-    second = spread("second") if "second" in found else None
+        atoms[bins] = columns["low"]
+    second = spread("second") if "second" in columns else None
     return pictures.Histogram(spread("n"), spread("offsets"), second, atoms)
 
 
@@ -193,13 +187,6 @@ def level_bins(
         Columns of categories and of proxies.
     second : str, optional
         Column of second moments.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
-    >>> level_bins(lambda query: query.to_pyarrow(), ibis.duckdb.connect(), table, "g", "x").names
-    ('a', 'b')
     """
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
     if second is not None:
@@ -212,7 +199,8 @@ def level_bins(
     extents = list(map(pictures.Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
     few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
     grids = [
-        None if alone else pictures.Grid.over(e.low, e.high) for e, alone in zip(extents, few, strict=True)
+        None if is_exact else pictures.Grid.over(e.low, e.high)
+        for e, is_exact in zip(extents, few, strict=True)
     ]
     parameters = {
         "level_name": np.array(names, dtype=object),
@@ -225,19 +213,22 @@ def level_bins(
     if second is not None:
         steps = pictures.Steps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
-    known = small_table(parameters, backend)
-    joined = table.join(known, table[level] == known.level_name)
+    parameter_table = small_table(parameters, backend)
+    joined = table.join(parameter_table, table[level] == parameter_table.level_name)
 
     def moments(rows: Any) -> Any:
-        return None if second is None else in_steps(rows[second], rows.step_low, rows.step_scale)
+        if second is None:
+            return None
+        return in_steps(rows[second], rows.step_low, rows.step_scale)
 
     rows = joined.filter(joined.few)
-    found = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
-    order = np.lexsort((found["value"], found["level_number"]))
-    found = {name: column[order] for name, column in found.items()}
-    counts, means = found["n"].astype(np.int64), None
+    distinct = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
+    order = np.lexsort((distinct["value"], distinct["level_number"]))
+    distinct = {name: column[order] for name, column in distinct.items()}
+    counts = distinct["n"].astype(np.int64)
+    means = None
     if steps is not None:
-        means = steps[found["level_number"]].means(found["second"].astype(np.int64), counts)
+        means = steps[distinct["level_number"]].means(distinct["second"].astype(np.int64), counts)
     large: dict[int, TableCounter] = {}
     if not np.all(few):  # one query for all of them
         rows = joined.filter(~joined.few)
@@ -246,14 +237,15 @@ def level_bins(
         )
         bins = columns_of(run(binned))
     for number in np.flatnonzero(~few).tolist():
-        here = bins["level_number"] == number
-        alone, first = table.filter(table[level] == names[number]), {n: c[here] for n, c in bins.items()}
-        own = None if steps is None else steps[number]
-        large[number] = TableCounter(run, alone, extents[number], value, second, own, first)
+        in_level = bins["level_number"] == number
+        is_exact = table.filter(table[level] == names[number])
+        first = {n: c[in_level] for n, c in bins.items()}
+        level_steps = None if steps is None else steps[number]
+        large[number] = TableCounter(run, is_exact, extents[number], value, second, level_steps, first)
     return pictures.LevelBins(
         names=tuple(names),
-        level=found["level_number"],
-        values=found["value"],
+        level=distinct["level_number"],
+        values=distinct["value"],
         counts=counts,
         second_moments=means,
         large=large,
@@ -271,20 +263,11 @@ class TableColumns(OnArrays):
     units : Units
     table : Ibis table
         `units.table`, or made of it by adding columns.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
-    ...               backend=None)
-    >>> from stratal.population.expressions import Number
-    >>> (2.0 * Number(name="p")).on(TableColumns(units, table)).type().is_floating()
-    True
     """
 
     def __init__(self, units: Units, table: Any) -> None:
-        self._units, self._table = units, table
+        self._units = units
+        self._table = table
 
     def number(self, name: str) -> Any:
         """Return a numeric column."""
@@ -342,16 +325,20 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
             code = _halving(column, rule.cuts.tolist(), 0, len(rule.cuts))
             return table.mutate(**{out: code.cast("int64")})
         case rules.Categories():
-            level, own = units.internal(rule.column, units.categories), f"{out}_level"
-            known = small_table({own: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
-            return table.left_join(known, table[level] == known[own]).drop(own)
+            level = units.internal(rule.column, units.categories)
+            level_name = f"{out}_level"
+            code_table = small_table(
+                {level_name: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend
+            )
+            return table.left_join(code_table, table[level] == code_table[level_name]).drop(level_name)
         case rules.Derived():
             return _codes_of_formulas(rule, units, table, out)
         case rules.Crossed() if rule.cuts is not None:
             return _cuts_by_level(rule, *rule.cuts, units, table, out)
         case rules.Crossed():
             group = f"{out}_group"
-            coded, branches = with_codes(rule.categories, units, table, group), []
+            coded = with_codes(rule.categories, units, table, group)
+            branches = []
             for number, (inner, offset) in enumerate(zip(rule.inner, rule.offsets.tolist(), strict=True)):
                 coded = with_codes(inner, units, coded, f"{out}_{number}")
                 branches.append((coded[group] == number, coded[f"{out}_{number}"] + offset))
@@ -376,21 +363,26 @@ def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
 
 def _codes_of_formulas(rule: rules.Derived, units: Units, table: Any, out: str) -> Any:
     columns = TableColumns(units, table)
-    influence, cell = f"{out}_{INFLUENCE}", f"{out}_{CELL}"
+    influence = f"{out}_{INFLUENCE}"
+    cell = f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
     tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
     cells = ibis.cases(*tests, else_=last) if tests else last
-    made = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
-    numbers, categories = {**units.numbers, INFLUENCE: influence}, {**units.categories, CELL: cell}
-    known = replace(units, numbers=numbers, categories=categories)
-    return with_codes(rule.inner, known, made, out).drop(influence, cell)
+    computed = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
+    numbers = {**units.numbers, INFLUENCE: influence}
+    categories = {**units.categories, CELL: cell}
+    computed_units = replace(units, numbers=numbers, categories=categories)
+    return with_codes(rule.inner, computed_units, computed, out).drop(influence, cell)
 
 
 def _cuts_by_level(
     rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
 ) -> Any:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
-    levels, lows, highs, codes = [], [], [], []
+    levels = []
+    lows = []
+    highs = []
+    codes = []
     offsets = rule.offsets.tolist()
     for level, group in zip(rule.categories.levels, rule.categories.codes.tolist(), strict=True):
         edges = [-np.inf, *cuts[group].tolist(), np.inf]
@@ -401,11 +393,15 @@ def _cuts_by_level(
     names = [f"{out}_level", f"{out}_low", f"{out}_high"]
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
     intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}
-    known = small_table(intervals, units.backend)
+    interval_table = small_table(intervals, units.backend)
     value = table[units.internal(column, units.numbers)]
     level_column = table[units.internal(rule.categories.column, units.categories)]
-    here = [level_column == known[names[0]], value >= known[names[1]], value < known[names[2]]]
-    return table.left_join(known, here).drop(*names)
+    conditions = [
+        level_column == interval_table[names[0]],
+        value >= interval_table[names[1]],
+        value < interval_table[names[2]],
+    ]
+    return table.left_join(interval_table, conditions).drop(*names)
 
 
 def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> Any:
@@ -420,7 +416,10 @@ def _nearest(rule: rules.NearestCentre, units: Units, table: Any, out: str) -> A
         products = [value * double(weight) for value, weight in zip(coordinates, weights, strict=True)]
         scores[f"{out}_score{k}"] = reduce(add, products) - double(square)
     scored = table.mutate(**scores)
-    best = ibis.greatest(*(scored[name] for name in scores)) if len(scores) > 1 else scored[f"{out}_score0"]
+    if len(scores) > 1:
+        best = ibis.greatest(*(scored[name] for name in scores))
+    else:
+        best = scored[f"{out}_score0"]
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
     return scored.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*scores)
 
@@ -448,14 +447,6 @@ class TablePopulation(Population):
         Where the rows are.
     extents : mapping of column to (float, float)
         Smallest and largest value of each number.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"id": [1, 2, 3], "proxy": [0.9, 0.2, 0.6], "language": ["de", "en", "de"]})
-    >>> population = Population.from_table(table, proxy="proxy", groups="language")
-    >>> population.levels("language")
-    {'de': 2, 'en': 1}
     """
 
     units: Units
@@ -467,11 +458,16 @@ class TablePopulation(Population):
 
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return what asks one group-by, or two where it has to look closer."""
-        units, second = self.units, info.second_moment
-        whole, names = pictures.Extent(*self.extents[info.name], self.size), (info.name, second)
+        units = self.units
+        second = info.second_moment
+        extent = pictures.Extent(*self.extents[info.name], self.size)
+        names = (info.name, second)
         value, moments = (name and units.numbers[name] for name in names)
-        steps = pictures.Steps.over(*self.extents[second]) if second else None
-        return TableCounter(self.source.run, units.table, whole, str(value), moments, steps)
+        if second:
+            steps = pictures.Steps.over(*self.extents[second])
+        else:
+            steps = None
+        return TableCounter(self.source.run, units.table, extent, str(value), moments, steps)
 
     def extent(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a proxy."""
@@ -486,7 +482,8 @@ class TablePopulation(Population):
 
     def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
         """Return what two or three queries count of all levels."""
-        units, second = self.units, info.second_moment
+        units = self.units
+        second = info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
         return level_bins(self.source.run, self.source.backend, units.table, *names)
 
@@ -496,8 +493,8 @@ class TablePopulation(Population):
         level = table[self.units.categories[self.require_group(group)]]
         answer = self.source.run(table.group_by(level=level).aggregate(n=table.count()))
         _texts(answer.column("level"))
-        found = answer.to_pylist()
-        return {row["level"]: int(row["n"]) for row in sorted(found, key=lambda row: str(row["level"]))}
+        rows = answer.to_pylist()
+        return {row["level"]: int(row["n"]) for row in sorted(rows, key=lambda row: str(row["level"]))}
 
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum: one group-by, centred by the engine."""
@@ -524,7 +521,8 @@ class TablePopulation(Population):
         That is one pass where the engine hands on rows with sums: what is below the highest limit comes
         back and is then put into its stratum.
         """
-        units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
+        units = self.units
+        highest = int(limits[counts > 0].max(initial=np.uint64(0)))
         # Whether the engine hands on rows with sums: structs of types that come through Arrow.
         kinds = [units.table[name].type() for name in units.shown.values()]
         passes = all(k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds)
@@ -536,13 +534,15 @@ class TablePopulation(Population):
                 table = table.filter(table.digest <= _digest_limit(highest))
             by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
             found = self.source.run(_under_limits(with_codes(rule, units, table), units, by_code, "code"))
-            codes, texts = found.column("code").to_numpy().astype(np.int64), _texts(found.column("unit_id"))
+            codes = found.column("code").to_numpy().astype(np.int64)
+            texts = _texts(found.column("unit_id"))
             return found, codes, keys_of_ids(texts.tolist(), seed), texts
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
         row = self.source.run(_digested(units, self._digested, seed, bits))
         self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
         found = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
-        texts, names = _texts(found.column("unit_id")), rule.columns
+        texts = _texts(found.column("unit_id"))
+        names = rule.columns
         keys = keys_of_ids(texts.tolist(), seed)
         columns = {name: _plain(found.column(units.internal(name, units.numbers))) for name in names}
         codes = rule.assign({"": texts, **columns})
@@ -586,7 +586,8 @@ class TablePopulation(Population):
         low = float(self.source.first(sized.aggregate(low=measure.min()))["low"])
         most = sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
         largest = np.sort(self.source.run(most).column("size_measure").to_numpy())[::-1]
-        cap, total = float(largest[-1]), 0
+        cap = float(largest[-1])
+        total = 0
         if low > 0:
             steps = (ibis.least(measure, double(cap)) * double(summaries.STEPS / cap) + double(0.5)).floor()
             total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
@@ -596,7 +597,8 @@ class TablePopulation(Population):
 
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
-        seed, sized = check_seed(seed), self._sized(size)
+        seed = check_seed(seed)
+        sized = self._sized(size)
         high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
         # Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a
         # small table, so that about twice as many units as needed leave the engine, and are compared exactly.
@@ -616,7 +618,8 @@ class TablePopulation(Population):
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
-        table, value = self.units.table, self._numeric(column)
+        table = self.units.table
+        value = self._numeric(column)
         table = table.select(wanted="unit_id", value=value, digest=_digest(self.units, seed))
         window = ibis.window(order_by=[table.value, table.digest, table.wanted])
         numbered = table.select("wanted", position=ibis.row_number().over(window).cast("int64"))
@@ -642,13 +645,15 @@ class TablePopulation(Population):
 
     def _sized(self, size: Size) -> Any:
         """Return the units' table with a column `size_measure` of doubles."""
-        units, table = self.units, self.units.table
+        units = self.units
+        table = self.units.table
         columns = TableColumns(units, table)
         if size.formula is not None:
             return table.mutate(size_measure=size.on(columns, size.formula.on(columns), None))
         if size.column is None:
             return table.mutate(size_measure=double(1.0))
-        values, moments = self._numeric(size.column), None
+        values = self._numeric(size.column)
+        moments = None
         if size.second:
             moments = self._numeric(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.on(columns, values, moments))
@@ -661,7 +666,8 @@ class TablePopulation(Population):
 
     def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found units in the order in which they are shown, and that order (n,)."""
-        ids, units = _ids(found.column("unit_id"), self.units.integer_ids), self.units
+        ids = _ids(found.column("unit_id"), self.units.integer_ids)
+        units = self.units
         order = shown_order(ids, seed)
         found = found.take(order)
         proxies = [found.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
@@ -739,14 +745,18 @@ def _texts(column: Any) -> AnyArray:
 def _ids(column: Any, integers: bool) -> AnyArray:
     """Return ids as integers where they are and fit."""
     try:
-        return _texts(column).astype(np.int64) if integers else _texts(column)
+        if integers:
+            return _texts(column).astype(np.int64)
+        return _texts(column)
     except OverflowError:
         return _texts(column)
 
 
 def _plain(column: Any) -> AnyArray:
     array: AnyArray = np.asarray(column)
-    return array.astype(np.str_) if array.dtype.kind == "O" else array
+    if array.dtype.kind == "O":
+        return array.astype(np.str_)
+    return array
 
 
 # ---- the queries of designs

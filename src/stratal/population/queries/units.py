@@ -86,7 +86,10 @@ def units_of(source: Source, declared: Declaration) -> Units:
     shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
     where = f"{source.label}: column"
     columns = {"unit_id": id_text_of(raw_id, f"{where} {declared.id!r}")}
-    columns["unit_key"] = raw_id if raw_id.type().is_integer() else columns["unit_id"]
+    if raw_id.type().is_integer():
+        columns["unit_key"] = raw_id
+    else:
+        columns["unit_key"] = columns["unit_id"]
     columns |= {numbers[name]: number(source, name, f"{where} {name!r}") for name in numbers}
     columns |= {categories[name]: category(source.column(name), f"{where} {name!r}") for name in categories}
     columns |= {shown[name]: source.column(name) for name in shown}
@@ -105,14 +108,7 @@ def _is_whole(kind: Any) -> bool:
 
 
 def id_text_of(column: Any, name: str) -> Any:
-    """Return the text of ids as an Ibis expression, null where a float is no whole number below 2⁵³.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> id_text_of(ibis.literal(7.0), "column 'id'").type().is_string()
-    True
-    """
+    """Return the text of ids as an Ibis expression, null where a float is no whole number below 2⁵³."""
     kind = column.type()
     if kind.is_string():
         return column
@@ -131,14 +127,7 @@ def id_text_of(column: Any, name: str) -> Any:
 
 
 def whole_number(column: Any) -> Any:
-    """Return floating-point values as integers, null where they are not whole or not below 2⁵³.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> whole_number(ibis.literal(7.0)).type().is_integer()
-    True
-    """
+    """Return floating-point values as integers, null where they are not whole or not below 2⁵³."""
     double = column.cast("float64")
     bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
     integer = bounded.cast("int64")
@@ -163,12 +152,6 @@ def number_of_text(column: Any) -> Any:
     """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
 
     `true` and `false` are 1 and 0, as the truth values of Parquet are.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> number_of_text(ibis.literal("1_0")).type().is_floating()
-    True
     """
     number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
     plain = column.strip().lower()
@@ -177,14 +160,7 @@ def number_of_text(column: Any) -> Any:
 
 
 def with_point(column: Any) -> Any:
-    """Return text as numbers, a decimal comma as a point and a percent sign left out; null where it is none.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> with_point(ibis.literal("97,6 %")).type().is_floating()
-    True
-    """
+    """Return text as numbers: decimal commas become points, percent signs are removed; else null."""
     return number_of_text(column.replace(",", ".").replace("%", "").strip())
 
 
@@ -284,7 +260,9 @@ def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
     kind = raw.type()
     if kind.is_floating():
         return raw.isnull() | is_nan(raw)
-    return raw.isnull() | raw.strip().lower().isin(words) if words and kind.is_string() else raw.isnull()
+    if words and kind.is_string():
+        return raw.isnull() | raw.strip().lower().isin(words)
+    return raw.isnull()
 
 
 _COMMA = "value that is written with a decimal comma or a percent sign"
@@ -326,7 +304,8 @@ _KEYS_AT_ONCE = 200_000_000
 def _refuse_duplicates(units: Units, source: Source, size: int) -> None:
     key = duplicate_key(source.backend, units.table.unit_key)
     # Distinct keys take less than a count for each, and those of one remainder less than all.
-    parts, different = -(-size // _KEYS_AT_ONCE) if key.type().is_integer() else 1, 0
+    parts = -(-size // _KEYS_AT_ONCE) if key.type().is_integer() else 1
+    different = 0
     for part in range(parts):
         keys = units.table.select(key=key)
         if parts > 1:
@@ -453,12 +432,14 @@ def _with_softmax(
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
     whole = reduce(add, values.values())
     largest = ibis.ifelse(absent(whole), whole, ibis.greatest(*values.values()))
-    made, name = {declaration.CONFIDENCE: largest}, declared.predicted
+    made = {declaration.CONFIDENCE: largest}
+    name = declared.predicted
     answer = name and category(source.column(name), name)
     what = f"the most probable class ({name!r} names others)"
     if answer is None:
         made[PREDICTED] = ibis.cases(*((v == largest, label) for label, v in values.items()), else_="none")
-        what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
+        what = f"the most probable class, kept as {PREDICTED!r}"
+        name = PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _levels(source, answer, len(values) + 1) <= set(values):
         made[declaration.CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
@@ -475,7 +456,9 @@ def _levels(source: Source, answer: Any, most: int) -> set[str]:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(columns) if len(columns) <= 4 else f"{columns[0]} … {columns[-1]}"
+    if len(columns) <= 4:
+        return ", ".join(columns)
+    return f"{columns[0]} … {columns[-1]}"
 
 
 # ---- other models' answers
@@ -576,7 +559,8 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     note = past.note(int(found["known"] or 0), int(found["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **made)
     proxy, *features = past.names
-    proxies, features = (proxy, *declared.proxies), [*declared.features, *features]
+    proxies = (proxy, *declared.proxies)
+    features = [*declared.features, *features]
     return source, replace(declared, proxies=proxies, features=tuple(features), history=None)
 
 
